@@ -1,0 +1,1 @@
+"""Store + stats -> findings: observations, effects, verdict. Never touches a server."""

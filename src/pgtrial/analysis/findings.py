@@ -1,0 +1,238 @@
+"""Findings: everything the analysis concluded, as data; findings.json is this, and a public contract."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision, Verdict
+
+SCHEMA_VERSION = 1
+
+
+class Record(BaseModel):
+    """Base of all parts. A number that is not known is null, never zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class CaveatFinding(Record):
+    code: str
+    severity: Severity
+    text: str
+    hint: str = ""
+    runs: tuple[int, ...] = ()  # ids of the runs it is about
+
+
+class ArmFinding(Record):
+    name: str
+    role: str  # control | candidate | placebo
+    settings: dict[str, str]  # as declared
+    runs_done: int
+    runs_invalid: int
+
+
+class LevelFinding(Record):
+    index: int
+    clients: int
+    rate: float | None
+    label: str
+
+
+class ExperimentFinding(Record):
+    name: str
+    description: str
+    started: float | None  # seconds since the epoch
+    ended: float | None
+    complete: bool  # every slot of the schedule has a finished run
+    method: str
+    seed: int
+    blocks_planned: int
+    blocks_complete: int  # blocks in which every arm has a finished run
+    workload: dict[str, str]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …
+    target: dict[str, str]  # "postgres version", "programs", "data directory", …
+    scenarios: tuple[str, ...]
+    arms: tuple[ArmFinding, ...]
+    levels: tuple[LevelFinding, ...]
+
+
+class HypothesisFinding(Record):
+    claim: str
+    arm: str
+    control: str
+    metric: str
+    scenario: str | None
+    expect: str
+    margin: float
+    confidence: float
+    verdict: Verdict
+    reason: str  # one sentence
+
+
+class Effect(Record):
+    """Arm against control. ``ratio``, ``low``, ``high`` are dimensionless: arm / control."""
+
+    arm: str
+    metric: str
+    better: str  # higher | lower | neither
+    scenario: str | None  # None: all scenarios together
+    load_level: int | str  # index, or "all"
+    ratio: float | None
+    low: float | None  # simultaneous over the arms of the experiment
+    high: float | None
+    confidence: float
+    p_value: float | None  # paired t on the blocks
+    p_adjusted: float | None  # Holm over the arms
+    p_sign_flip: float | None  # exact where the number of blocks allows
+    hodges_lehmann: float | None  # ratio
+    margin: float
+    decision: Decision
+    blocks: int
+    needed: int | None  # further blocks to reach a decision; None: decided, or not in reach
+    block_ratios: tuple[float | None, ...]  # one per complete block, in order
+    caveats: tuple[CaveatFinding, ...]
+
+
+class Noise(Record):
+    """Of the primary metric over all levels."""
+
+    sd_log_ratio: float | None  # SD between blocks of the log ratio of the hypothesis' arm
+    sd_log_ratio_placebo: float | None
+    detectable: (
+        float | None
+    )  # smallest effect (relative change) found with 80 % probability with these blocks
+
+
+class Needed(Record):
+    blocks: (
+        int | None
+    )  # further blocks until the hypothesis can be decided; None: none needed, or not in reach
+    text: str
+
+
+class RunFinding(Record):
+    id: int
+    slot: int
+    block: int
+    position: int
+    arm: str
+    attempt: int
+    state: str
+    reason: str
+    started: float | None
+    ended: float | None
+    phases: tuple[dict[str, Any], ...]  # {name, level, start, end}
+    tps: float | None  # all levels together, for the schedule table
+    overhead: float | None  # seconds that are not measured load
+
+
+class Observation(Record):
+    """One number per run, metric, scenario and load level, in base units (s, 1/s)."""
+
+    run: int
+    arm: str
+    block: int
+    metric: str
+    scenario: str | None
+    load_level: int | str
+    value: float
+
+
+class CurvePoint(Record):
+    """Throughput or latency of an arm at a load level: mean over blocks (geometric) with a t interval."""
+
+    arm: str
+    load_level: int
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+class Series(Record):
+    """A time series of one run; ``t`` in seconds since the run's first measured second. Same length lists."""
+
+    run: int
+    arm: str
+    block: int
+    metric: str  # pgbench.tps, pgbench.latency_mean, pgbench.latency_p95, …
+    unit: str
+    t: tuple[float, ...]
+    value: tuple[float | None, ...]  # null: a gap
+
+
+class Distribution(Record):
+    """Latencies of an arm at a load level, all blocks together: cumulative share by upper bucket end."""
+
+    arm: str
+    scenario: str | None
+    load_level: int | str
+    latency: tuple[float, ...]  # s
+    share: tuple[float, ...]  # share of transactions at or below
+
+
+class WaitShare(Record):
+    """Average number of sessions in a state, and what it means per transaction by Little's law."""
+
+    arm: str
+    load_level: int | str
+    wait_type: str  # "CPU" for an active session that does not wait
+    wait_event: str
+    sessions: float  # average active client sessions
+    seconds_per_transaction: float | None
+
+
+class SettingFinding(Record):
+    name: str
+    values: dict[str, str]  # arm to value as read back
+    source: str
+    declared: bool  # named by the experiment file
+    differs: bool  # not the same in all arms
+
+
+class Fact(Record):
+    group: str  # "PostgreSQL", "machine", "kernel", "storage", "pgtrial"
+    name: str
+    value: str
+
+
+class Difference(Record):
+    """Something that was not the same in all runs although nobody asked for it."""
+
+    name: str
+    values: dict[str, str]  # run or arm to value
+    declared: bool
+
+
+class Fingerprint(Record):
+    facts: tuple[Fact, ...]
+    differences: tuple[Difference, ...]
+
+
+class Overhead(Record):
+    """Where the time went, seconds summed over all runs that ended."""
+
+    by_phase: dict[str, float]
+    share: float | None  # share of the runs' time that is not measured load
+
+
+class Findings(Record):
+    schema_version: int = SCHEMA_VERSION
+    pgtrial_version: str
+    experiment: ExperimentFinding
+    hypothesis: HypothesisFinding
+    effects: tuple[Effect, ...]
+    placebo: tuple[Effect, ...]
+    noise: Noise
+    needed: Needed
+    runs: tuple[RunFinding, ...]
+    observations: tuple[Observation, ...]
+    curve: tuple[CurvePoint, ...]
+    series: tuple[Series, ...]
+    distributions: tuple[Distribution, ...]
+    waits: tuple[WaitShare, ...]
+    settings: tuple[SettingFinding, ...]
+    fingerprint: Fingerprint
+    overhead: Overhead
+    caveats: tuple[CaveatFinding, ...]

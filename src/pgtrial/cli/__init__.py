@@ -1,0 +1,1 @@
+"""Parse, call, print; one file per command."""

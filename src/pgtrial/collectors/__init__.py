@@ -1,0 +1,1 @@
+"""What is read while a load runs, one file each: a source and a pure parser."""

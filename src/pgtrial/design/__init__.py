@@ -1,0 +1,1 @@
+"""Pure: the experiment file to arms, load levels, and a schedule."""

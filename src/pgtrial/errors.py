@@ -1,0 +1,96 @@
+"""The exceptions that pgtrial raises on purpose.
+
+::
+
+    PgTrialError(message, *, detail="", hint="")     exit 1
+    ├── SpecError           the experiment file or an option is wrong   exit 2
+    ├── PreflightError      this machine or server cannot run it
+    ├── TargetError         the server or its host did not do as told
+    │   ├── ConnectError
+    │   ├── SettingError
+    │   └── HostCommandError
+    ├── WorkloadError       the load generator failed
+    ├── StoreError          result folder unreadable, locked, or of a newer format
+    └── RestoreError        something could not be put back            exit 6
+
+A message follows PostgreSQL's error style: the primary text is one lower-case line without a period, the
+detail states facts in full sentences, and the hint says in a full sentence what to do.
+"""
+
+from dataclasses import dataclass
+
+
+class PgTrialError(Exception):
+    """Base of all errors that are not bugs."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecProblem:
+    """One thing that is wrong in an experiment file.
+
+    ``path`` is dotted ("workload.clients"), ``line`` is 1-based or None where it is not known.
+    """
+
+    path: str
+    message: str
+    line: int | None = None
+    hint: str = ""
+
+
+class SpecError(PgTrialError):
+    """The experiment file is wrong; carries every problem found, not only the first."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        problems: tuple[SpecProblem, ...] = (),
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.problems = problems
+
+
+class PreflightError(PgTrialError):
+    """This machine or server cannot run the experiment; nothing has been touched."""
+
+
+class TargetError(PgTrialError):
+    """The server or its host did not do as told."""
+
+
+class ConnectError(TargetError):
+    """No connection to the server."""
+
+
+class SettingError(TargetError):
+    """A setting was refused, or reads back differently."""
+
+
+class HostCommandError(TargetError):
+    """A program on the host ended with an error."""
+
+
+class WorkloadError(PgTrialError):
+    """The load generator failed."""
+
+
+class StoreError(PgTrialError):
+    """A result folder is unreadable, locked, or of a newer format."""
+
+
+class RestoreError(PgTrialError):
+    """Something that was changed could not be put back."""
+
+    exit_code = 6

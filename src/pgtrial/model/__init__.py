@@ -1,0 +1,1 @@
+"""The nouns of pgtrial: frozen values without behaviour that needs anything but the standard library."""

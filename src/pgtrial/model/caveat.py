@@ -1,0 +1,22 @@
+"""A finding that limits how far a number can be trusted; it travels with the number."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a caveat takes away: ``info`` nothing, ``warning`` some trust, ``invalid`` the verdict."""
+
+    INFO = "info"
+    WARNING = "warning"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caveat:
+    """``code`` is stable and listed in docs/statistics.md; ``text`` states facts, ``hint`` what to do."""
+
+    code: str
+    severity: Severity
+    text: str
+    hint: str = ""

@@ -1,0 +1,37 @@
+"""What a measured quantity is called, its unit, and which direction is good."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+class Kind(StrEnum):
+    """``counter`` only grows until it is reset; ``gauge`` is a momentary value."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A named quantity, ``source.quantity``; ``unit`` is a base unit: s, B, 1, 1/s, ratio, or "" (a count)."""
+
+    name: str
+    unit: str
+    kind: Kind
+    better: Better = Better.NEITHER
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One reading: ``t`` in seconds since the epoch, ``object`` what was read ("" if there is only one)."""
+
+    t: float
+    metric: str
+    object: str
+    value: float

@@ -1,0 +1,83 @@
+"""One execution of the workload for one arm in one block: the experimental unit."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    """``planned`` has not begun; ``interrupted`` had no end of its own and does not count; nor does ``invalid``."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+    INVALID = "invalid"
+    INTERRUPTED = "interrupted"
+
+
+class PhaseName(StrEnum):
+    RESTORE = "restore"
+    START = "start"
+    VERIFY = "verify"
+    WARMUP = "warm-up"
+    CHECKPOINT = "checkpoint"
+    MEASURE = "measure"
+    STOP = "stop"
+    COLLECT = "collect"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A place in the schedule. ``number`` counts from 1 over the experiment, ``position`` from 1 inside its block."""
+
+    number: int
+    block: int
+    position: int
+    arm: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A stretch of a run; times in seconds since the epoch. ``level`` is the load level's index, for measure only."""
+
+    name: PhaseName
+    start: float
+    end: float
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadLevel:
+    """``index`` counts from 0; ``rate`` is the arrival rate in transactions per second, None for a closed loop."""
+
+    index: int
+    clients: int
+    rate: float | None = None
+
+    @property
+    def label(self) -> str:
+        if self.rate is None:
+            return f"{self.clients} clients"
+        return f"{self.rate:g} tps, {self.clients} clients"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run as the result folder records it: one attempt at a slot.
+
+    ``id`` is unique in the folder, ``attempt`` counts from 1 per slot, ``reason`` says why it is invalid.
+    """
+
+    id: int
+    slot: Slot
+    attempt: int
+    state: RunState
+    started: float | None
+    ended: float | None
+    reason: str
+    phases: tuple[Phase, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Name below ``runs/``."""
+        repeat = "" if self.attempt == 1 else f"-repeat{self.attempt - 1}"
+        return f"{self.slot.number:04d}-{self.slot.arm}-b{self.slot.block}{repeat}"

@@ -1,0 +1,1 @@
+"""Findings to HTML and text; computes nothing."""

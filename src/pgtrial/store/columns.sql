@@ -1,0 +1,39 @@
+-- The columns of the Parquet files of a run; times are seconds since the epoch, latencies seconds.
+--
+-- transactions.parquet: one row per load level, second and scenario, of the measured window only.
+CREATE TABLE transactions (
+    level        INTEGER,        -- load level
+    second       INTEGER,        -- whole seconds since the start of the level's measured window
+    scenario     VARCHAR,
+    count        BIGINT,         -- transactions that succeeded
+    latency_sum  DOUBLE,         -- s, of those
+    failed       BIGINT,         -- given up after a serialization failure or a deadlock
+    skipped      BIGINT,         -- open loop: not begun because already too late
+    late         BIGINT,         -- above the latency limit
+    retried      BIGINT,         -- succeeded after at least one retry
+    retries      BIGINT,
+    lag_sum      DOUBLE,         -- s, open loop: start after schedule
+    buckets      INTEGER[],      -- latency histogram: bucket indexes (model/histogram.py) …
+    bucket_counts BIGINT[]       -- … and how many transactions fell into each
+);
+
+-- samples.parquet: every reading. A missed reading has no row.
+CREATE TABLE samples (
+    t            DOUBLE,
+    metric       VARCHAR,        -- source.quantity
+    object       VARCHAR,        -- device, database, backend type and context, … ; '' where there is only one
+    value        DOUBLE
+);
+
+-- waits.parquet: sampled sessions, summed over the polls of one second.
+CREATE TABLE waits (
+    t            DOUBLE,         -- time of the first poll of that second
+    polls        INTEGER,        -- polls in that second; sessions / polls is the average number
+    backend_type VARCHAR,
+    application  VARCHAR,        -- "pgtrial/<scenario>" for the load's own sessions
+    state        VARCHAR,        -- active, idle in transaction, …
+    wait_type    VARCHAR,        -- '' when it does not wait
+    wait_event   VARCHAR,
+    query        VARCHAR,        -- its text with numbers and strings replaced, first 80 characters
+    sessions     INTEGER
+);

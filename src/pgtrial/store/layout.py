@@ -1,0 +1,24 @@
+"""Names inside a result folder."""
+
+from pathlib import Path
+
+FORMAT = 1
+
+EXPERIMENT = "experiment.toml"
+FILES = "files"  # scripts and set-up SQL as used, copied beside the experiment
+STATE = "state.sqlite"
+LOCK = "lock"
+RUNS = "runs"
+FINDINGS = "findings.json"
+REPORT = "report.html"
+LOG = "pgtrial.log"
+
+TRANSACTIONS = "transactions.parquet"
+SAMPLES = "samples.parquet"
+WAITS = "waits.parquet"
+SERVER_LOG = "server.jsonl"
+
+
+def run_folder(root: Path, name: str) -> Path:
+    """Folder of one run; ``name`` is ``RunRow.folder``."""
+    return root / RUNS / name

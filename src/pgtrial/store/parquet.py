@@ -1,0 +1,57 @@
+"""Parquet files of a run, written and read with DuckDB; the one place that knows it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pgtrial.errors import StoreError
+
+_COLUMNS = Path(__file__).with_name("columns.sql")
+
+
+def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB that never loads an extension from elsewhere."""
+    config: dict[str, Any] = {"memory_limit": memory_limit, "autoinstall_known_extensions": False}
+    if threads is not None:
+        config["threads"] = threads
+    return duckdb.connect(":memory:", config=config)
+
+
+def write_query(
+    db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()
+) -> None:
+    """Write a query's rows to ``path``, by way of a temporary file: a file that is there is whole."""
+    part = path.with_suffix(".part")
+    try:
+        db.execute(
+            f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters)
+        )
+        part.replace(path)
+    except (duckdb.Error, OSError) as err:
+        part.unlink(missing_ok=True)
+        raise StoreError(f'cannot write "{path}": {_first_line(err)}') from err
+
+
+def read(paths: Sequence[Path], query: str, parameters: Sequence[Any] = ()) -> "dict[str, Any]":
+    """Run a query over Parquet files; ``{files}`` in it stands for the table. Columns as numpy arrays."""
+    if not paths:
+        return {}
+    files = "read_parquet([" + ", ".join(f"'{_quoted(path)}'" for path in paths) + "], filename = true)"
+    with connect() as db:
+        try:
+            result: dict[str, Any] = db.execute(
+                query.replace("{files}", files), list(parameters)
+            ).fetchnumpy()
+        except duckdb.Error as err:
+            raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
+    return result
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _first_line(err: Exception) -> str:
+    return str(err).splitlines()[0]

@@ -1,0 +1,97 @@
+-- One database per result folder. Times are seconds since the epoch (UTC). Rows are appended; what happened is not edited.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE arm (
+    position INTEGER PRIMARY KEY,            -- 0 is the control
+    name     TEXT NOT NULL UNIQUE,
+    role     TEXT NOT NULL CHECK (role IN ('control', 'candidate', 'placebo')),
+    settings TEXT NOT NULL                   -- JSON object: setting -> value as declared
+) STRICT;
+
+CREATE TABLE load_level (
+    level   INTEGER PRIMARY KEY,
+    clients INTEGER NOT NULL,
+    rate    REAL
+) STRICT;
+
+CREATE TABLE slot (
+    number   INTEGER PRIMARY KEY,
+    block    INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    arm      TEXT NOT NULL REFERENCES arm (name)
+) STRICT;
+
+CREATE TABLE run (
+    id      INTEGER PRIMARY KEY,
+    slot    INTEGER NOT NULL REFERENCES slot (number),
+    attempt INTEGER NOT NULL,
+    state   TEXT NOT NULL CHECK (state IN ('running', 'done', 'invalid', 'interrupted')),
+    started REAL NOT NULL,
+    ended   REAL,
+    reason  TEXT NOT NULL DEFAULT '',
+    UNIQUE (slot, attempt)
+) STRICT;
+
+CREATE TABLE phase (
+    run     INTEGER NOT NULL REFERENCES run (id),
+    name    TEXT NOT NULL,
+    level   INTEGER,                         -- load level, for the measure phase
+    started REAL NOT NULL,
+    ended   REAL NOT NULL
+) STRICT;
+
+CREATE TABLE event (
+    id   INTEGER PRIMARY KEY,
+    t    REAL NOT NULL,
+    run  INTEGER REFERENCES run (id),
+    kind TEXT NOT NULL,
+    data TEXT NOT NULL                       -- JSON object
+) STRICT;
+
+CREATE TABLE setting (                       -- pg_settings as read back in each run
+    run         INTEGER NOT NULL REFERENCES run (id),
+    name        TEXT NOT NULL,
+    value       TEXT NOT NULL,               -- as SHOW prints it
+    source      TEXT NOT NULL,
+    PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE setting_change (                -- every setting that was set, with the value before
+    id        INTEGER PRIMARY KEY,
+    t         REAL NOT NULL,
+    run       INTEGER REFERENCES run (id),
+    knob      TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    old_value TEXT,
+    new_value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE fingerprint (                   -- facts of the world; run is NULL for the experiment as a whole
+    run   INTEGER REFERENCES run (id),
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE caveat (                        -- limits on trust that were known while measuring
+    run      INTEGER REFERENCES run (id),
+    code     TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    text     TEXT NOT NULL,
+    hint     TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE process (                       -- what was started, so that it can be ended whatever happened
+    pid         INTEGER NOT NULL,
+    start_ticks INTEGER NOT NULL,            -- field 22 of /proc/pid/stat: a pid alone may be somebody else's by now
+    boot_id     TEXT NOT NULL,
+    role        TEXT NOT NULL,
+    started     REAL NOT NULL,
+    PRIMARY KEY (pid, start_ticks, boot_id)
+) STRICT;
+
+CREATE TABLE work_directory (                -- what lies outside the result folder and is removed at the end
+    path TEXT PRIMARY KEY
+) STRICT;

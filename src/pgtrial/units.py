@@ -1,0 +1,95 @@
+"""Human units at the two doors: read "64MB" and "5min", write "1.42 ms" and "12.3 k/s"; inside are base units."""
+
+import math
+import re
+
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+_DURATION = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of "500ms", "30s", "10min", "2h", "1d"; ValueError with the allowed units otherwise."""
+    return _parse(text, _DURATION, "a time such as 30s or 10min")
+
+
+def parse_bytes(text: str) -> float:
+    """Bytes of "8kB", "64MB", "2GB"; units as PostgreSQL writes them, in steps of 1024."""
+    return _parse(text, _BYTES, "a size such as 64MB or 2GB")
+
+
+def parse_ratio(text: str) -> float:
+    """0.03 of "3%"."""
+    match = re.fullmatch(_NUMBER + r"\s*%", text.strip())
+    if match is None:
+        raise ValueError(f'expected a percentage such as "3%", got "{text}"')
+    return float(match[1]) / 100
+
+
+def _parse(text: str, factors: "dict[str, float] | dict[str, int]", what: str) -> float:
+    match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
+    if match is None or match[2] not in factors:
+        raise ValueError(f'expected {what} (units: {", ".join(factors)}), got "{text}"')
+    return float(match[1]) * factors[match[2]]
+
+
+def format_duration(seconds: float) -> str:
+    """Two leading parts at most: "1.42 ms", "12.3 s", "3 min 20 s", "2 h 5 min"."""
+    if not math.isfinite(seconds):
+        return "–"
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    if seconds == 0:
+        return "0 s"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 59.95:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h" + (f" {minutes} min" if minutes else "")
+
+
+def format_count(value: float) -> str:
+    """Three significant digits with a decimal prefix: "950", "12.3 k", "4.56 M"."""
+    if not math.isfinite(value):
+        return "–"
+    for factor, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= factor * 0.9995:
+            return _significant(value / factor) + prefix
+    return _significant(value)
+
+
+def format_bytes(value: float) -> str:
+    """Three significant digits with PostgreSQL's units: "8 kB", "1.5 GB"."""
+    if not math.isfinite(value):
+        return "–"
+    for unit in ("TB", "GB", "MB", "kB"):
+        if abs(value) >= _BYTES[unit]:
+            return f"{_significant(value / _BYTES[unit])} {unit}"
+    return f"{_significant(value)} B"
+
+
+def format_percent(share: float, *, signed: bool = False) -> str:
+    """ "12.3 %" of 0.123; with a sign where it is a difference."""
+    if not math.isfinite(share):
+        return "–"
+    sign = "+" if signed and share > 0 else ""
+    digits = 1 if abs(share) < 0.9995 else 0
+    return f"{sign}{share * 100:.{digits}f} %"
+
+
+def format_change(ratio: float) -> str:
+    """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"."""
+    return format_percent(ratio - 1, signed=True)
+
+
+def _significant(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)) + 1e-12))
+    return f"{value:.{digits}f}"
