@@ -98,15 +98,11 @@ class Noise(Record):
 
     sd_log_ratio: float | None  # SD between blocks of the log ratio of the hypothesis' arm
     sd_log_ratio_placebo: float | None
-    detectable: (
-        float | None
-    )  # smallest effect (relative change) found with 80 % probability with these blocks
+    detectable: float | None  # smallest effect (relative change) found with 80 % probability with these blocks
 
 
 class Needed(Record):
-    blocks: (
-        int | None
-    )  # further blocks until the hypothesis can be decided; None: none needed, or not in reach
+    blocks: int | None  # further blocks until the hypothesis can be decided; None: none needed, or not in reach
     text: str
 
 

@@ -56,13 +56,9 @@ class HypothesisTable(Table):
         description="pgbench.tps, pgbench.latency_mean, .latency_p50, .latency_p95, .latency_p99, .latency_p999.",
     )
     scenario: str | None = Field(default=None, description="Restrict the metric to one scenario.")
-    expect: Expect = Field(
-        default=Expect.DIFFERENT, description="What the claim says of the arm against the control."
-    )
+    expect: Expect = Field(default=Expect.DIFFERENT, description="What the claim says of the arm against the control.")
     margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
-    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(
-        default=0.95, description="Confidence of the intervals."
-    )
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(default=0.95, description="Confidence of the intervals.")
 
 
 class TargetTable(Table):
@@ -75,18 +71,14 @@ class TargetTable(Table):
         default=None,
         description="Where the cluster's data live; choose the storage to be tested. Default: /var/tmp.",
     )
-    postgresql: dict[str, Any] = Field(
-        default={}, description="PostgreSQL settings held constant in all arms."
-    )
+    postgresql: dict[str, Any] = Field(default={}, description="PostgreSQL settings held constant in all arms.")
 
 
 class DatasetTable(Table):
     kind: Literal["pgbench", "sql"] = Field(
         default="pgbench", description="pgbench: its tables at a scale. sql: only what the set-up file makes."
     )
-    scale: Annotated[int, Field(ge=1)] = Field(
-        default=10, description="pgbench scale; 1 is 100,000 accounts, 15 MB."
-    )
+    scale: Annotated[int, Field(ge=1)] = Field(default=10, description="pgbench scale; 1 is 100,000 accounts, 15 MB.")
     foreign_keys: bool = Field(default=False, description="pgbench -I dtgvpf: with foreign keys.")
     setup: str | None = Field(
         default=None,
@@ -95,9 +87,7 @@ class DatasetTable(Table):
 
 
 class ScenarioTable(Table):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(
-        description="Name in all tables."
-    )
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
     file: str | None = Field(default=None, description="pgbench script, relative to the experiment file.")
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="One of pgbench's own scripts, instead of a file."
@@ -146,11 +136,9 @@ class WorkloadTable(Table):
     clients: Annotated[int, Field(ge=1)] | tuple[Annotated[int, Field(ge=1)], ...] | RampTable = Field(
         default=8, description="Load levels: a number, a list, or a ramp."
     )
-    rate: Annotated[float, Field(gt=0)] | tuple[Annotated[float, Field(gt=0)], ...] | RampTable | None = (
-        Field(
-            default=None,
-            description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
-        )
+    rate: Annotated[float, Field(gt=0)] | tuple[Annotated[float, Field(gt=0)], ...] | RampTable | None = Field(
+        default=None,
+        description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
     )
     latency_limit: Duration | None = Field(
         default=None,
@@ -160,9 +148,7 @@ class WorkloadTable(Table):
     warmup: Literal["auto"] | Duration | Literal[0] | WarmupTable = Field(
         default="auto", description='"auto" (until steady, with a cap), a time, 0, or { cap = "2min" }.'
     )
-    protocol: Literal["simple", "extended", "prepared"] = Field(
-        default="simple", description="Query protocol."
-    )
+    protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
     threads: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="pgbench threads. Default: the CPUs, at most the clients."
     )
@@ -178,23 +164,15 @@ class ArmTable(Table):
 
 
 class FactorTable(Table):
-    setting: str | None = Field(
-        default=None, description="The setting this factor varies. Default: the factor's name."
-    )
-    levels: tuple[Any, ...] = Field(
-        min_length=2, description="Values; the first of every factor make the control."
-    )
+    setting: str | None = Field(default=None, description="The setting this factor varies. Default: the factor's name.")
+    levels: tuple[Any, ...] = Field(min_length=2, description="Values; the first of every factor make the control.")
 
 
 class DesignTable(Table):
     method: Literal["blocks"] = Field(default="blocks", description="Randomised complete blocks.")
     blocks: Annotated[int, Field(ge=1, le=1000)] | None = Field(default=None, description="Number of blocks.")
-    budget: Duration | None = Field(
-        default=None, description="Time for everything, instead of a number of blocks."
-    )
-    placebo: bool = Field(
-        default=False, description="Add a second copy of the control, whose true effect is zero."
-    )
+    budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    placebo: bool = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
     restore: Literal["each-run", "each-block", "never"] = Field(
         default="each-run", description="When the data are put back to the snapshot."
     )
@@ -220,7 +198,5 @@ class Experiment(Table):
     dataset: DatasetTable = DatasetTable()
     workload: WorkloadTable
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
-    factors: dict[str, FactorTable] = Field(
-        default={}, description="Factors instead of arms: every combination."
-    )
+    factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
     design: DesignTable = DesignTable()

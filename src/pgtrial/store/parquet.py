@@ -19,15 +19,11 @@ def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckd
     return duckdb.connect(":memory:", config=config)
 
 
-def write_query(
-    db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()
-) -> None:
+def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:
     """Write a query's rows to ``path``, by way of a temporary file: a file that is there is whole."""
     part = path.with_suffix(".part")
     try:
-        db.execute(
-            f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters)
-        )
+        db.execute(f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters))
         part.replace(path)
     except (duckdb.Error, OSError) as err:
         part.unlink(missing_ok=True)
@@ -41,9 +37,7 @@ def read(paths: Sequence[Path], query: str, parameters: Sequence[Any] = ()) -> "
     files = "read_parquet([" + ", ".join(f"'{_quoted(path)}'" for path in paths) + "], filename = true)"
     with connect() as db:
         try:
-            result: dict[str, Any] = db.execute(
-                query.replace("{files}", files), list(parameters)
-            ).fetchnumpy()
+            result: dict[str, Any] = db.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:
             raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
     return result

@@ -118,15 +118,11 @@ class State:
                 "INSERT INTO run (slot, attempt, state, started) VALUES (?, ?, ?, ?) RETURNING id",
                 (slot.number, attempt, RunState.RUNNING, t),
             ).fetchone()[0]
-        return RunRow(
-            id=row_id, slot=slot, attempt=attempt, state=RunState.RUNNING, started=t, ended=None, reason=""
-        )
+        return RunRow(id=row_id, slot=slot, attempt=attempt, state=RunState.RUNNING, started=t, ended=None, reason="")
 
     def end_run(self, run: int, state: RunState, t: float, reason: str = "") -> None:
         with self._write() as db:
-            db.execute(
-                "UPDATE run SET state = ?, ended = ?, reason = ? WHERE id = ?", (state, t, reason, run)
-            )
+            db.execute("UPDATE run SET state = ?, ended = ?, reason = ? WHERE id = ?", (state, t, reason, run))
 
     def interrupt_running(self) -> int:
         """Mark runs that a killed pgtrial left behind as interrupted; their number."""
@@ -171,9 +167,7 @@ class State:
 
     def add_event(self, t: float, kind: str, *, run: int | None = None, **data: object) -> None:
         with self._write() as db:
-            db.execute(
-                "INSERT INTO event (t, run, kind, data) VALUES (?, ?, ?, ?)", (t, run, kind, json.dumps(data))
-            )
+            db.execute("INSERT INTO event (t, run, kind, data) VALUES (?, ?, ?, ?)", (t, run, kind, json.dumps(data)))
 
     def events(self, *, run: int | None = None) -> tuple[tuple[float, str, dict[str, object]], ...]:
         """(time, kind, data) of all events, or of one run's."""
@@ -193,9 +187,7 @@ class State:
             result.setdefault(run, {})[name] = (value, source)
         return result
 
-    def add_setting_change(
-        self, t: float, *, run: int, knob: str, name: str, old: str | None, new: str
-    ) -> None:
+    def add_setting_change(self, t: float, *, run: int, knob: str, name: str, old: str | None, new: str) -> None:
         with self._write() as db:
             db.execute(
                 "INSERT INTO setting_change (t, run, knob, name, old_value, new_value) VALUES (?, ?, ?, ?, ?, ?)",
@@ -204,9 +196,7 @@ class State:
 
     def add_fingerprint(self, facts: Mapping[str, str], *, run: int | None = None) -> None:
         with self._write() as db:
-            db.executemany(
-                "INSERT INTO fingerprint VALUES (?, ?, ?)", [(run, k, v) for k, v in facts.items()]
-            )
+            db.executemany("INSERT INTO fingerprint VALUES (?, ?, ?)", [(run, k, v) for k, v in facts.items()])
 
     def fingerprints(self) -> dict[int | None, dict[str, str]]:
         """Run (None: the experiment as a whole) to fact to value."""
@@ -233,9 +223,7 @@ class State:
 
     def add_process(self, *, pid: int, start_ticks: int, boot_id: str, role: str, t: float) -> None:
         with self._write() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (pid, start_ticks, boot_id, role, t)
-            )
+            db.execute("INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (pid, start_ticks, boot_id, role, t))
 
     def processes(self) -> tuple[tuple[int, int, str, str], ...]:
         """(pid, start ticks, boot id, role) of everything that was ever started."""
