@@ -1,0 +1,160 @@
+"""The machine pgtrial runs on: start programs so that none outlives pgtrial, as another user where need be."""
+
+import asyncio
+import os
+import pwd
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from pgtrial.errors import HostCommandError, PreflightError
+from pgtrial.hosts.processes import MARK, ProcessId, identify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An operating-system user that programs can run as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def server_account() -> Account | None:
+    """User for the server's programs: they refuse to run as root. None when pgtrial itself is not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+    raise PreflightError(
+        "the server cannot run as root, and there is no other user for it",
+        detail="Neither a user postgres nor a user nobody exists.",
+        hint="Run pgtrial as an ordinary user.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalHost:
+    """Starts programs; ``on_start`` is told of each one, with its role, as soon as it has a process id.
+
+    ``mark`` names the result folder; every program carries it in its environment, by which it is found again even
+    if pgtrial was killed before it could write down the process id.
+    """
+
+    mark: str = ""
+    on_start: Callable[[ProcessId, str], None] = field(default=lambda _process, _role: None)
+
+    async def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program to its end. Raises HostCommandError with its last words if ``check`` and it fails."""
+        process = await self.start(
+            argv,
+            role=Path(argv[0]).name,
+            account=account,
+            environment=environment,
+            directory=directory,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            out, err = await process.communicate()
+        except BaseException:
+            await end_process(process)
+            raise
+        status = process.returncode
+        assert status is not None  # communicate() has waited for the end
+        completed = Completed(
+            status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace")
+        )
+        if check and status != 0:
+            words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
+            raise HostCommandError(
+                f"{Path(argv[0]).name} ended with status {status}",
+                detail="\n".join(words) or "It printed nothing.",
+            )
+        return completed
+
+    async def start(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        role: str,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        stdin: int | IO[bytes] = asyncio.subprocess.DEVNULL,
+        stdout: int | IO[bytes] = asyncio.subprocess.DEVNULL,
+        stderr: int | IO[bytes] = asyncio.subprocess.DEVNULL,
+    ) -> asyncio.subprocess.Process:
+        """Start a program that the kernel ends (SIGQUIT) when pgtrial ends, however that happens.
+
+        Its session is its own, so that Ctrl-C on the terminal reaches pgtrial alone, which then ends things in order.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_guarded(argv, account),
+                cwd=directory,
+                env={**os.environ, "LC_ALL": "C.UTF-8", MARK: self.mark, **(environment or {})},
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                limit=1 << 20,
+            )
+        except OSError as err:
+            raise HostCommandError(f'cannot start "{argv[0]}": {err.strerror or err}') from err
+        identity = identify(process.pid)
+        if identity is not None:
+            self.on_start(identity, role)
+        return process
+
+
+def _guarded(argv: Sequence[str | Path], account: Account | None) -> list[str]:
+    """Command line that sets the death signal (prctl PR_SET_PDEATHSIG) after the change of user, which resets it."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise PreflightError(
+            'the program "setpriv" is missing',
+            hint="Install the package util-linux, which every Linux distribution has.",
+        )
+    command = [setpriv, "--pdeathsig", "QUIT"]
+    if account is not None:
+        command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
+    return [*command, "--", *(str(part) for part in argv)]
+
+
+async def end_process(
+    process: asyncio.subprocess.Process, *, with_signal: signal.Signals = signal.SIGTERM, patience: float = 5.0
+) -> int:
+    """End a program and wait for it: ``with_signal``, then SIGKILL after ``patience`` seconds. Its exit status."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):  # it may just have ended by itself
+            process.send_signal(with_signal)
+        try:
+            async with asyncio.timeout(patience):
+                return await process.wait()
+        except TimeoutError:
+            process.kill()
+    return await process.wait()

@@ -1,0 +1,65 @@
+"""Connections to a server; the one place where psycopg's errors become pgtrial's."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from pgtrial.errors import ConnectError, TargetError
+
+APPLICATION = "pgtrial"
+
+
+def conninfo(*, host: str, port: int, user: str, database: str) -> str:
+    """A libpq connection string."""
+    return make_conninfo(host=host, port=port, user=user, dbname=database, connect_timeout=10)
+
+
+@asynccontextmanager
+async def connect(conninfo: str) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
+    """A connection in autocommit mode for pgtrial's own statements. Raises ConnectError, TargetError."""
+    try:
+        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=APPLICATION)
+    except psycopg.Error as err:
+        raise ConnectError("no connection to the server", detail=_text(err)) from err
+    try:
+        yield connection
+    except psycopg.Error as err:
+        raise TargetError(f"the server refused a statement: {_text(err)}") from err
+    finally:
+        await connection.close()
+
+
+async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Rows of one query over a connection of its own."""
+    async with connect(conninfo) as connection:
+        return await (await connection.execute(query, parameters)).fetchall()
+
+
+async def execute(conninfo: str, statement: LiteralString) -> None:
+    """One statement over a connection of its own."""
+    async with connect(conninfo) as connection:
+        await connection.execute(statement)
+
+
+async def execute_script(conninfo: str, script: str, *, name: str) -> None:
+    """All statements of a script from a file of the user, as one simple query. Raises TargetError that names it."""
+    async with connect(conninfo) as connection:
+        try:
+            # The text is the user's own file, meant to be executed as it stands.
+            await connection.execute(script.encode(), prepare=False)
+        except psycopg.Error as err:
+            position = err.diag.statement_position
+            line = script.count("\n", 0, int(position) - 1) + 1 if position else None
+            where = f"{name}, line {line}" if line else name
+            raise TargetError(
+                f"{where}: {err.diag.message_primary or _text(err)}",
+                detail=err.diag.message_detail or "",
+                hint=err.diag.message_hint or "Correct the script; nothing has been measured.",
+            ) from err
+
+
+def _text(err: psycopg.Error) -> str:
+    return err.diag.message_primary or " ".join(str(err).split())

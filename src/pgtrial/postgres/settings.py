@@ -1,0 +1,113 @@
+"""PostgreSQL settings: write them as a configuration file, read them back, say whether they took."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgtrial.postgres.connect import fetch
+
+_QUERY = """
+    SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''), current_setting(name)
+    FROM pg_catalog.pg_settings
+"""
+
+# In units of bytes and of microseconds; PostgreSQL's own names and steps (guc.c).
+_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_TIME = {"us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+_TRUE = ("on", "true", "yes", "1", "t", "y", "tr", "tru", "ye")
+_FALSE = ("off", "false", "no", "0", "f", "n", "of", "fa", "fal", "fals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A row of pg_settings; ``shown`` is the value as SHOW prints it, ``value`` in the setting's own ``unit``."""
+
+    name: str
+    value: str
+    unit: str
+    vartype: str
+    source: str
+    source_file: str
+    shown: str
+
+
+async def read_settings(conninfo: str) -> dict[str, Setting]:
+    """Every setting the server shows, by lower-case name."""
+    return {
+        str(name).lower(): Setting(
+            name=name, value=value, unit=unit, vartype=vartype, source=source, source_file=source_file, shown=shown
+        )
+        for name, value, unit, vartype, source, source_file, shown in await fetch(conninfo, _QUERY)
+    }
+
+
+def render_settings(settings: Mapping[str, str]) -> str:
+    """Text of a configuration file."""
+    return "".join(f"{name} = '{_quoted(value)}'\n" for name, value in settings.items())
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "''")
+
+
+def find_mismatches(
+    wanted: Mapping[str, str], actual: Mapping[str, Setting], *, source_file: str
+) -> tuple[tuple[str, str, str], ...]:
+    """(name, wanted, what the server has and why) of the settings that did not take.
+
+    A setting took when its value is the wanted one and it came from ``source_file``.
+    """
+    mismatches = []
+    for name, value in wanted.items():
+        setting = actual.get(name.lower())
+        if setting is None:
+            mismatches.append((name, value, "a setting that the server does not show"))
+        elif not is_same(value, setting):
+            mismatches.append((name, value, f"{setting.shown} (source: {setting.source})"))
+        elif setting.source_file and setting.source_file != source_file:
+            mismatches.append((name, value, f"{setting.shown} (from {setting.source_file})"))
+    return tuple(mismatches)
+
+
+def is_same(wanted: str, setting: Setting) -> bool:
+    """Whether a value as written means what the server has."""
+    match setting.vartype:
+        case "bool":
+            text = wanted.strip().lower()
+            return (text in _TRUE) == (setting.value == "on") and (text in _TRUE or text in _FALSE)
+        case "enum":
+            text, value = wanted.strip().lower(), setting.value.lower()
+            # Several enums also take boolean words: "true" for huge_pages = on, and the like.
+            return text == value or (text in _TRUE and value == "on") or (text in _FALSE and value == "off")
+        case "integer" | "real":
+            number = _in_unit(wanted, setting.unit)
+            if number is None:
+                return False
+            # -1 (and 0 for a few) asks the server to choose; what it chose is then shown, with another source.
+            if number <= 0 and setting.source in ("override", "dynamic default"):
+                return True
+            actual = float(setting.value)
+            rounding = 0.5 if setting.vartype == "integer" else 0.0
+            return abs(number - actual) <= rounding + 1e-9 * max(abs(number), abs(actual))
+    return wanted == setting.value
+
+
+def _in_unit(text: str, unit: str) -> float | None:
+    """A number with an optional unit, in the setting's unit, such as "8kB" (blocks), "ms", "" (plain)."""
+    match = re.fullmatch(
+        r"\s*(?P<number>[-+]?(?:0x[0-9a-fA-F]+|[0-9.]+(?:[eE][-+]?[0-9]+)?))\s*(?P<unit>[A-Za-z]*)\s*", text
+    )
+    if match is None:
+        return None
+    try:
+        written = match["number"]
+        number = float(int(written, 16)) if "0x" in written else float(written)
+    except ValueError:
+        return None
+    if not match["unit"]:
+        return number
+    step = re.fullmatch(r"(?P<count>\d*)(?P<unit>[A-Za-z]+)", unit)
+    for units in (_BYTES, _TIME):
+        if step is not None and match["unit"] in units and step["unit"] in units:
+            return number * units[match["unit"]] / (units[step["unit"]] * int(step["count"] or 1))
+    return None

@@ -1,0 +1,49 @@
+"""The prepared data, kept aside, and put back before runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.errors import HostCommandError, TargetError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.postgres.throwaway import ThrowawayCluster, remove_directories
+
+_COMPLETE = "snapshot.complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A copy of a stopped cluster's data directory beside it, shared block by block where the file system can."""
+
+    host: LocalHost
+    cluster: ThrowawayCluster
+
+    @property
+    def directory(self) -> Path:
+        return self.cluster.directory / "snapshot"
+
+    @property
+    def _mark(self) -> Path:
+        return self.cluster.directory / _COMPLETE
+
+    def is_complete(self) -> bool:
+        """Whether a whole snapshot is there, also one that an earlier, interrupted pgtrial made."""
+        return self._mark.is_file()
+
+    async def take(self) -> None:
+        """Keep the data of the stopped cluster; the cluster's own directory is gone until ``restore``."""
+        self.cluster.data.rename(self.directory)
+        await self._sync(self.directory)
+        self._mark.touch()
+
+    async def restore(self) -> None:
+        """Put the data back and write them out, so that the copy's own write-back is over before the load begins."""
+        remove_directories(self.cluster.data)
+        try:
+            await self.host.run(["cp", "-a", "--reflink=auto", self.directory, self.cluster.data])
+        except HostCommandError as err:
+            raise TargetError("cannot restore the data from the snapshot", detail=err.detail) from err
+        await self._sync(self.cluster.data)
+
+    async def _sync(self, directory: Path) -> None:
+        # The file system as a whole: one call, and nothing else of ours is waiting to be written there.
+        await self.host.run(["sync", "--file-system", directory])

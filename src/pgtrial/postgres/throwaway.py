@@ -1,0 +1,263 @@
+"""A cluster made for one experiment: it listens on a Unix socket in a private directory, and goes without a trace."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.errors import HostCommandError, PreflightError, SettingError, TargetError
+from pgtrial.hosts.local import Account, LocalHost, end_process
+from pgtrial.postgres.connect import conninfo
+from pgtrial.postgres.programs import Programs
+from pgtrial.postgres.settings import render_settings
+
+SUPERUSER = "postgres"
+PORT = 5432  # names the socket file only: no TCP port is opened
+CONF = "pgtrial.conf"
+_LOG_NAME = "server"
+_LOG_DIRECTORY = "log"
+_READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
+
+# What pgtrial needs for itself; the experiment file may not name these.
+OWN_SETTINGS: Mapping[str, str] = {
+    "listen_addresses": "",
+    "port": str(PORT),
+    "cluster_name": "pgtrial",
+    "logging_collector": "on",
+    "log_destination": "jsonlog",
+    "log_directory": _LOG_DIRECTORY,
+    "log_filename": _LOG_NAME,
+    "log_file_mode": "0644",
+    "log_rotation_age": "0",
+    "log_rotation_size": "0",
+}
+# What makes the server's log tell the story of a run; the experiment file may say otherwise.
+DEFAULT_SETTINGS: Mapping[str, str] = {
+    "log_checkpoints": "on",
+    "log_autovacuum_min_duration": "0",
+    "log_lock_waits": "on",
+    "log_temp_files": "0",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class ThrowawayCluster:
+    """One data directory and, while it runs, its server. ``account`` is whom the server runs as, None: as pgtrial."""
+
+    host: LocalHost
+    programs: Programs
+    directory: Path
+    socket_directory: Path
+    account: Account | None
+    process: asyncio.subprocess.Process | None = field(default=None, init=False)
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def conf(self) -> Path:
+        return self.data / CONF
+
+    @property
+    def log(self) -> Path:
+        """The server's log, one JSON object per line."""
+        return self.data / _LOG_DIRECTORY / f"{_LOG_NAME}.json"
+
+    def conninfo(self, database: str = "postgres") -> str:
+        return conninfo(host=str(self.socket_directory), port=PORT, user=SUPERUSER, database=database)
+
+    def environment(self, database: str) -> dict[str, str]:
+        """Variables by which pgbench reaches the server, and nothing of the caller's own PG* variables."""
+        inherited = {name: "" for name in os.environ if name.startswith("PG") and name != "PG_CONFIG"}
+        return {
+            **inherited,
+            "PGHOST": str(self.socket_directory),
+            "PGPORT": str(PORT),
+            "PGUSER": SUPERUSER,
+            "PGDATABASE": database,
+        }
+
+    async def initdb(self) -> None:
+        """Make the data directory, with the C.UTF-8 collation, so that results do not depend on the caller's locale."""
+        await self.host.run(
+            [
+                self.programs.path("initdb"),
+                f"--pgdata={self.data}",
+                f"--username={SUPERUSER}",
+                "--auth=trust",  # the socket's directory lets only this user and root in
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+                "--no-instructions",
+            ],
+            account=self.account,
+            directory=self.directory,
+        )
+        self.own(self.conf, "")
+        with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(f"\ninclude = '{CONF}'\n")
+
+    def own(self, path: Path, text: str) -> None:
+        """Write a file that the server may read."""
+        path.write_text(text, encoding="utf-8")
+        if self.account is not None:
+            os.chown(path, self.account.uid, self.account.gid)
+
+    def write_settings(self, settings: Mapping[str, str]) -> None:
+        """Set what the next start uses, instead of what was set before."""
+        own = {**OWN_SETTINGS, "unix_socket_directories": str(self.socket_directory)}
+        self.own(self.conf, render_settings({**DEFAULT_SETTINGS, **settings, **own}))
+
+    async def start(self, *, patience: float = 600.0) -> None:
+        """Start the server and wait until it accepts connections.
+
+        Raises SettingError with the server's own words if it refuses to start, TargetError after ``patience`` seconds.
+        """
+        self.log.unlink(missing_ok=True)
+        startup = self.directory / "startup.log"
+        with startup.open("wb") as output:
+            self.process = await self.host.start(
+                [self.programs.path("postgres"), "-D", self.data],
+                role="server",
+                account=self.account,
+                directory=self.directory,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            async with asyncio.timeout(patience):
+                while not self._is_ready():
+                    if self.process.returncode is not None:
+                        raise SettingError(
+                            "the server does not start",
+                            detail="\n".join(self._complaints(startup)) or "It said nothing.",
+                            hint="Correct the setting the server complains about.",
+                        )
+                    await asyncio.sleep(0.01)
+        except TimeoutError as err:
+            raise TargetError(f"the server does not accept connections after {patience:g} s") from err
+
+    def _is_ready(self) -> bool:
+        try:
+            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return False
+        return (
+            len(lines) >= _READY_LINE
+            and self.process is not None
+            and lines[0] == str(self.process.pid)
+            and lines[_READY_LINE - 1].strip() == "ready"
+        )
+
+    def _complaints(self, startup: Path) -> list[str]:
+        """The server's own lines that say why it ended, without time and process id."""
+        lines = []
+        for line in startup.read_text(encoding="utf-8", errors="replace").splitlines():
+            for severity in ("FATAL:", "PANIC:", "ERROR:", "LOG:", "DETAIL:", "HINT:"):
+                _, found, message = line.partition(severity)
+                if found:
+                    lines.append(f"{severity} {message.strip()}")
+                    break
+        lines += [f"{entry['error_severity']}: {entry['message']}" for entry in self.read_log()]
+        telling = [line for line in lines if not line.startswith("LOG:")]
+        # A setting out of its range is only a LOG line, followed by "configuration file … contains errors".
+        if not telling or all("contains errors" in line for line in telling):
+            telling = lines
+        return telling[-6:]
+
+    def read_log(self) -> list[dict[str, object]]:
+        """Entries of the server's log since its start; a last line that is not whole is left out."""
+        entries = []
+        try:
+            with self.log.open(encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    try:
+                        entries.append(json.loads(line))
+                    except json.JSONDecodeError:
+                        continue
+        except FileNotFoundError:
+            return []
+        return entries
+
+    def has_died(self) -> bool:
+        """Whether the server was started and is gone although nobody stopped it."""
+        return self.process is not None and self.process.returncode is not None
+
+    async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
+        """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept."""
+        if self.process is None:
+            return
+        stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
+        process, self.process = self.process, None
+        await end_process(process, with_signal=stop_signal, patience=patience)
+
+
+def prepare_directories(base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
+    """Make a private work directory under ``base``, and the socket's directory: (work, socket).
+
+    The socket's directory lies in the work directory if its path is short enough for a socket, else in /tmp.
+    Raises PreflightError when ``base`` cannot be used.
+    """
+    work = base / name
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        work.mkdir(mode=0o700)
+    except OSError as err:
+        raise _unusable(base, err.strerror or str(err)) from err
+    socket_directory = work / "s"
+    # sun_path holds 107 bytes and a final zero (unix(7)).
+    if len(os.fsencode(socket_directory / f".s.PGSQL.{PORT}.lock")) > 107:
+        socket_directory = Path("/tmp") / name
+    try:
+        for directory in (socket_directory, work / "programs"):
+            directory.mkdir(mode=0o700)
+        for directory in (work, socket_directory):
+            if account is not None:
+                os.chown(directory, account.uid, account.gid)
+    except OSError as err:
+        remove_directories(work, socket_directory)
+        raise _unusable(base, err.strerror or str(err)) from err
+    return work, socket_directory
+
+
+def _unusable(base: Path, reason: str) -> PreflightError:
+    return PreflightError(
+        f'cannot make a work directory in "{base}": {reason}',
+        hint="Choose another place with directory in [target] or --work-directory.",
+    )
+
+
+def remove_directories(*directories: Path) -> None:
+    """Remove directories with all that is in them; what is not there is as wished."""
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def reachable_programs(host: LocalHost, programs: Programs, *, work: Path, account: Account | None) -> Programs:
+    """Programs that ``account`` can execute: the found ones, or a copy of their installation in the work directory.
+
+    An installation below a home directory (as in a virtual environment of root) is closed to other users.
+    """
+    if account is None:
+        return programs
+    try:
+        await host.run([programs.path("postgres"), "--version"], account=account, directory=Path("/"))
+    except HostCommandError:
+        installation = programs.directory.parent
+        if len(installation.parts) < 4:  # /usr/local: far more than a server
+            raise
+        copy = work / "programs"
+        await host.run(["cp", "-a", "--reflink=auto", f"{installation}/.", copy])
+        await host.run(["chown", "-R", f"{account.uid}:{account.gid}", copy])
+        return Programs(
+            directory=copy / programs.directory.name,
+            version=programs.version,
+            major=programs.major,
+            origin=programs.origin,
+        )
+    return programs
