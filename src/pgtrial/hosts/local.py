@@ -156,5 +156,6 @@ async def end_process(
             async with asyncio.timeout(patience):
                 return await process.wait()
         except TimeoutError:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # it leads its own session, and may have children in it
     return await process.wait()

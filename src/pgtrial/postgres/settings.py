@@ -1,14 +1,19 @@
 """PostgreSQL settings: write them as a configuration file, read them back, say whether they took."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pgtrial.postgres.connect import fetch
+from pgtrial.postgres.connect import connect
 
 _QUERY = """
     SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''), current_setting(name)
     FROM pg_catalog.pg_settings
+"""
+_HIDDEN_QUERY = """
+    SELECT name, value, '', 'string', 'not shown', '', value
+    FROM (SELECT name, current_setting(name, true) AS value FROM unnest(%s::text[]) AS name) AS custom
+    WHERE value IS NOT NULL
 """
 
 # In units of bytes and of microseconds; PostgreSQL's own names and steps (guc.c).
@@ -31,13 +36,22 @@ class Setting:
     shown: str
 
 
-async def read_settings(conninfo: str) -> dict[str, Setting]:
-    """Every setting the server shows, by lower-case name."""
+async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str, Setting]:
+    """Every setting the server shows, by lower-case name.
+
+    ``also`` names settings that pg_settings leaves out although they are set: custom ones of no loaded extension.
+    """
+    async with connect(conninfo) as connection:
+        rows = await (await connection.execute(_QUERY)).fetchall()
+        known = {str(row[0]).lower() for row in rows}
+        hidden = [name for name in also if name.lower() not in known]
+        if hidden:
+            rows += await (await connection.execute(_HIDDEN_QUERY, [hidden])).fetchall()
     return {
         str(name).lower(): Setting(
             name=name, value=value, unit=unit, vartype=vartype, source=source, source_file=source_file, shown=shown
         )
-        for name, value, unit, vartype, source, source_file, shown in await fetch(conninfo, _QUERY)
+        for name, value, unit, vartype, source, source_file, shown in rows
     }
 
 

@@ -234,7 +234,7 @@ class State:
             db.execute("INSERT OR IGNORE INTO work_directory VALUES (?)", (str(path),))
 
     def work_directories(self) -> tuple[Path, ...]:
-        return tuple(Path(path) for (path,) in self._db.execute("SELECT path FROM work_directory"))
+        return tuple(Path(path) for (path,) in self._db.execute("SELECT path FROM work_directory ORDER BY rowid"))
 
 
 def _connect(path: Path, *, mode: str) -> sqlite3.Connection:

@@ -1,0 +1,64 @@
+"""What the engine tells while it works: progress is a view of these, and the engine itself never prints."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing:
+    """Work before the first run; ``step`` is a phrase such as "loading pgbench tables, scale 10"."""
+
+    step: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    slot: Slot
+    slots: int
+    attempt: int
+    remaining: float  # s, estimated, with this run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStarted:
+    name: PhaseName
+    level: LoadLevel | None = None
+    length: float | None = None  # s, where it is known beforehand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProgress:
+    """One second of load, all scenarios together; ``latency`` is the mean in seconds, None without transactions."""
+
+    tps: float
+    latency: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    slot: Slot
+    state: RunState
+    reason: str
+    seconds: float
+    not_load: float  # s of it that are not measured load
+    tps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """An orderly stop has begun, on request."""
+
+
+Event = Preparing | RunStarted | PhaseStarted | LoadProgress | RunEnded | Stopping
+
+
+class Observer(Protocol):
+    """Whoever wants to know."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+def ignore(_event: Event) -> None:
+    """Observer for those who do not want to know."""

@@ -1,0 +1,54 @@
+"""How far an experiment is."""
+
+import contextlib
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pgtrial.engine.experiment import is_locked, lock_folder, sweep
+from pgtrial.errors import StoreError
+from pgtrial.model.run import RunState
+from pgtrial.store.state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """``state`` is running, complete or interrupted; ``arms`` has one line per arm."""
+
+    name: str
+    state: str
+    slots: int
+    done: int
+    invalid: int
+    current: str
+    processes_ended: int
+    arms: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def read_status(folder: Path) -> Status:
+    """Read a result folder's state; if no pgtrial is at work there, first end what a killed one left behind."""
+    State.open(folder).close()  # a folder that is none is said so before anything is touched
+    running, ended = is_locked(folder), 0
+    if not running:
+        with contextlib.suppress(StoreError), lock_folder(folder):
+            ended = sweep(folder, keep_data=True).processes
+    with contextlib.closing(State.open(folder)) as state:
+        slots, runs, arms = state.slots(), state.runs(), state.arms()
+    done = [run for run in runs if run.state is RunState.DONE]
+    complete = len({run.slot.number for run in done}) == len(slots)
+    now = next((run for run in runs if run.state is RunState.RUNNING), None)
+    per_arm = Counter(run.slot.arm for run in done)
+    planned = Counter(slot.arm for slot in slots)
+    return Status(
+        name=folder.resolve().name,
+        state="running" if running else "complete" if complete else "interrupted",
+        slots=len(slots),
+        done=len(done),
+        invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
+        current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
+        processes_ended=ended,
+        arms=tuple(f"{arm.name}: {per_arm[arm.name]} of {planned[arm.name]} runs" for arm in arms),
+    )

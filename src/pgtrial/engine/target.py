@@ -1,0 +1,225 @@
+"""The target of an experiment: a throw-away cluster with prepared data, and the snapshot that runs start from."""
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.design.arms import common_settings
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.errors import HostCommandError, PreflightError, SettingError, WorkloadError
+from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.knobs import postgresql
+from pgtrial.model.arm import Arm
+from pgtrial.postgres.connect import execute, execute_script
+from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.settings import Setting
+from pgtrial.postgres.snapshot import Snapshot
+from pgtrial.postgres.throwaway import (
+    ThrowawayCluster,
+    prepare_directories,
+    reachable_programs,
+    remove_directories,
+)
+from pgtrial.spec.experiment import DatasetTable
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.store.state import State
+from pgtrial.units import format_bytes
+from pgtrial.workloads.scenarios import Scenario, setup_sql
+
+DATABASE = "pgtrial"
+_BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
+_BYTES_OF_CLUSTER = 200e6  # an empty cluster, its WAL and log
+
+# For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
+_LOADING: Mapping[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "1h",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A cluster with its snapshot; ``settings`` are the ones held constant in all arms."""
+
+    host: LocalHost
+    programs: Programs
+    cluster: ThrowawayCluster
+    snapshot: Snapshot
+    settings: Mapping[str, str]
+
+    async def start(self, arm: Arm) -> dict[str, Setting]:
+        """Start the server with an arm's settings and read all of them back. Raises SettingError."""
+        wanted = {**self.settings, **dict(arm.settings)}
+        postgresql.apply(self.cluster, wanted)
+        await self.cluster.start()
+        return await postgresql.verify(self.cluster, wanted)
+
+    async def remove(self) -> None:
+        """End the server and remove everything that lies outside the result folder."""
+        await self.cluster.stop(immediate=True)
+        remove_directories(self.cluster.directory, self.cluster.socket_directory)
+
+
+async def prepare_target(
+    loaded: LoadedExperiment, state: State, *, host: LocalHost, base: Path | None, tell: Observer
+) -> Target:
+    """Make the cluster, load the data once, and keep the snapshot; an interrupted pgtrial's snapshot is used again.
+
+    ``base`` is where the work directory is made, instead of the place the file names. Raises PreflightError before
+    anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
+    """
+    experiment = loaded.experiment
+    account = server_account()
+    programs = find_programs(experiment.target.postgres)
+    settings = common_settings(experiment)
+    for left in state.work_directories():
+        target = _target(host, programs, left, _socket_of(left), settings)
+        if target.snapshot.is_complete() and target.cluster.socket_directory.is_dir():
+            tell(Preparing(step="using the data that the interrupted attempt prepared"))
+            usable = await reachable_programs(host, programs, work=left, account=account)
+            return _target(host, usable, left, target.cluster.socket_directory, settings)
+        remove_directories(left)
+    base = base or Path(experiment.target.directory or "/var/tmp").expanduser().absolute()
+    _check_space(base, experiment.dataset)
+    name = f"pgtrial-{secrets.token_hex(4)}"
+    # Written down first: what is not made yet is easily removed, what is not known never.
+    for directory in (base / name, Path("/tmp") / name):
+        state.add_work_directory(directory)
+    work, socket_directory = prepare_directories(base, name, account)
+    target = _target(host, programs, work, socket_directory, settings)
+    try:
+        usable = await reachable_programs(host, programs, work=work, account=account)
+        target = _target(host, usable, work, socket_directory, settings)
+        await _load(target, loaded, tell)
+    except BaseException:
+        await target.remove()
+        raise
+    return target
+
+
+def _socket_of(work: Path) -> Path:
+    inside = work / "s"
+    return inside if inside.is_dir() else Path("/tmp") / work.name
+
+
+def _target(host: LocalHost, programs: Programs, work: Path, socket: Path, settings: Mapping[str, str]) -> Target:
+    cluster = ThrowawayCluster(
+        host=host, programs=programs, directory=work, socket_directory=socket, account=server_account()
+    )
+    return Target(
+        host=host,
+        programs=programs,
+        cluster=cluster,
+        snapshot=Snapshot(host=host, cluster=cluster),
+        settings=settings,
+    )
+
+
+def _check_space(base: Path, dataset: DatasetTable) -> None:
+    """The data are there twice, as the snapshot and as the run's own."""
+    place = base
+    while not place.exists():
+        place = place.parent
+    loaded = dataset.scale * _BYTES_PER_SCALE if dataset.kind == "pgbench" else 0
+    needed = 2 * (loaded + _BYTES_OF_CLUSTER)
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise PreflightError(
+            f'not enough space in "{base}": {format_bytes(free)} free, about {format_bytes(needed)} needed',
+            hint="Choose another place with directory in [target] or --work-directory, or a smaller scale.",
+        )
+
+
+async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> None:
+    cluster, experiment = target.cluster, loaded.experiment
+    tell(Preparing(step=f"making a cluster with PostgreSQL {target.programs.version}"))
+    await cluster.initdb()
+    cluster.write_settings({**target.settings, **_LOADING})
+    await cluster.start()
+    await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
+    dataset = experiment.dataset
+    if dataset.kind == "pgbench":
+        tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
+        await target.host.run(
+            [
+                target.programs.path("pgbench"),
+                "--initialize",
+                f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
+                f"--scale={dataset.scale}",
+                "--quiet",
+            ],
+            environment=cluster.environment(DATABASE),
+        )
+    for name, script in setup_sql(experiment, loaded.folder):
+        tell(Preparing(step=f"running {name}"))
+        await execute_script(cluster.conninfo(DATABASE), script, name=name)
+    tell(Preparing(step="vacuum, analyze, checkpoint"))
+    await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
+    await cluster.stop()
+    await target.snapshot.take()
+
+
+async def try_arms(
+    target: Target, arms: Sequence[Arm], scenarios: Sequence[Scenario], *, clients: int, scripts: Path, tell: Observer
+) -> dict[str, Setting]:
+    """Start the server once with each arm, and run each scenario once: what cannot work is known before the load.
+
+    ``clients`` is the largest number of sessions of the workload. Returns the settings of the control. Raises
+    SettingError or WorkloadError that names the arm or the scenario.
+    """
+    await target.snapshot.restore()
+    control: dict[str, Setting] = {}
+    try:
+        for arm in arms:
+            tell(Preparing(step=f'trying arm "{arm.name}"'))
+            try:
+                settings = await target.start(arm)
+            except SettingError as err:
+                raise SettingError(f'arm "{arm.name}": {err.message}', detail=err.detail, hint=err.hint) from err
+            _check_connections(arm, settings, clients)
+            if not control:
+                control = settings
+                await _try_scenarios(target, scenarios, scripts)
+            await target.cluster.stop(immediate=arm is arms[-1])
+    finally:
+        await target.cluster.stop(immediate=True)
+    return control
+
+
+def _check_connections(arm: Arm, settings: Mapping[str, Setting], clients: int) -> None:
+    """The sessions of the load, the sampler's two and our own must fit; all of them are a superuser's."""
+    allowed = int(settings["max_connections"].value)
+    needed = clients + 3
+    if needed > allowed:
+        raise SettingError(
+            f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
+            detail=f"The workload has up to {clients} clients; pgtrial itself needs 3 connections.",
+            hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
+        )
+
+
+async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts: Path) -> None:
+    for scenario in scenarios:
+        script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}"
+        try:
+            await target.host.run(
+                [target.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", script],
+                environment=target.cluster.environment(DATABASE),
+            )
+        except HostCommandError as err:
+            raise WorkloadError(
+                f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
+                hint="Correct the script; nothing has been measured.",
+            ) from err
+
+
+def _telling(output: str) -> str:
+    """The line that says why, of pgbench's output."""
+    lines = [line for line in output.splitlines() if "ERROR" in line or "error:" in line] or output.splitlines()
+    return lines[0].strip() if lines else "pgbench printed nothing"

