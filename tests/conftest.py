@@ -52,10 +52,10 @@ def programs() -> Programs:
     return _require(_find(None))
 
 
-@pytest.fixture(scope="session", params=[version for version in VERSIONS if _find(version)] or [None])
+@pytest.fixture(scope="session", params=[version for version in VERSIONS if _find(version)] or ["any"])
 def each_programs(request: pytest.FixtureRequest) -> Programs:
     """The programs of every supported major version that there is, one after the other."""
-    return _require(_find(request.param))
+    return _require(_find(None if request.param == "any" else request.param))
 
 
 @pytest.fixture

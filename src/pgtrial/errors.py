@@ -46,7 +46,10 @@ class SpecProblem:
 
 
 class SpecError(PgTrialError):
-    """The experiment file is wrong; carries every problem found, not only the first."""
+    """The experiment file is wrong; carries every problem found, not only the first.
+
+    ``source`` is the file's name, as it stands before the line number of a problem.
+    """
 
     exit_code = 2
 
@@ -55,11 +58,13 @@ class SpecError(PgTrialError):
         message: str,
         *,
         problems: tuple[SpecProblem, ...] = (),
+        source: str = "",
         detail: str = "",
         hint: str = "",
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.problems = problems
+        self.source = source
 
 
 class PreflightError(PgTrialError):

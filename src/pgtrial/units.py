@@ -23,14 +23,20 @@ def parse_ratio(text: str) -> float:
     match = re.fullmatch(_NUMBER + r"\s*%", text.strip())
     if match is None:
         raise ValueError(f'expected a percentage such as "3%", got "{text}"')
-    return float(match[1]) / 100
+    share = float(match[1]) / 100
+    if not math.isfinite(share):
+        raise ValueError(f'"{text}" is too large')
+    return share
 
 
 def _parse(text: str, factors: "dict[str, float] | dict[str, int]", what: str) -> float:
     match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
     if match is None or match[2] not in factors:
         raise ValueError(f'expected {what} (units: {", ".join(factors)}), got "{text}"')
-    return float(match[1]) * factors[match[2]]
+    value = float(match[1]) * factors[match[2]]
+    if not math.isfinite(value):
+        raise ValueError(f'"{text}" is too large')
+    return value
 
 
 def format_duration(seconds: float) -> str:
@@ -41,9 +47,10 @@ def format_duration(seconds: float) -> str:
         return "-" + format_duration(-seconds)
     if seconds == 0:
         return "0 s"
-    if seconds < 1e-3:
+    # Each limit is where three digits round up to the next unit: 999.5 µs is written 1 ms.
+    if seconds < 0.9995e-3:
         return f"{seconds * 1e6:.3g} µs"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 59.95:
         return f"{seconds:.3g} s"
@@ -69,7 +76,7 @@ def format_bytes(value: float) -> str:
     if not math.isfinite(value):
         return "–"
     for unit in ("TB", "GB", "MB", "kB"):
-        if abs(value) >= _BYTES[unit]:
+        if abs(value) >= _BYTES[unit] * 0.9995:
             return f"{_significant(value / _BYTES[unit])} {unit}"
     return f"{_significant(value)} B"
 
@@ -78,9 +85,10 @@ def format_percent(share: float, *, signed: bool = False) -> str:
     """ "12.3 %" of 0.123; with a sign where it is a difference."""
     if not math.isfinite(share):
         return "–"
-    sign = "+" if signed and share > 0 else ""
     digits = 1 if abs(share) < 0.9995 else 0
-    return f"{sign}{share * 100:.{digits}f} %"
+    percent = round(share * 100, digits) + 0.0  # adding zero turns -0.0 into 0.0
+    sign = "+" if signed and percent > 0 else ""
+    return f"{sign}{percent:.{digits}f} %"
 
 
 def format_change(ratio: float) -> str:
@@ -89,7 +97,10 @@ def format_change(ratio: float) -> str:
 
 
 def _significant(value: float) -> str:
+    """At least three significant digits, without zeros at the end of the fraction and never with an exponent."""
     if value == 0:
         return "0"
-    digits = max(0, 2 - math.floor(math.log10(abs(value)) + 1e-12))
-    return f"{value:.{digits}f}"
+    rounded = float(f"{value:.2e}")
+    digits = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-12))
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -56,4 +56,4 @@ def command(
         if value:
             text = text.replace(line, str(value), 1)
     loaded = parse_experiment(text, "demo.toml", Path.cwd())
-    run_and_report(loaded, create_folder(loaded, results), work_directory=work_directory, quiet=quiet)
+    run_and_report(create_folder(loaded, results), work_directory=work_directory, quiet=quiet)

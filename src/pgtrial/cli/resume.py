@@ -23,6 +23,5 @@ def command(*, folder: Path, work_directory: Path | None, gate: bool, quiet: boo
       pgtrial resume results/first-20260120T101500Z
     """
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import load_stored
 
-    run_and_report(load_stored(folder), folder, work_directory=work_directory, gate=gate, quiet=quiet)
+    run_and_report(folder, work_directory=work_directory, gate=gate, quiet=quiet)

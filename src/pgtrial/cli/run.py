@@ -64,4 +64,4 @@ def command(
 
     loaded = load_file_or_quick(file, settings, quick)
     folder = create_folder(loaded, results)
-    run_and_report(loaded, folder, work_directory=work_directory, gate=gate, quiet=quiet)
+    run_and_report(folder, work_directory=work_directory, gate=gate, quiet=quiet)

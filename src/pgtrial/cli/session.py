@@ -14,14 +14,12 @@ from pgtrial.errors import PgTrialError
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import render_html
 from pgtrial.report.text import render_text
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store import layout
 
 GATE_STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 
 
 def run_and_report(
-    loaded: LoadedExperiment,
     folder: Path,
     *,
     work_directory: Path | None = None,
@@ -34,7 +32,7 @@ def run_and_report(
         console.print(f"results: {folder}", highlight=False, soft_wrap=True)
     try:
         with show_progress(console, quiet=quiet) as observer:
-            run_experiment(loaded, folder, work_base=work_directory, tell=observer)
+            run_experiment(folder, work_base=work_directory, tell=observer)
     except (PgTrialError, KeyboardInterrupt):
         if folder.is_dir():
             report(folder)

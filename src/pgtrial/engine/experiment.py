@@ -8,7 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,11 +23,11 @@ from pgtrial.engine.run import InvalidRunError, Plan, RunExecution, guard_time, 
 from pgtrial.engine.target import Target, prepare_target, try_arms
 from pgtrial.errors import PgTrialError, StoreError, TargetError, WorkloadError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import ProcessId, end, find_marked
+from pgtrial.hosts.processes import ProcessId, end, find_marked, identify
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState, Slot
 from pgtrial.postgres.throwaway import remove_directories
-from pgtrial.spec.load import LoadedExperiment
+from pgtrial.spec.load import LoadedExperiment, load_experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
@@ -69,7 +69,7 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
             if scenario.script is not None:
                 (scripts / f"{scenario.name}.sql").write_text(scenario.script, encoding="utf-8")
         if experiment.dataset.setup is not None:
-            shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / "setup.sql")
+            shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder "{folder}": {err.strerror}') from err
     arms = resolve_arms(experiment)
@@ -80,7 +80,28 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
             load_levels(experiment.workload),
             plan_schedule(arms, blocks=blocks_of(experiment), seed=experiment.design.seed),
         )
-        state.set_meta(pgtrial_version=__version__, source=str(loaded.folder.absolute()), created=str(time.time()))
+        state.set_meta(pgtrial_version=__version__, created=str(time.time()))
+
+
+def load_stored(folder: Path) -> LoadedExperiment:
+    """Read the experiment of a result folder, with the scripts as they were then. Raises StoreError, SpecError."""
+    State.open(folder).close()  # says so if this is no result folder
+    loaded = load_experiment(folder / layout.EXPERIMENT, check_files=False)
+    experiment = loaded.experiment
+    scenarios = tuple(
+        scenario.model_copy(update={"file": f"{scenario.name}.sql"}) if scenario.file else scenario
+        for scenario in experiment.workload.scenario
+    )
+    dataset = experiment.dataset
+    if dataset.setup is not None:
+        dataset = dataset.model_copy(update={"setup": layout.SETUP})
+    stored = experiment.model_copy(
+        update={
+            "workload": experiment.workload.model_copy(update={"scenario": scenarios}),
+            "dataset": dataset,
+        }
+    )
+    return replace(loaded, experiment=stored, folder=folder / layout.FILES)
 
 
 @contextlib.contextmanager
@@ -125,30 +146,25 @@ def sweep(folder: Path, *, keep_data: bool) -> Swept:
     """
     with contextlib.closing(State.open(folder, write=True)) as state:
         recorded = [ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks, boot, _ in state.processes()]
-        ended = end({*recorded, *find_marked(_mark(folder))} - {_myself()})
+        ended = end({*recorded, *find_marked(_mark(folder))} - {identify(os.getpid())})
         interrupted = state.interrupt_running()
         if not keep_data:
             remove_directories(*state.work_directories())
     return Swept(processes=len(ended), runs=interrupted)
 
 
-def _myself() -> ProcessId | None:
-    from pgtrial.hosts.processes import identify
-
-    return identify(os.getpid())
-
-
 def _mark(folder: Path) -> str:
     return str(folder.resolve())
 
 
-def run_experiment(loaded: LoadedExperiment, folder: Path, *, work_base: Path | None, tell: Observer) -> None:
+def run_experiment(folder: Path, *, work_base: Path | None, tell: Observer) -> None:
     """Do every run of the schedule that has not been done, in the folder's order. Ends in one of four ways:
 
     it returns: all runs are done; PgTrialError: something is wrong, finished runs are kept; KeyboardInterrupt: SIGINT
     or SIGTERM came, finished runs are kept; or it is killed: then ``sweep`` cleans up.
     A folder in which no run was begun is removed on an error: it would hold nothing.
     """
+    loaded = load_stored(folder)
     with lock_folder(folder):
         sweep(folder, keep_data=True)
         try:

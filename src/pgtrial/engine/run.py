@@ -20,7 +20,7 @@ from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.settings import Setting
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
-from pgtrial.stats.steady import is_steady
+from pgtrial.stats.steady import is_steady, steady_window
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.store.transactions import IngestReport, LevelLog, ingest
@@ -128,10 +128,10 @@ class RunExecution:
         (spool := self.folder / "spool").mkdir()
         await sampler.start(
             SamplerConfig(
-                conninfo=cluster.conninfo(DATABASE),
+                conninfo=cluster.conninfo(),  # not the load's database: the sampler's transactions would count there
                 database=DATABASE,
                 version_num=self.target.programs.major * 10000,
-                data_directories=(str(cluster.data), str((cluster.data / "pg_wal").resolve())),
+                data_directories=(str(cluster.data), str(cluster.data / "pg_wal")),
                 spool=str(spool),
             )
         )
@@ -151,19 +151,20 @@ class RunExecution:
         workload, level = self.plan.workload, self.plan.levels[0]
         cap = warmup_cap(workload)
         until_steady = workload.warmup == "auto" or isinstance(workload.warmup, WarmupTable)
+        window = steady_window(workload.duration)
         series: list[float] = []
 
         def on_second(tps: float, latency: float | None) -> bool:
             series.append(tps)
             self.tell(LoadProgress(tps=tps, latency=latency))
-            return until_steady and is_steady(series)
+            return until_steady and is_steady(series, window=window)
 
         with self._phase(PhaseName.WARMUP, length=cap):
             outcome = await self._run(level, seconds=math.ceil(cap), log_directory=None, on_second=on_second)
             if outcome.errors:
                 raise InvalidRunError(f"warm-up: {outcome.errors[0]}")
             await self._wait_until_sessions_are_gone()
-        if until_steady and not is_steady(series):
+        if until_steady and not is_steady(series, window=window):
             self.state.add_event(time.time(), "warmup-capped", run=self.run.id, seconds=cap, tps=series)
 
     async def _measure(self, level: LoadLevel) -> None:
@@ -202,8 +203,8 @@ class RunExecution:
             cpus=len(os.sched_getaffinity(0)),
             script_directory=str(self.plan.scripts),
             log_directory=log_directory,
-            # The arms of a block see the same random numbers, another block and another level others.
-            seed=(self.plan.seed + 1000 * self.run.slot.block + level.index) % 2**31,
+            # The arms of a block see the same random numbers, other blocks see others.
+            seed=self.plan.seed + self.run.slot.block,
         )
         outcome = await run_generators(
             self.target.host,

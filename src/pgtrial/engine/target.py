@@ -26,6 +26,7 @@ from pgtrial.spec.experiment import DatasetTable
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
+from pgtrial.workloads.pgbench import find_errors
 from pgtrial.workloads.scenarios import Scenario, setup_sql
 
 DATABASE = "pgtrial"
@@ -206,10 +207,11 @@ def _check_connections(arm: Arm, settings: Mapping[str, Setting], clients: int) 
 
 async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts: Path) -> None:
     for scenario in scenarios:
-        script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}"
+        variables = [f"--define={name}={value}" for name, value in scenario.variables]
+        script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}@1"
         try:
             await target.host.run(
-                [target.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", script],
+                [target.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", *variables, script],
                 environment=target.cluster.environment(DATABASE),
             )
         except HostCommandError as err:
@@ -220,6 +222,5 @@ async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts:
 
 
 def _telling(output: str) -> str:
-    """The line that says why, of pgbench's output."""
-    lines = [line for line in output.splitlines() if "ERROR" in line or "error:" in line] or output.splitlines()
-    return lines[0].strip() if lines else "pgbench printed nothing"
+    """What says why, of pgbench's output."""
+    return "; ".join(find_errors(output)) or output or "pgbench printed nothing"

@@ -1,33 +1,55 @@
-"""The experiment file as pydantic models, one class per table; the field descriptions are its documentation."""
+"""The experiment file as pydantic models, one class per table; the field descriptions are its documentation.
+
+Only the shape of single values is checked here. What needs two places of the file, or the file system, is in
+``crosscheck.py``; the wording of the errors is in ``wording.py``.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from pgtrial.units import parse_duration, parse_ratio
+from pgtrial.spec.values import (
+    DURATION_SCHEMA,
+    LONGEST,
+    Count,
+    Duration,
+    Flag,
+    Positive,
+    Ratio,
+    SettingLevels,
+    SettingValue,
+    Version,
+    read_duration,
+    refuse,
+)
 
 FORMAT = 1
+METRICS = (
+    "pgbench.tps",
+    "pgbench.latency_mean",
+    "pgbench.latency_p50",
+    "pgbench.latency_p95",
+    "pgbench.latency_p99",
+    "pgbench.latency_p999",
+    "pgbench.failures",
+)
+MIX_SCENARIOS = {
+    "oltp": ("read", "insert", "update"),
+    "olap": ("read", "insert", "update"),
+    "tpcb-like": ("tpcb-like",),
+    "simple-update": ("simple-update",),
+    "select-only": ("select-only",),
+}
+MIXES = tuple(MIX_SCENARIOS)
+PLACEBO = "placebo"  # name of the second copy of the control
+DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
 class Table(BaseModel):
     """Base of all tables: unknown keys are errors, values do not change after reading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
-
-
-def _duration(value: Any) -> Any:
-    return parse_duration(value) if isinstance(value, str) else value
-
-
-def _ratio(value: Any) -> Any:
-    return parse_ratio(value) if isinstance(value, str) else value
-
-
-# Seconds, written with a unit as PostgreSQL writes it: "30s", "10min", "500ms", "2h".
-Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0)]
-# A share, written "3%" or 0.03.
-Ratio = Annotated[float, BeforeValidator(_ratio), Field(ge=0, lt=1)]
 
 
 class Expect(StrEnum):
@@ -39,6 +61,8 @@ class Expect(StrEnum):
 
 
 class ExperimentTable(Table):
+    """What the experiment is called."""
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")] = Field(
         description="Name of the experiment; also the first part of the result folder's name."
     )
@@ -46,40 +70,58 @@ class ExperimentTable(Table):
 
 
 class HypothesisTable(Table):
+    """The claim to be tested. Left out: does the second arm differ from the first in throughput?"""
+
     claim: str = Field(default="", description="The claim in one sentence, as it stands in the report.")
     arm: str | None = Field(
         default=None,
-        description="The arm the claim is about. Default: the second arm; the first is the control.",
+        description="The arm the claim is about. Left out: the second arm; the first is the control.",
     )
     metric: str = Field(
         default="pgbench.tps",
-        description="pgbench.tps, pgbench.latency_mean, .latency_p50, .latency_p95, .latency_p99, .latency_p999.",
+        description=f"What is compared: {', '.join(METRICS)}.",
+        json_schema_extra={"enum": list(METRICS)},
     )
-    scenario: str | None = Field(default=None, description="Restrict the metric to one scenario.")
+    scenario: str | None = Field(
+        default=None, description="Restrict the metric to one scenario. Left out: all together."
+    )
     expect: Expect = Field(default=Expect.DIFFERENT, description="What the claim says of the arm against the control.")
     margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
-    confidence: Annotated[float, Field(gt=0.5, lt=1)] = Field(default=0.95, description="Confidence of the intervals.")
+    confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
+        default=0.95, description="Confidence of the intervals."
+    )
 
 
 class TargetTable(Table):
-    kind: Literal["throwaway"] = Field(default="throwaway", description="A cluster made for the experiment.")
-    postgres: str | None = Field(
+    """The server that is tested."""
+
+    kind: Literal["throwaway"] = Field(
+        default="throwaway", description="throwaway: a cluster made for the experiment and removed after it."
+    )
+    postgres: Version | None = Field(
         default=None,
-        description='Major version ("15") or a directory with the server\'s programs. Default: what is found first.',
+        description='Major version ("15") or a directory with the server\'s programs. Left out: what is found first.',
     )
     directory: str | None = Field(
         default=None,
-        description="Where the cluster's data live; choose the storage to be tested. Default: /var/tmp.",
+        description="Existing directory in which the cluster's data are put; it chooses the storage that is tested. "
+        "Left out: /var/tmp.",
     )
-    postgresql: dict[str, Any] = Field(default={}, description="PostgreSQL settings held constant in all arms.")
+    postgresql: dict[str, SettingValue] = Field(
+        default={}, description="PostgreSQL settings that are the same in all arms."
+    )
 
 
 class DatasetTable(Table):
+    """The data, made once and put back from a snapshot."""
+
     kind: Literal["pgbench", "sql"] = Field(
         default="pgbench", description="pgbench: its tables at a scale. sql: only what the set-up file makes."
     )
-    scale: Annotated[int, Field(ge=1)] = Field(default=10, description="pgbench scale; 1 is 100,000 accounts, 15 MB.")
-    foreign_keys: bool = Field(default=False, description="pgbench -I dtgvpf: with foreign keys.")
+    scale: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = Field(
+        default=10, description="pgbench's scale; 1 is 100,000 accounts, about 15 MB."
+    )
+    foreign_keys: Flag = Field(default=False, description="Make pgbench's tables with foreign keys.")
     setup: str | None = Field(
         default=None,
         description="SQL file, relative to the experiment file, run once after the tables are made.",
@@ -87,43 +129,98 @@ class DatasetTable(Table):
 
 
 class ScenarioTable(Table):
+    """One SQL script of the workload, with its share."""
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
     file: str | None = Field(default=None, description="pgbench script, relative to the experiment file.")
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="One of pgbench's own scripts, instead of a file."
     )
-    share: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="Share of the sessions or transactions, relative to the other scenarios."
+    share: Positive | None = Field(
+        default=None,
+        description="Share of the sessions or transactions, relative to the other scenarios. Left out: 1.",
     )
-    sessions: Annotated[int, Field(ge=1)] | None = Field(
+    sessions: Count | None = Field(
         default=None, description="Constant number of sessions instead of a share, at every load level."
     )
 
-    @model_validator(mode="after")
-    def _one_source(self) -> "ScenarioTable":
-        if (self.file is None) == (self.builtin is None):
-            raise ValueError('give either "file" or "builtin"')
-        if self.share is not None and self.sessions is not None:
-            raise ValueError('give either "share" or "sessions"')
-        return self
-
 
 class RampTable(Table):
-    ramp: Literal["linear", "exponential"] = Field(description="Spacing of the load levels.")
-    start: Annotated[float, Field(gt=0)] = Field(alias="from", description="First load level.")
-    stop: Annotated[float, Field(gt=0)] = Field(alias="to", description="Last load level.")
-    levels: Annotated[int, Field(ge=2, le=100)] = Field(description="Number of load levels.")
+    """Load levels by rule: ``{ ramp = "exponential", from = 5, to = 22, levels = 6 }``."""
 
+    ramp: Literal["linear", "exponential"] = Field(description="Equal steps, or equal ratios.")
+    start: Positive = Field(alias="from", description="First load level.")
+    stop: Positive = Field(alias="to", description="Last load level.")
+    levels: Annotated[int, Field(strict=True, ge=2, le=100)] = Field(description="Number of load levels.")
 
-MIXES = ("oltp", "olap", "tpcb-like", "simple-update", "select-only")
+    def expand(self) -> tuple[float, ...]:
+        """The levels, both ends exact, not rounded."""
+        steps = self.levels - 1
+        if self.ramp == "linear":
+            inner = [self.start + (self.stop - self.start) * i / steps for i in range(1, steps)]
+        else:
+            inner = [self.start * (self.stop / self.start) ** (i / steps) for i in range(1, steps)]
+        return (self.start, *inner, self.stop)
 
 
 class WarmupTable(Table):
+    """Warm-up until steady, with a cap of one's own."""
+
     mode: Literal["auto"] = Field(default="auto", description="Until the load is steady.")
     cap: Duration = Field(description="At most this long.")
 
 
+def _levels_tag(value: Any) -> str | None:
+    # Chosen by the type of the value, so that an error speaks of the one form that was meant, not of all three.
+    if isinstance(value, dict | RampTable):
+        return "<ramp>"
+    if isinstance(value, list | tuple):
+        return "<list>"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "<number>"
+    return None
+
+
+def _warmup_tag(value: Any) -> str:
+    if isinstance(value, dict | WarmupTable):
+        return "<table>"
+    return "<auto>" if value == "auto" else "<time>"
+
+
+def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values if values else refuse("the list of load levels is empty")
+
+
+_LEVELS = Discriminator(_levels_tag)
+ClientLevels = Annotated[
+    Annotated[Count, Tag("<number>")]
+    | Annotated[tuple[Count, ...], AfterValidator(_some), Tag("<list>")]
+    | Annotated[RampTable, Tag("<ramp>")],
+    _LEVELS,
+]
+RateLevels = Annotated[
+    Annotated[Positive, Tag("<number>")]
+    | Annotated[tuple[Positive, ...], AfterValidator(_some), Tag("<list>")]
+    | Annotated[RampTable, Tag("<ramp>")],
+    _LEVELS,
+]
+Warmup = Annotated[
+    Annotated[Literal["auto"], Tag("<auto>")]
+    | Annotated[
+        float,
+        BeforeValidator(read_duration),
+        Field(ge=0, le=LONGEST, allow_inf_nan=False),
+        DURATION_SCHEMA,
+        Tag("<time>"),
+    ]
+    | Annotated[WarmupTable, Tag("<table>")],
+    Discriminator(_warmup_tag),
+]
+
+
 class WorkloadTable(Table):
+    """The load."""
+
     kind: Literal["pgbench"] = Field(default="pgbench", description="The load generator.")
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A shipped set of scenarios, or one of pgbench's own scripts."
@@ -133,70 +230,79 @@ class WorkloadTable(Table):
         default="sessions",
         description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction.",
     )
-    clients: Annotated[int, Field(ge=1)] | tuple[Annotated[int, Field(ge=1)], ...] | RampTable = Field(
-        default=8, description="Load levels: a number, a list, or a ramp."
-    )
-    rate: Annotated[float, Field(gt=0)] | tuple[Annotated[float, Field(gt=0)], ...] | RampTable | None = Field(
+    clients: ClientLevels = Field(default=8, description="Load levels: a number, a list, or a ramp.")
+    rate: RateLevels | None = Field(
         default=None,
         description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
     )
     latency_limit: Duration | None = Field(
         default=None,
-        description="Transactions later than this count as late; with a rate, hopeless ones are skipped.",
+        description="Transactions that take longer count as late; with a rate, those that are late before they "
+        "begin are skipped and counted.",
     )
-    duration: Duration = Field(default=30.0, description="Measured time per load level.")
-    warmup: Literal["auto"] | Duration | Literal[0] | WarmupTable = Field(
-        default="auto", description='"auto" (until steady, with a cap), a time, 0, or { cap = "2min" }.'
+    duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
+    warmup: Warmup = Field(
+        default="auto",
+        description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
+        'or { cap = "2min" } for another cap.',
     )
     protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
-    threads: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="pgbench threads. Default: the CPUs, at most the clients."
+    threads: Count | None = Field(
+        default=None, description="pgbench threads. Left out: as many as CPUs, at most the clients."
     )
-    max_tries: Annotated[int, Field(ge=1)] = Field(
+    max_tries: Count = Field(
         default=1, description="Tries of a transaction that fails with a serialization error or a deadlock."
     )
 
 
 class ArmTable(Table):
+    """One arm: its settings."""
+
     inherit: str | None = Field(default=None, description="Name of an arm whose settings are taken first.")
     description: str = Field(default="", description="Free text for the report.")
-    postgresql: dict[str, Any] = Field(default={}, description="PostgreSQL settings of this arm.")
+    postgresql: dict[str, SettingValue] = Field(default={}, description="PostgreSQL settings of this arm.")
 
 
 class FactorTable(Table):
-    setting: str | None = Field(default=None, description="The setting this factor varies. Default: the factor's name.")
-    levels: tuple[Any, ...] = Field(min_length=2, description="Values; the first of every factor make the control.")
+    """One factor: a setting and its levels."""
+
+    setting: str | None = Field(
+        default=None, description="The setting this factor varies. Left out: the factor's name."
+    )
+    levels: SettingLevels = Field(
+        description="Values, at least two; the first of every factor together make the control."
+    )
 
 
 class DesignTable(Table):
-    method: Literal["blocks"] = Field(default="blocks", description="Randomised complete blocks.")
-    blocks: Annotated[int, Field(ge=1, le=1000)] | None = Field(default=None, description="Number of blocks.")
+    """How the runs are arranged."""
+
+    method: Literal["blocks"] = Field(
+        default="blocks", description="blocks: randomised complete blocks; each block runs every arm once."
+    )
+    blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
+        default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
+    )
     budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
-    placebo: bool = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
+    placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
     restore: Literal["each-run", "each-block", "never"] = Field(
         default="each-run", description="When the data are put back to the snapshot."
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=1, description="Seed of the random order.")
-    repeats: Annotated[int, Field(ge=0, le=20)] = Field(
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(default=1, description="Seed of the random order.")
+    repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )
-
-    @model_validator(mode="after")
-    def _blocks_or_budget(self) -> "DesignTable":
-        if self.blocks is not None and self.budget is not None:
-            raise ValueError('give either "blocks" or "budget"')
-        return self
 
 
 class Experiment(Table):
     """The whole file."""
 
-    format: Literal[1] = Field(description="Version of this file format.")
-    experiment: ExperimentTable
-    hypothesis: HypothesisTable = HypothesisTable()
-    target: TargetTable = TargetTable()
-    dataset: DatasetTable = DatasetTable()
-    workload: WorkloadTable
+    format: Literal[1] = Field(description="Version of this file format: 1.")
+    experiment: ExperimentTable = Field(description="What the experiment is called.")
+    hypothesis: HypothesisTable = Field(default=HypothesisTable(), description="The claim to be tested.")
+    target: TargetTable = Field(default=TargetTable(), description="The server that is tested.")
+    dataset: DatasetTable = Field(default=DatasetTable(), description="The data.")
+    workload: WorkloadTable = Field(description="The load.")
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
     factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
-    design: DesignTable = DesignTable()
+    design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")

@@ -6,6 +6,7 @@ FORMAT = 1
 
 EXPERIMENT = "experiment.toml"
 FILES = "files"  # scripts and set-up SQL as used, copied beside the experiment
+SETUP = "dataset.setup.sql"  # in FILES; no scenario's name has a dot
 STATE = "state.sqlite"
 LOCK = "lock"
 RUNS = "runs"

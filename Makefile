@@ -1,0 +1,60 @@
+# make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
+# make test       set up, then all checks and tests (pytest last)
+# make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
+# make check      format, lint, types, who imports whom, spelling
+# make test-fast  tests without a server, seconds
+# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make bench      speed and memory of ingestion and report
+# make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
+# make clean      remove .venv and caches; results/ stays
+#
+# PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest.
+
+SHELL = /bin/sh
+BIN = .venv/bin
+PYTHON ?=
+DEMO ?=
+PYTEST ?=
+export PYTHON
+
+.DEFAULT_GOAL = help
+.PHONY: help setup setup-test demo test check test-fast calibration bench lock clean
+
+help:
+	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
+
+setup:
+	@tools/setup.sh
+
+setup-test:
+	@tools/setup.sh test
+
+demo: setup
+	@$(BIN)/pgtrial demo $(DEMO)
+
+check: setup-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+test: check
+	$(BIN)/pytest -m "not slow" $(PYTEST)
+
+test-fast: setup-test
+	$(BIN)/pytest -m "not slow and not pg" $(PYTEST)
+
+calibration: setup-test
+	$(BIN)/pytest -m slow $(PYTEST)
+
+bench: setup-test
+	$(BIN)/python -m benchmarks
+
+lock: setup-test
+	@UPGRADE=$(UPGRADE) tools/lock.sh
+
+clean:
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,80 @@
+"""A result folder -> findings: the whole inference in the order in which it happens."""
+
+from pathlib import Path
+
+from pgtrial import __version__
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
+from pgtrial.analysis.describe import describe_experiment, describe_runs
+from pgtrial.analysis.effects import Estimated, estimate_effects, find_effect
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.findings import Findings, Noise
+from pgtrial.analysis.fingerprint import describe_world
+from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
+from pgtrial.analysis.overhead import sum_overhead
+from pgtrial.analysis.quality import check_quality
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.settings import compare_settings
+from pgtrial.analysis.verdict import judge_hypothesis
+from pgtrial.analysis.waits import describe_waits
+from pgtrial.stats.power import detectable_ratio
+
+
+def analyze(folder: Path) -> Findings:
+    """Conclude everything from a result folder, whatever state it is in; the folder is only read.
+
+    An experiment that is not finished gives findings about the blocks it has. StoreError when the folder is no
+    result folder, of a newer format, or lacks a file of a run that counts.
+    """
+    evidence = read_evidence(folder)
+    reduction = reduce_runs(evidence)
+    observations = observe_runs(evidence, reduction)
+    values = index_values(observations)
+    estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
+    primary = find_primary(evidence, estimated, arm=evidence.hypothesis_arm)
+    placebo = find_primary(evidence, estimated, arm=evidence.placebo.name) if evidence.placebo else None
+    caveats = check_quality(
+        Assessment(evidence=evidence, reduction=reduction, values=values, primary=primary, placebo=placebo)
+    )
+    hypothesis, needed = judge_hypothesis(evidence, primary, caveats)
+    candidates = {arm.name for arm in evidence.candidates}
+    return Findings(
+        pgtrial_version=__version__,
+        experiment=describe_experiment(evidence),
+        hypothesis=hypothesis,
+        effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
+        placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
+        noise=_noise(evidence, primary, placebo),
+        needed=needed,
+        runs=describe_runs(evidence, values),
+        observations=observations,
+        curve=trace_curve(evidence, values),
+        series=trace_series(evidence, reduction),
+        distributions=collect_distributions(evidence, reduction),
+        waits=describe_waits(evidence, reduction, values),
+        settings=compare_settings(evidence),
+        fingerprint=describe_world(evidence),
+        overhead=sum_overhead(evidence),
+        caveats=caveats,
+    )
+
+
+def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
+    """The arm's effect on the hypothesis' metric over all load levels."""
+    hypothesis = evidence.experiment.hypothesis
+    # The only scenario is all scenarios together, which is how it was observed.
+    scenario = None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
+    return find_effect(estimated, arm=arm, metric=hypothesis.metric, scenario=scenario)
+
+
+def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | None) -> Noise:
+    sd = primary.comparison.sd_log_ratio if primary else None
+    return Noise(
+        sd_log_ratio=sd,
+        sd_log_ratio_placebo=placebo.comparison.sd_log_ratio if placebo else None,
+        detectable=detectable_ratio(
+            sd, primary.comparison.blocks, confidence=evidence.confidence, comparisons=evidence.comparisons
+        )
+        if primary
+        else None,
+    )

@@ -1,0 +1,30 @@
+"""All that the checks of quality look at."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pgtrial.analysis.effects import Estimated
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import Values
+from pgtrial.analysis.reduce import Reduction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric."""
+
+    evidence: Evidence
+    reduction: Reduction
+    values: Values
+    primary: Estimated | None
+    placebo: Estimated | None
+
+    def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
+        """Increase of several counters of one object over a measured window; None when one was not read."""
+        total = 0.0
+        for counter in counters:
+            found = self.reduction.increases.get((run, level, counter), {}).get(object)
+            if found is None:
+                return None
+            total += found
+        return total

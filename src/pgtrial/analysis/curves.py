@@ -1,0 +1,119 @@
+"""What the charts show: the load curve, the time series of each run, the latency distributions."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.findings import CurvePoint, Distribution, Series
+from pgtrial.analysis.metrics import LATENCY_MEAN, P95, P99, TPS
+from pgtrial.analysis.observations import ALL, Values, reported_scenarios
+from pgtrial.analysis.reduce import Histogram, Reduction
+from pgtrial.model.histogram import bucket_bounds
+from pgtrial.model.run import RunRow
+from pgtrial.stats.interval import mean_log_interval
+from pgtrial.stats.quantiles import merge
+
+MAX_DISTRIBUTION_POINTS = 150
+
+_CURVE = (TPS, LATENCY_MEAN, P95, P99)
+
+
+def trace_curve(evidence: Evidence, values: Values) -> tuple[CurvePoint, ...]:
+    """Geometric mean over the blocks with a t interval, per arm, load level and metric, all scenarios together.
+
+    These intervals show how an arm varies from block to block; whether two arms differ is for the effects to say.
+    """
+    points = []
+    for arm in evidence.arms:
+        runs = evidence.runs_of(arm.name)
+        for level in evidence.levels:
+            for metric in _CURVE:
+                keys = [(run.id, metric.name, None, level.index) for run in runs]
+                found = [values[key] for key in keys if values.get(key, 0.0) > 0]
+                if not found:
+                    continue
+                mean, low, high = mean_log_interval(found, confidence=evidence.confidence)
+                points.append(
+                    CurvePoint(
+                        arm=arm.name,
+                        load_level=level.index,
+                        metric=metric.name,
+                        value=mean,
+                        low=low,
+                        high=high,
+                        blocks=len(found),
+                    )
+                )
+    return tuple(points)
+
+
+def trace_series(evidence: Evidence, reduction: Reduction) -> tuple[Series, ...]:
+    """Throughput and latency of each valid run over its measured windows.
+
+    One value per second, or per so many seconds that a run has about 300. A bin without a transaction has a
+    throughput of zero, which is true because the load was running, and no latency. A last bin that its window fills
+    by less than half is left out.
+    """
+    return tuple(series for run in evidence.valid for series in _trace_run(reduction, run))
+
+
+def _trace_run(reduction: Reduction, run: RunRow) -> Iterator[Series]:
+    windows = measured(run)
+    times: list[float] = []
+    points: dict[str, list[float | None]] = {TPS.name: [], LATENCY_MEAN.name: [], P95.name: []}
+    for window in windows:
+        level = window.level
+        width = reduction.widths[run.id]
+        bins = {bin_.index: bin_ for bin_ in reduction.bins.get((run.id, level or 0), ())}
+        seconds = window.end - window.start
+        for index in range(round(seconds / width)):
+            found = bins.get(index)
+            times.append(round(window.start - windows[0].start + index * width, 3))
+            length = min(width, seconds - index * width)
+            points[TPS.name].append((found.count if found else 0) / length)
+            points[LATENCY_MEAN.name].append(found.latency_mean if found else None)
+            points[P95.name].append(found.latency_p95 if found else None)
+    for metric in (TPS, LATENCY_MEAN, P95):
+        if times:
+            yield Series(
+                run=run.id,
+                arm=run.slot.arm,
+                block=run.slot.block,
+                metric=metric.name,
+                unit=metric.unit,
+                t=tuple(times),
+                value=tuple(points[metric.name]),
+            )
+
+
+def collect_distributions(evidence: Evidence, reduction: Reduction) -> tuple[Distribution, ...]:
+    """Latency distributions per arm, scenario and load level, and over all levels, all transactions together."""
+    found = []
+    for arm in evidence.arms:
+        runs = [run.id for run in evidence.runs_of(arm.name)]
+        for scenario in reported_scenarios(evidence):
+            levels: dict[int | str, tuple[int, ...]] = {
+                ALL: tuple(level.index for level in evidence.levels),
+                **{level.index: (level.index,) for level in evidence.levels},
+            }
+            for name, indexes in levels.items():
+                cells = [(run, index, scenario) for run in runs for index in indexes]
+                histograms = [reduction.histograms[cell] for cell in cells if cell in reduction.histograms]
+                if histograms:
+                    found.append(_distribution(histograms, arm=arm.name, scenario=scenario, level=name))
+    return tuple(found)
+
+
+def _distribution(histograms: list[Histogram], *, arm: str, scenario: str | None, level: int | str) -> Distribution:
+    """Upper ends of at most 150 buckets, evenly thinned; the shares are exact at the ends that are kept."""
+    buckets, counts = merge((histogram.buckets, histogram.counts) for histogram in histograms)
+    shares = np.cumsum(counts) / counts.sum()
+    kept = np.unique(np.linspace(0, len(buckets) - 1, min(len(buckets), MAX_DISTRIBUTION_POINTS)).round().astype(int))
+    return Distribution(
+        arm=arm,
+        scenario=scenario,
+        load_level=level,
+        latency=tuple(bucket_bounds(bucket)[1] for bucket in buckets[kept].tolist()),
+        share=tuple(shares[kept].tolist()),
+    )

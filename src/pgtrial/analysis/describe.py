@@ -1,0 +1,116 @@
+"""What was planned and what was run, as plain facts for the report."""
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.findings import ArmFinding, ExperimentFinding, LevelFinding, RunFinding
+from pgtrial.analysis.fingerprint import collect_facts
+from pgtrial.analysis.metrics import TPS
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.overhead import overhead_seconds
+from pgtrial.model.run import RunState
+from pgtrial.spec.experiment import WarmupTable, WorkloadTable
+from pgtrial.units import format_duration
+
+# Fact of the fingerprint, and what the report calls it.
+_TARGET = {
+    "PostgreSQL/version": "postgres version",
+    "PostgreSQL/programs": "programs",
+    "PostgreSQL/found by": "found by",
+    "storage/data directory": "data directory",
+}
+
+
+def describe_experiment(evidence: Evidence) -> ExperimentFinding:
+    experiment = evidence.experiment
+    facts = collect_facts(evidence)
+    started = [run.started for run in evidence.runs if run.started is not None]
+    ended = [run.ended for run in evidence.runs if run.ended is not None]
+    done = {run.slot.number for run in evidence.valid}
+    return ExperimentFinding(
+        name=experiment.experiment.name,
+        description=experiment.experiment.description,
+        started=min(started, default=None),
+        ended=max(ended, default=None),
+        complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
+        method=experiment.design.method,
+        restore=experiment.design.restore,
+        seed=experiment.design.seed,
+        blocks_planned=len({slot.block for slot in evidence.slots}),
+        blocks_complete=len(evidence.complete_blocks()),
+        workload=_describe_workload(evidence),
+        target={
+            "kind": experiment.target.kind,
+            **{label: facts[name] for name, label in _TARGET.items() if name in facts},
+        },
+        scenarios=evidence.scenarios,
+        arms=tuple(
+            ArmFinding(
+                name=arm.name,
+                role=arm.role,
+                settings=dict(arm.settings),
+                runs_done=len(evidence.runs_of(arm.name)),
+                runs_invalid=sum(run.state is RunState.INVALID and run.slot.arm == arm.name for run in evidence.runs),
+            )
+            for arm in evidence.arms
+        ),
+        levels=tuple(
+            LevelFinding(index=level.index, clients=level.clients, rate=level.rate, label=level.label)
+            for level in evidence.levels
+        ),
+    )
+
+
+def describe_runs(evidence: Evidence, values: Values) -> tuple[RunFinding, ...]:
+    """Every attempt in the order it was made, valid or not."""
+    return tuple(
+        RunFinding(
+            id=run.id,
+            slot=run.slot.number,
+            block=run.slot.block,
+            position=run.slot.position,
+            arm=run.slot.arm,
+            attempt=run.attempt,
+            state=run.state,
+            reason=run.reason,
+            started=run.started,
+            ended=run.ended,
+            phases=tuple(
+                {"name": phase.name, "level": phase.level, "start": phase.start, "end": phase.end}
+                for phase in run.phases
+            ),
+            tps=values.get((run.id, TPS.name, None, ALL)),
+            overhead=overhead_seconds(run),
+        )
+        for run in evidence.runs
+    )
+
+
+def _describe_workload(evidence: Evidence) -> dict[str, str]:
+    experiment, workload = evidence.experiment, evidence.experiment.workload
+    facts = {
+        "kind": workload.kind,
+        "scenarios": workload.mix or ", ".join(evidence.scenarios),
+        "shares": f"by {workload.share}",
+        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        "duration": f"{format_duration(workload.duration)} per load level",
+        "warm-up": _describe_warmup(workload),
+        "protocol": workload.protocol,
+        "data": f"scale {experiment.dataset.scale}" if experiment.dataset.kind == "pgbench" else "set-up SQL only",
+    }
+    if workload.rate is not None:
+        rates = dict.fromkeys(f"{level.rate:g}" for level in evidence.levels if level.rate is not None)
+        facts["rate"] = f"{', '.join(rates)} transactions per second"
+    if workload.latency_limit is not None:
+        facts["latency limit"] = format_duration(workload.latency_limit)
+    if workload.max_tries > 1:
+        facts["tries"] = f"at most {workload.max_tries}"
+    return facts
+
+
+def _describe_warmup(workload: WorkloadTable) -> str:
+    match workload.warmup:
+        case "auto":
+            return "until steady"
+        case WarmupTable(cap=cap):
+            return f"until steady, at most {format_duration(cap)}"
+        case seconds:
+            return format_duration(seconds) if seconds else "none"

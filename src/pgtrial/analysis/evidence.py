@@ -1,0 +1,154 @@
+"""What experiment.toml and state.sqlite say about an experiment, read once and then only looked at."""
+
+import sqlite3
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.errors import StoreError
+from pgtrial.model.arm import Arm, Role
+from pgtrial.model.caveat import Caveat
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
+from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment
+from pgtrial.store import layout
+from pgtrial.store.state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """``t`` in seconds since the epoch; ``run`` is the run's id."""
+
+    run: int
+    t: float
+    kind: str
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The record of one experiment. ``valid`` are the runs that count: finished, in the order they were made."""
+
+    folder: Path
+    experiment: Experiment
+    meta: Mapping[str, str]
+    arms: tuple[Arm, ...]
+    levels: tuple[LoadLevel, ...]
+    slots: tuple[Slot, ...]
+    runs: tuple[RunRow, ...]
+    valid: tuple[RunRow, ...]
+    events: tuple[Event, ...]
+    settings: Mapping[int, Mapping[str, tuple[str, str]]]
+    fingerprints: Mapping[int | None, Mapping[str, str]]
+    caveats: tuple[tuple[int | None, Caveat], ...]
+
+    @property
+    def control(self) -> Arm | None:
+        return next((arm for arm in self.arms if arm.role is Role.CONTROL), None)
+
+    @property
+    def candidates(self) -> tuple[Arm, ...]:
+        return tuple(arm for arm in self.arms if arm.role is Role.CANDIDATE)
+
+    @property
+    def placebo(self) -> Arm | None:
+        return next((arm for arm in self.arms if arm.role is Role.PLACEBO), None)
+
+    @property
+    def hypothesis_arm(self) -> str:
+        """Name of the arm that the claim is about; "" when the schedule was never made."""
+        named = self.experiment.hypothesis.arm
+        return named or next((arm.name for arm in self.arms if arm.role is not Role.CONTROL), "")
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Names of the scenarios as the experiment declares them."""
+        workload = self.experiment.workload
+        return MIX_SCENARIOS[workload.mix] if workload.mix else tuple(each.name for each in workload.scenario)
+
+    @property
+    def margin(self) -> float:
+        return self.experiment.hypothesis.margin
+
+    @property
+    def confidence(self) -> float:
+        return self.experiment.hypothesis.confidence
+
+    @property
+    def comparisons(self) -> int:
+        """Number of arms whose intervals hold at the same time."""
+        return max(1, len(self.candidates))
+
+    def runs_of(self, arm: str) -> tuple[RunRow, ...]:
+        """Valid runs of an arm by block."""
+        return tuple(sorted((run for run in self.valid if run.slot.arm == arm), key=lambda run: run.slot.block))
+
+    def pairs(self, arm: str) -> tuple[tuple[RunRow, RunRow], ...]:
+        """(control's run, the arm's run) of every block that has a valid run of both, by block."""
+        if self.control is None:
+            return ()
+        controls = {run.slot.block: run for run in self.runs_of(self.control.name)}
+        return tuple((controls[run.slot.block], run) for run in self.runs_of(arm) if run.slot.block in controls)
+
+    def complete_blocks(self) -> tuple[int, ...]:
+        """Blocks in which every arm has a valid run."""
+        blocks: dict[int, set[str]] = {}
+        for run in self.valid:
+            blocks.setdefault(run.slot.block, set()).add(run.slot.arm)
+        return tuple(sorted(block for block, arms in blocks.items() if len(arms) == len(self.arms)))
+
+
+def measured(run: RunRow) -> tuple[Phase, ...]:
+    """The measured windows of a run, one per load level, in order of time."""
+    return tuple(phase for phase in run.phases if phase.name is PhaseName.MEASURE and phase.level is not None)
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Read the record of a result folder; StoreError when it is not one, unreadable, or of a newer format."""
+    state = State.open(folder)
+    try:
+        runs = state.runs()
+        return Evidence(
+            folder=folder,
+            experiment=_read_experiment(folder),
+            meta=state.meta(),
+            arms=state.arms(),
+            levels=state.levels(),
+            slots=state.slots(),
+            runs=runs,
+            valid=tuple(run for run in runs if run.state is RunState.DONE),
+            events=tuple(
+                Event(run=run.id, t=t, kind=kind, data=data)
+                for run in runs
+                for t, kind, data in state.events(run=run.id)
+            ),
+            settings=state.settings(),
+            fingerprints=state.fingerprints(),
+            caveats=state.caveats(),
+        )
+    except (sqlite3.Error, ValueError) as err:
+        raise StoreError(f'cannot read "{folder / layout.STATE}": {err}') from err
+    finally:
+        state.close()
+
+
+def _read_experiment(folder: Path) -> Experiment:
+    """The experiment as it was used.
+
+    It was checked before it ran. The checks that need more than the file, such as that the scripts are there, are
+    not repeated: they would say something about this machine.
+    """
+    path = folder / layout.EXPERIMENT
+    try:
+        return Experiment.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as err:
+        raise StoreError(
+            f'cannot read "{path}": {err.strerror}',
+            hint="Restore the file from a copy of the folder; without it the claim is not known.",
+        ) from err
+    except ValueError as err:
+        raise StoreError(
+            f'"{path}" is not an experiment that this pgtrial understands',
+            detail=str(err),
+            hint="Use the pgtrial version that made the folder, or a newer one.",
+        ) from err

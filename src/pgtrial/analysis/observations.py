@@ -1,0 +1,163 @@
+"""Runs -> observations: one number per run, metric, scenario and load level, and over all load levels."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.findings import Observation
+from pgtrial.analysis.metrics import (
+    COSTS,
+    FAILURES,
+    LATE,
+    LATENCY_MEAN,
+    QUANTILES,
+    SKIPPED,
+    TPS,
+    Cost,
+)
+from pgtrial.analysis.reduce import Cell, Histogram, Reduction, Totals
+from pgtrial.model.run import RunRow
+from pgtrial.stats.quantiles import histogram_quantile
+
+ALL = "all"
+
+# (run's id, metric's name, scenario or None for all, load level's index or "all") to value
+Values = Mapping[tuple[int, str, str | None, int | str], float]
+
+# (metric's name, scenario or None for all) to value, at one load level of one run
+_LevelValues = dict[tuple[str, str | None], float]
+
+_NO_TRANSACTIONS = Totals(count=0, latency_sum=0.0, failed=0, skipped=0, late=0)
+
+
+def observe_runs(evidence: Evidence, reduction: Reduction) -> tuple[Observation, ...]:
+    """Observations of all valid runs, in base units.
+
+    A scenario of its own appears only where there is more than one. "all" load levels: the geometric mean of the
+    levels for throughput, latencies and costs, so that every level weighs the same whatever its size; the share of
+    all transactions for failures, late and skipped ones. There is no "all" where a level has no value.
+    """
+    return tuple(observation for run in evidence.valid for observation in _observe_run(evidence, reduction, run))
+
+
+def index_values(observations: tuple[Observation, ...]) -> Values:
+    return {(o.run, o.metric, o.scenario, o.load_level): o.value for o in observations}
+
+
+def reported_scenarios(evidence: Evidence) -> tuple[str | None, ...]:
+    """None for all scenarios together, then each one where there is more than one."""
+    return (None, *(evidence.scenarios if len(evidence.scenarios) > 1 else ()))
+
+
+def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Iterator[Observation]:
+    levels: dict[int | str, _LevelValues] = {}
+    for phase in measured(run):
+        if phase.level is not None and phase.end > phase.start:
+            levels[phase.level] = _observe_level(
+                evidence, reduction, run=run.id, level=phase.level, seconds=phase.end - phase.start
+            )
+    if levels and {level.index for level in evidence.levels} == set(levels):
+        levels[ALL] = _observe_all(evidence, reduction, run=run.id, levels=tuple(levels.values()))
+    for level, values in levels.items():
+        for (metric, scenario), value in values.items():
+            yield Observation(
+                run=run.id,
+                arm=run.slot.arm,
+                block=run.slot.block,
+                metric=metric,
+                scenario=scenario,
+                load_level=level,
+                value=value,
+            )
+
+
+def _observe_level(evidence: Evidence, reduction: Reduction, *, run: int, level: int, seconds: float) -> _LevelValues:
+    values: _LevelValues = {}
+    for scenario in reported_scenarios(evidence):
+        cell: Cell = (run, level, scenario)
+        # The run is valid, so the load ran through the whole window: no row means that no transaction ended in it.
+        totals = reduction.totals.get(cell, _NO_TRANSACTIONS)
+        values[TPS.name, scenario] = totals.count / seconds
+        if totals.count > 0:
+            values[LATENCY_MEAN.name, scenario] = totals.latency_sum / totals.count
+        for metric, latency in _quantiles(reduction.histograms.get(cell)).items():
+            values[metric, scenario] = latency
+        for metric, share in _shares(evidence, totals).items():
+            values[metric, scenario] = share
+    transactions = reduction.totals.get((run, level, None), _NO_TRANSACTIONS).count
+    if transactions > 0:
+        for cost in COSTS:
+            increase = _increase(reduction, cost, run=run, level=level)
+            if increase is not None:
+                values[cost.metric.name, None] = increase / transactions
+    return values
+
+
+def _quantiles(histogram: Histogram | None) -> dict[str, float]:
+    if histogram is None:
+        return {}
+    found = {metric.name: histogram_quantile(histogram.buckets, histogram.counts, q) for metric, q in QUANTILES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _shares(evidence: Evidence, totals: Totals) -> dict[str, float]:
+    """Shares as pgbench prints them: failed and skipped of all transactions, late of the successful ones."""
+    workload = evidence.experiment.workload
+    everything = totals.count + totals.failed + totals.skipped
+    shares: dict[str, float] = {}
+    if everything > 0:
+        shares[FAILURES.name] = totals.failed / everything
+        if workload.rate is not None and workload.latency_limit is not None:
+            shares[SKIPPED.name] = totals.skipped / everything
+    if totals.count > 0 and workload.latency_limit is not None:
+        shares[LATE.name] = totals.late / totals.count
+    return shares
+
+
+def _increase(reduction: Reduction, cost: Cost, *, run: int, level: int) -> float | None:
+    """Increase of all counters of a cost; None when one of them is missing."""
+    total = 0.0
+    for counter in cost.counters:
+        objects = reduction.increases.get((run, level, counter), {})
+        found = objects if cost.object is None else {k: v for k, v in objects.items() if k == cost.object}
+        if not found:
+            return None
+        total += sum(found.values())
+    return total
+
+
+def _observe_all(
+    evidence: Evidence, reduction: Reduction, *, run: int, levels: tuple[_LevelValues, ...]
+) -> _LevelValues:
+    values: _LevelValues = {}
+    for key in levels[0]:
+        found = [level[key] for level in levels if key in level]
+        mean = _geometric_mean(found) if len(found) == len(levels) else None
+        if mean is not None:
+            values[key] = mean
+    for scenario in reported_scenarios(evidence):
+        totals = [reduction.totals.get((run, level.index, scenario), _NO_TRANSACTIONS) for level in evidence.levels]
+        for metric in (FAILURES, LATE, SKIPPED):
+            values.pop((metric.name, scenario), None)
+        for name, share in _shares(evidence, _add_up(totals)).items():
+            values[name, scenario] = share
+    return values
+
+
+def _geometric_mean(values: list[float]) -> float | None:
+    """Zero where all are zero; None where only some are, because one zero would hide all the other values."""
+    if all(value == 0 for value in values):
+        return 0.0
+    if any(value <= 0 for value in values):
+        return None
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def _add_up(totals: list[Totals]) -> Totals:
+    return Totals(
+        count=sum(t.count for t in totals),
+        latency_sum=sum(t.latency_sum for t in totals),
+        failed=sum(t.failed for t in totals),
+        skipped=sum(t.skipped for t in totals),
+        late=sum(t.late for t in totals),
+    )

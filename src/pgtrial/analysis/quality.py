@@ -1,0 +1,41 @@
+"""The checks of quality: each looks at the whole experiment and yields the caveats that it finds.
+
+What a check says travels with the findings into every report. Severity "invalid" takes the verdict away.
+"""
+
+from collections.abc import Callable, Iterator
+
+from pgtrial.analysis import quality_blocks, quality_runs, quality_world
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.caveats import merge_runs
+from pgtrial.analysis.findings import CaveatFinding
+
+Check = Callable[[Assessment], Iterator[CaveatFinding]]
+
+CHECKS: tuple[Check, ...] = (
+    quality_world.check_settings,
+    quality_world.check_settings_read,
+    quality_blocks.check_blocks,
+    quality_blocks.check_placebo,
+    quality_blocks.check_primary_effect,
+    quality_blocks.check_completeness,
+    quality_blocks.check_invalid_runs,
+    quality_blocks.check_level_drift,
+    quality_blocks.check_restore,
+    quality_runs.check_warmup,
+    quality_runs.check_steadiness,
+    quality_runs.check_checkpoints,
+    quality_runs.check_failures,
+    quality_runs.check_open_loop,
+    quality_runs.check_samples,
+    quality_runs.check_gaps,
+    quality_runs.check_steal,
+    quality_runs.check_generator,
+    quality_world.check_fingerprint,
+    quality_world.check_recorded,
+)
+
+
+def check_quality(assessment: Assessment) -> tuple[CaveatFinding, ...]:
+    """Caveats of all checks, in the order of the checks; those that only differ in their runs are merged."""
+    return merge_runs(caveat for check in CHECKS for caveat in check(assessment))

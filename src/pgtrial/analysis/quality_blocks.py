@@ -1,0 +1,144 @@
+"""Checks of the design: are there enough blocks, are they alike, and does the placebo do nothing."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.analysis.observations import ALL
+from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
+from pgtrial.model.verdict import Decision
+from pgtrial.stats.dependence import ORDER_ALPHA, drift
+from pgtrial.units import format_change, format_percent
+
+MIN_BLOCKS = 2  # below, there is no interval at all
+MIN_BLOCKS_FOR_DRIFT = 5
+
+
+def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    if not evidence.valid:
+        yield CaveatFinding(
+            code="no-runs",
+            severity=Severity.INVALID,
+            text=f"None of the {len(evidence.runs)} runs finished with valid data."
+            if evidence.runs
+            else "The experiment has no runs yet.",
+            hint='See why in the table of runs; "pgtrial resume" goes on with the schedule.',
+        )
+        return
+    blocks = len(evidence.pairs(evidence.hypothesis_arm))
+    if blocks < MIN_BLOCKS:
+        yield CaveatFinding(
+            code="too-few-blocks",
+            severity=Severity.INVALID,
+            text=f"Fewer than {MIN_BLOCKS} blocks have a valid run of both arms ({blocks} of {_planned(assessment)}).",
+            hint='Finish the schedule with "pgtrial resume", or plan more blocks.',
+        )
+
+
+def _planned(assessment: Assessment) -> int:
+    return len({slot.block for slot in assessment.evidence.slots})
+
+
+def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """The placebo's true effect is zero, so what is found of it is error.
+
+    An interval that excludes 1 happens by chance with probability 1 - confidence: a warning. An interval wholly
+    beyond the margin means that these runs show effects that matter where there are none, so none of their effects
+    can be believed. Without a margin the two cannot be told apart, and it stays a warning.
+    """
+    if assessment.placebo is None:
+        return
+    effect = assessment.placebo.effect
+    if effect.low is None or effect.high is None or effect.ratio is None or effect.low <= 1 <= effect.high:
+        return
+    is_biased = effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE)
+    interval = f"between {format_change(effect.low)} and {format_change(effect.high)}"
+    yield CaveatFinding(
+        code="placebo-effect",
+        severity=Severity.INVALID if is_biased else Severity.WARNING,
+        text=f"The placebo, a second copy of the control, differs from it by {format_change(effect.ratio)} ({interval})"
+        + (f", beyond the margin of {format_percent(effect.margin)}." if is_biased else "."),
+        hint="Look for what differs between the runs besides the settings, and run more blocks.",
+    )
+
+
+def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What the comparison itself says of the effect that the claim is about."""
+    if assessment.primary is not None:
+        yield from assessment.primary.effect.caveats
+
+
+def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    done = {run.slot.number for run in evidence.valid}
+    missing = [slot for slot in evidence.slots if slot.number not in done]
+    if missing and evidence.valid:
+        yield CaveatFinding(
+            code="incomplete",
+            severity=Severity.WARNING,
+            text=f"{len(missing)} of {len(evidence.slots)} planned runs have no valid data; "
+            f"{len(evidence.complete_blocks())} of {_planned(assessment)} blocks are complete.",
+            hint='Finish the schedule with "pgtrial resume".',
+        )
+
+
+def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    invalid = [run for run in evidence.runs if run.state in (RunState.INVALID, RunState.INTERRUPTED)]
+    if invalid:
+        by_arm = ", ".join(f"{arm} {n}" for arm, n in Counter(run.slot.arm for run in invalid).items())
+        yield CaveatFinding(
+            code="invalid-runs",
+            severity=Severity.WARNING if any(run.state is RunState.INVALID for run in invalid) else Severity.INFO,
+            text=f"{len(invalid)} of {len(evidence.runs)} runs were invalid or interrupted and do not count "
+            f"({by_arm}).",
+            hint="If one arm fails more often than the others, what is left of it may not represent it.",
+            runs=tuple(run.id for run in invalid),
+        )
+
+
+def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A trend of the control itself. Comparing inside blocks removes it, but it says that the world was changing."""
+    level = _log_control(assessment)
+    if len(level) < MIN_BLOCKS_FOR_DRIFT:
+        return
+    trend = drift(level)
+    if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
+        yield CaveatFinding(
+            code="level-drift",
+            severity=Severity.INFO,
+            text="The control's own results move in one direction from block to block, "
+            f"by {format_change(float(np.exp(trend.slope_per_block)))} per block.",
+            hint="Comparing within blocks removes the trend; the load curve and the latencies still contain it.",
+        )
+
+
+def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
+    restore = assessment.evidence.experiment.design.restore
+    if restore != "each-run":
+        when = "only once per block" if restore == "each-block" else "never"
+        yield CaveatFinding(
+            code="data-not-restored",
+            severity=Severity.WARNING,
+            text=f"The data were put back to the snapshot {when}, "
+            "so a run starts with what the runs before left behind.",
+            hint='Use restore = "each-run" unless the load only reads.',
+        )
+
+
+def _log_control(assessment: Assessment) -> list[float]:
+    """Logarithms of the control's primary metric over all load levels, by block."""
+    evidence = assessment.evidence
+    if assessment.primary is None or evidence.control is None:
+        return []
+    effect = assessment.primary.effect
+    found = [
+        assessment.values.get((run.id, effect.metric, effect.scenario, ALL), 0.0)
+        for run in evidence.runs_of(evidence.control.name)
+    ]
+    return [float(np.log(value)) for value in found if value > 0]

@@ -1,0 +1,221 @@
+"""The Parquet files of the valid runs, reduced to what the rest of the analysis needs; the queries lie beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.metrics import COUNTERS
+from pgtrial.errors import StoreError
+from pgtrial.model.histogram import bucket_value
+from pgtrial.store import layout, parquet
+
+MAX_POINTS = 300  # per run and metric of a time series
+
+# (run's id, load level's index, scenario or None for all of them)
+Cell = tuple[int, int, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Transactions of one measured window; ``latency_sum`` in seconds, of the ``count`` that succeeded."""
+
+    count: int
+    latency_sum: float
+    failed: int
+    skipped: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Merged latency histogram: bucket indexes of model/histogram.py in ascending order, and their counts."""
+
+    buckets: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """A stretch of a measured window that had transactions; ``index`` counts from 0, latencies in seconds."""
+
+    index: int
+    count: int
+    latency_mean: float | None
+    latency_p95: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Average number of active sessions of the load in one kind of wait, over one measured window."""
+
+    wait_type: str
+    wait_event: str
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """What the valid runs measured. A key that is missing was not measured.
+
+    ``increases`` maps (run, level, counter) to {object: increase over the measured window}; ``gaps`` maps a run to
+    the longest time between two readings of one counter inside a window; ``waits`` has an empty tuple where sessions
+    were sampled and none was active. ``widths`` is the width in seconds of a run's bins.
+    """
+
+    totals: Mapping[Cell, Totals] = field(default_factory=dict)
+    histograms: Mapping[Cell, Histogram] = field(default_factory=dict)
+    bins: Mapping[tuple[int, int], tuple[Bin, ...]] = field(default_factory=dict)
+    widths: Mapping[int, int] = field(default_factory=dict)
+    increases: Mapping[tuple[int, int, str], Mapping[str, float]] = field(default_factory=dict)
+    gaps: Mapping[int, float] = field(default_factory=dict)
+    waits: Mapping[tuple[int, int], tuple[Wait, ...]] = field(default_factory=dict)
+    without_samples: tuple[int, ...] = ()
+    without_waits: tuple[int, ...] = ()
+
+
+def reduce_runs(evidence: Evidence) -> Reduction:
+    """Reduce the valid runs.
+
+    StoreError names the file when transactions.parquet of a valid run is missing or a file is damaged; without
+    samples.parquet or waits.parquet the run still counts, and is listed.
+    """
+    if not evidence.valid:
+        return Reduction()
+    transactions, absent = _files(evidence, layout.TRANSACTIONS)
+    if absent:
+        raise StoreError(
+            f'file "{_path(evidence, absent[0], layout.TRANSACTIONS)}" of a finished run is missing',
+            hint="Restore the file from a copy of the result folder, or delete the folder and run again.",
+        )
+    samples, without_samples = _files(evidence, layout.SAMPLES)
+    waits, without_waits = _files(evidence, layout.WAITS)
+    widths = {run.id: _bin_width(sum(phase.end - phase.start for phase in measured(run))) for run in evidence.valid}
+    with parquet.connect() as db:
+        try:
+            _create_windows(db, evidence, widths)
+            _create_view(db, "transactions", transactions)
+            db.execute(_query("latencies"))
+            increases, gaps = _increases(db, samples)
+            return Reduction(
+                totals=_totals(db),
+                histograms=_histograms(db),
+                bins=_bins(db),
+                widths=widths,
+                increases=increases,
+                gaps=gaps,
+                waits=_waits(db, waits),
+                without_samples=without_samples,
+                without_waits=without_waits,
+            )
+        except duckdb.Error as err:
+            first_line = str(err).splitlines()[0]
+            raise StoreError(f'cannot read the runs of "{evidence.folder}": {first_line}') from err
+
+
+def _path(evidence: Evidence, run: int, name: str) -> Path:
+    folder = next(row.folder for row in evidence.valid if row.id == run)
+    return layout.run_folder(evidence.folder, folder) / name
+
+
+def _files(evidence: Evidence, name: str) -> tuple[dict[int, Path], tuple[int, ...]]:
+    paths = {run.id: _path(evidence, run.id, name) for run in evidence.valid}
+    found = {run: path for run, path in paths.items() if path.is_file()}
+    return found, tuple(run for run in paths if run not in found)
+
+
+def _bin_width(seconds: float) -> int:
+    return max(1, int(np.ceil(seconds / MAX_POINTS)))
+
+
+def _query(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: Mapping[int, int]) -> None:
+    """Table measured(run, level, started, ended, width): the windows of all valid runs."""
+    db.execute("CREATE TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, width INTEGER)")
+    rows = [
+        (run.id, phase.level, phase.start, phase.end, widths[run.id])
+        for run in evidence.valid
+        for phase in measured(run)
+    ]
+    if rows:
+        db.executemany("INSERT INTO measured VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
+    """View over one kind of file of all runs, with the run's id as an additional column."""
+    db.execute(f"CREATE TABLE {name}_file (run BIGINT, file VARCHAR)")
+    db.executemany(f"INSERT INTO {name}_file VALUES (?, ?)", [(run, str(path)) for run, path in files.items()])
+    quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
+    db.execute(
+        f"CREATE VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
+        f"FROM read_parquet([{quoted}], filename = true) AS rows JOIN {name}_file ON file = filename"
+    )
+
+
+def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:
+    return {
+        (run, level, scenario): Totals(count=count, latency_sum=latency_sum, failed=failed, skipped=skipped, late=late)
+        for run, level, scenario, count, latency_sum, failed, skipped, late in _rows(db, "totals")
+    }
+
+
+def _histograms(db: duckdb.DuckDBPyConnection) -> dict[Cell, Histogram]:
+    return {
+        (run, level, scenario): Histogram(
+            buckets=np.array(buckets, dtype=np.int64), counts=np.array(counts, dtype=np.int64)
+        )
+        for run, level, scenario, buckets, counts in _rows(db, "histograms")
+    }
+
+
+def _bins(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Bin, ...]]:
+    bins: dict[tuple[int, int], list[Bin]] = {}
+    for run, level, index, count, latency_mean, bucket in _rows(db, "bins"):
+        p95 = None if bucket is None else bucket_value(bucket)
+        bins.setdefault((run, level), []).append(
+            Bin(index=index, count=count, latency_mean=latency_mean, latency_p95=p95)
+        )
+    return {key: tuple(value) for key, value in bins.items()}
+
+
+def _increases(
+    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]
+) -> tuple[dict[tuple[int, int, str], dict[str, float]], dict[int, float]]:
+    """Increases and gaps; see Reduction. A counter with an object that has no increase has none at all."""
+    if not files:
+        return {}, {}
+    _create_view(db, "samples", files)
+    increases: dict[tuple[int, int, str], dict[str, float]] = {}
+    incomplete: set[tuple[int, int, str]] = set()
+    gaps: dict[int, float] = {}
+    for run, level, counter, name, increase, gap in _rows(db, "increases", [list(COUNTERS)]):
+        gaps[run] = max(gap, gaps.get(run, 0.0))
+        if increase is None:
+            incomplete.add((run, level, counter))
+        else:
+            increases.setdefault((run, level, counter), {})[name] = increase
+    return {key: value for key, value in increases.items() if key not in incomplete}, gaps
+
+
+def _waits(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> dict[tuple[int, int], tuple[Wait, ...]]:
+    if not files:
+        return {}
+    _create_view(db, "waits", files)
+    waits: dict[tuple[int, int], list[Wait]] = {}
+    for run, level, wait_type, wait_event, sessions in _rows(db, "waits"):
+        found = waits.setdefault((run, level), [])
+        if sessions is not None:
+            found.append(Wait(wait_type=wait_type, wait_event=wait_event, sessions=sessions))
+    return {key: tuple(value) for key, value in waits.items()}
+
+
+def _rows(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(_query(name), list(parameters)).fetchall()

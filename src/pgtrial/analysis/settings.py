@@ -1,0 +1,135 @@
+"""Settings as they were read back: which differ between arms, and whether the experiment asked for it."""
+
+from collections.abc import Mapping
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.findings import Difference, SettingFinding
+from pgtrial.model.arm import Arm
+
+ABSENT = "(absent)"  # the server of that run has no such setting
+
+# Settings that may differ from run to run, and why that cannot change what is measured.
+VOLATILE: Mapping[str, str] = {
+    "application_name": "a name of the session that read the settings",
+    "config_file": "a path of the throw-away cluster",
+    "data_directory": "a path of the throw-away cluster",
+    "external_pid_file": "a path of the throw-away cluster",
+    "hba_file": "a path of the throw-away cluster",
+    "ident_file": "a path of the throw-away cluster",
+    "hosts_file": "a path of the throw-away cluster",
+    "log_directory": "a path of the throw-away cluster",
+    "log_filename": "a path of the throw-away cluster",
+    "port": "only part of the name of the socket",
+    "unix_socket_directories": "a path of the throw-away cluster",
+    "cluster_name": "a label in process titles",
+}
+
+# Settings that the server computes from others; they may differ where those were declared to differ.
+DERIVED: Mapping[str, tuple[str, ...]] = {
+    "archive_command": ("archive_mode",),
+    "autovacuum_worker_slots": ("autovacuum_max_workers",),
+    "commit_timestamp_buffers": ("shared_buffers",),
+    "huge_pages_status": ("huge_pages", "shared_buffers", "huge_page_size"),
+    "io_combine_limit": ("io_max_combine_limit",),
+    "io_max_concurrency": ("shared_buffers", "max_connections"),
+    "num_os_semaphores": ("max_connections", "max_worker_processes", "autovacuum_max_workers", "max_wal_senders"),
+    "subtransaction_buffers": ("shared_buffers",),
+    "transaction_buffers": ("shared_buffers",),
+    "wal_buffers": ("shared_buffers",),
+    "shared_memory_size": (
+        "shared_buffers",
+        "wal_buffers",
+        "max_connections",
+        "max_worker_processes",
+        "autovacuum_max_workers",
+        "max_wal_senders",
+        "max_locks_per_transaction",
+        "max_pred_locks_per_transaction",
+        "max_prepared_transactions",
+        "min_dynamic_shared_memory",
+        "huge_pages",
+        "huge_page_size",
+        "wal_level",
+        "track_activity_query_size",
+        "track_commit_timestamp",
+        "shared_preload_libraries",
+        "io_workers",
+        "io_max_concurrency",
+        "commit_timestamp_buffers",
+        "transaction_buffers",
+        "subtransaction_buffers",
+        "multixact_member_buffers",
+        "multixact_offset_buffers",
+        "notify_buffers",
+        "serializable_buffers",
+    ),
+}
+_PARENTS = {**DERIVED, "shared_memory_size_in_huge_pages": DERIVED["shared_memory_size"]}
+
+
+def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
+    """Settings that were declared, differ between arms, or do not have the server's default; by name."""
+    common = {name.lower() for name in evidence.experiment.target.postgresql}
+    declared = common.union(*(_declared(arm) for arm in evidence.arms))
+    found = []
+    for name, by_run in _read_back(evidence).items():
+        values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
+        sources = sorted({_source(evidence, run, name) for run in by_run} - {""})
+        is_declared, differs = name.lower() in declared, len(set(values.values())) > 1
+        if is_declared or differs or any(source != "default" for source in sources):
+            found.append(
+                SettingFinding(
+                    name=name,
+                    values=values,
+                    source=", ".join(sources),
+                    declared=is_declared,
+                    differs=differs,
+                )
+            )
+    return tuple(found)
+
+
+def find_undeclared(evidence: Evidence) -> tuple[Difference, ...]:
+    """Settings that differ between runs although their arms declare the same.
+
+    Runs whose arms declare the same value of a setting, or none, must have read back one value. A derived setting
+    may also differ where a setting that it depends on was declared differently.
+    """
+    arms = {arm.name: _declared(arm) for arm in evidence.arms}
+    run_arms = {run.id: run.slot.arm for run in evidence.valid}
+    found = []
+    for name, by_run in _read_back(evidence).items():
+        if name in VOLATILE:
+            continue
+        groups: dict[tuple[str | None, ...], set[str]] = {}
+        for run, value in by_run.items():
+            declared = arms[run_arms[run]]
+            key = tuple(declared.get(each) for each in (name.lower(), *_PARENTS.get(name, ())))
+            groups.setdefault(key, set()).add(value)
+        if any(len(values) > 1 for values in groups.values()):
+            values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
+            found.append(Difference(name=name, values=values, declared=False))
+    return tuple(found)
+
+
+def _declared(arm: Arm) -> dict[str, str]:
+    return {name.lower(): value for name, value in arm.settings}
+
+
+def _read_back(evidence: Evidence) -> dict[str, dict[int, str]]:
+    """Setting to valid run to value, of the runs whose settings were recorded."""
+    recorded = [run.id for run in evidence.valid if run.id in evidence.settings]
+    names = sorted({name for run in recorded for name in evidence.settings[run]})
+    return {name: {run: evidence.settings[run].get(name, (ABSENT, ""))[0] for run in recorded} for name in names}
+
+
+def _by_arm(evidence: Evidence, by_run: Mapping[int, str]) -> dict[str, set[str]]:
+    values: dict[str, set[str]] = {}
+    for run in evidence.valid:
+        if run.id in by_run:
+            values.setdefault(run.slot.arm, set()).add(by_run[run.id])
+    return values
+
+
+def _source(evidence: Evidence, run: int, name: str) -> str:
+    return evidence.settings[run].get(name, ("", ""))[1]

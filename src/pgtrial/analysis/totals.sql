@@ -1,0 +1,10 @@
+-- Transactions of every measured window: by scenario, and (scenario NULL) of all scenarios together.
+SELECT run, level, scenario,
+       sum(count)::BIGINT   AS count,
+       sum(latency_sum)     AS latency_sum,
+       sum(failed)::BIGINT  AS failed,
+       sum(skipped)::BIGINT AS skipped,
+       sum(late)::BIGINT    AS late
+FROM transactions
+SEMI JOIN measured USING (run, level)
+GROUP BY GROUPING SETS ((run, level, scenario), (run, level))

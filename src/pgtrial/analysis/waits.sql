@@ -1,0 +1,27 @@
+-- Average number of active sessions of the load by wait, over the polls of every measured window. A window that was
+-- polled but had no active session has one row without a wait. Parallel workers are left out: their work is part of
+-- the leader's transaction.
+WITH inside AS (
+    SELECT level, waits.*
+    FROM waits
+    JOIN measured ON waits.run = measured.run AND t >= started AND t < ended
+),
+second AS (
+    SELECT DISTINCT run, level, t, polls
+    FROM inside
+),
+polled AS (
+    SELECT run, level, sum(polls) AS polls
+    FROM second
+    GROUP BY ALL
+),
+active AS (
+    SELECT run, level, wait_type, wait_event, sum(sessions) AS sessions
+    FROM inside
+    WHERE backend_type = 'client backend' AND application LIKE 'pgtrial/%' AND state = 'active'
+    GROUP BY ALL
+)
+SELECT run, level, wait_type, wait_event, sessions / polls AS sessions
+FROM polled
+LEFT JOIN active USING (run, level)
+ORDER BY run, level, sessions DESC, wait_type, wait_event

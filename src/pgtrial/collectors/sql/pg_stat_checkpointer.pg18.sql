@@ -1,0 +1,6 @@
+SELECT num_timed, num_requested, num_done,
+       restartpoints_timed, restartpoints_req, restartpoints_done,
+       write_time / 1000 AS write_time,
+       sync_time / 1000 AS sync_time,
+       buffers_written, slru_written
+FROM pg_catalog.pg_stat_checkpointer

@@ -1,0 +1,197 @@
+"""The sampler: a process of its own that reads everything once a second, and sessions ten times a second.
+
+``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
+the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
+psycopg and little else and parses nothing, because what it costs, the load loses.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from psycopg.pq.abc import PGresult
+
+from pgtrial.collectors import COLLECTORS, sessions
+from pgtrial.collectors.base import FileCollector, QueryCollector, find_statement
+from pgtrial.engine.sampler_link import LinkError, ServerLink
+from pgtrial.engine.sampler_readings import SessionSums, columns_of, open_files, rows_of
+from pgtrial.engine.sampler_schedule import Ticks
+from pgtrial.engine.sampler_spool import END, TROUBLE, Header, SpoolWriter
+
+READY = b"ready\n"
+_PR_SET_PDEATHSIG = 1
+_CONNECT_PATIENCE = 10.0  # s, for the first connection
+_FLUSH_EVERY = 5  # ticks
+
+
+class Loop:
+    """All state of the sampler; ``run`` returns when it is told to stop."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        version_num: int = config["version_num"]
+        self._parameters = {"database": str(config["database"]).encode()}
+        self._files, absent = open_files()
+        self._queries: list[QueryCollector] = []
+        self._statements: dict[str, str] = {}
+        for collector in COLLECTORS:
+            if not isinstance(collector, FileCollector):
+                statement = find_statement(collector.name, version_num)
+                if statement is None:
+                    continue
+                self._statements[collector.name] = statement
+                if isinstance(collector, QueryCollector):
+                    self._queries.append(collector)
+        self._link = ServerLink(config["conninfo"])
+        self._troubles: dict[str, str] = {}
+        self._sums = SessionSums()
+        self._spool = SpoolWriter(Path(config["spool"]))
+        self._interval: float = config["interval"]
+        self._session_interval: float = config["session_interval"]
+        self._spool.add_header(
+            time.time(),
+            Header(
+                version_num=version_num,
+                interval=self._interval,
+                session_interval=self._session_interval,
+                sources=(*(file.collector.name for file in self._files), *self._statements),
+                devices=tuple(config["devices"]),
+                absent=absent,
+            ),
+        )
+
+    def start(self) -> None:
+        """Connect and read everything once. Raises LinkError when the server does not let it."""
+        self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
+        now = time.monotonic()
+        self._ticks = Ticks(start=now, interval=self._interval)
+        self._polls = Ticks(start=now, interval=self._session_interval)
+        self._ticks.take(now)
+        self._polls.take(now)
+        self._tick()
+        self._poll_sessions()
+        if self._troubles:
+            raise LinkError("; ".join(self._troubles.values()))
+        self._spool.flush()
+
+    def run(self, control: "select.poll") -> None:
+        while True:
+            deadline = min(self._ticks.deadline, self._polls.deadline)
+            if control.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                return
+            if self._ticks.take(time.monotonic()):
+                self._tick()
+                if self._ticks.taken % _FLUSH_EVERY == 0:
+                    self._spool.flush()
+            if self._polls.take(time.monotonic()):
+                self._poll_sessions()
+
+    def stop(self) -> None:
+        self._drain_sessions()
+        self._spool.add(time.time(), END, {"ticks": self._ticks.taken, "late": self._ticks.skipped})
+        self._spool.close()
+        self._link.close()
+
+    def _tick(self) -> None:
+        self._drain_sessions()
+        for file in self._files:
+            before = time.time()
+            try:
+                text = file.read()
+            except OSError as err:
+                self._note(file.collector.name, f"cannot read {file.collector.path}: {err.strerror}")
+                continue
+            self._spool.add((before + time.time()) / 2, file.collector.name, text)
+            self._note(file.collector.name, "")
+        if not self._link.is_connected:
+            self._reconnect()
+        for query in self._queries:
+            parameters = [self._parameters[name] for name in query.parameters]
+            answer = self._ask(query.name, parameters)
+            if answer is not None:
+                t, result = answer
+                self._spool.add(t, query.name, {"columns": columns_of(result), "rows": rows_of(result)})
+
+    def _poll_sessions(self) -> None:
+        answer = self._ask(sessions.NAME, ())
+        if answer is not None:
+            self._sums.add(*answer)
+
+    def _drain_sessions(self) -> None:
+        if self._sums.polls:
+            self._spool.add(self._sums.t, sessions.NAME, self._sums.drain())
+
+    def _ask(self, name: str, parameters: Sequence[bytes]) -> tuple[float, PGresult] | None:
+        """Time, by this machine's clock in the middle of the query, and result; None when there is none in time."""
+        if not self._link.is_connected:
+            return None
+        before = time.time()
+        try:
+            result = self._link.run(name, parameters, deadline=self._ticks.deadline)
+        except LinkError as err:
+            self._note("server" if not self._link.is_connected else name, str(err))
+            return None
+        if result is None:
+            return None  # the reading that is missing says it
+        self._note(name, "")
+        return (before + time.time()) / 2, result
+
+    def _reconnect(self) -> None:
+        try:
+            self._link.connect(self._statements, deadline=self._ticks.deadline)
+        except LinkError as err:
+            self._note("server", str(err))
+        else:
+            self._note("server", "")
+
+    def _note(self, source: str, trouble: str) -> None:
+        """Record when a source gets into trouble; once, until it is out of it."""
+        if trouble and source not in self._troubles:
+            self._troubles[source] = trouble
+            self._spool.add(time.time(), TROUBLE, trouble)
+            self._spool.flush()
+        elif not trouble:
+            self._troubles.pop(source, None)
+
+
+def _die_with(parent: int) -> None:
+    """End when the parent does. Its pipe closes then too, but a child it forked may still hold the other end."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def main() -> int:
+    """Run the sampler; 1 when it cannot start or cannot write, with the reason on standard error."""
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    with open(0, "rb", buffering=0, closefd=False) as standard_input:
+        config: dict[str, Any] = json.loads(standard_input.readline())
+    _die_with(config["parent"])
+    control = select.poll()
+    control.register(wake, select.POLLIN)
+    control.register(0, select.POLLIN)
+    try:
+        loop = Loop(config)
+        loop.start()
+        os.write(1, READY)
+        loop.run(control)
+        loop.stop()
+    except LinkError as err:
+        print(err, file=sys.stderr)
+        return 1
+    except OSError as err:
+        print(f"{err.strerror}: {err.filename or config['spool']}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""What the engine calls: start and stop the sampler process; learn what is missing in what it wrote."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from pgtrial.engine.sampler_convert import convert
+from pgtrial.engine.sampler_devices import find_devices
+from pgtrial.engine.sampler_spool import END, TROUBLE, read_header, read_records, read_times
+from pgtrial.errors import TargetError
+from pgtrial.model.caveat import Caveat, Severity
+
+__all__ = ["Gap", "Sampler", "SamplerConfig", "SamplerReport", "convert", "find_gaps"]
+
+_GAP = 2.5  # intervals without a reading
+_START_PATIENCE = 20.0  # s
+_STOP_PATIENCE = 5.0  # s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerConfig:
+    """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
+
+    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it.
+    ``data_directories`` are those of the data and of the WAL, ``spool`` is an empty directory.
+    """
+
+    conninfo: str
+    version_num: int
+    database: str
+    data_directories: tuple[str, ...]
+    spool: str
+    interval: float = 1.0
+    session_interval: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A stretch (seconds since the epoch) in which a source was not read for more than 2.5 intervals."""
+
+    source: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerReport:
+    """``ticks`` were read and ``late`` ones skipped; ``late`` is None when the sampler was killed."""
+
+    gaps: tuple[Gap, ...]
+    errors: tuple[str, ...]
+    ticks: int
+    late: int | None
+    caveats: tuple[Caveat, ...]
+
+
+class Sampler:
+    """One sampler process; start and stop it once."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._spool = Path()
+        self._without_device: tuple[str, ...] = ()
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    async def start(self, config: SamplerConfig) -> None:
+        """Start the process and wait until the first readings are on disk. Raises TargetError with its reason."""
+        self._spool = Path(config.spool)
+        devices, self._without_device = find_devices(config.data_directories)
+        options = {
+            "conninfo": config.conninfo,
+            "version_num": config.version_num,
+            "database": config.database,
+            "spool": config.spool,
+            "interval": config.interval,
+            "session_interval": config.session_interval,
+            "devices": devices,
+            "parent": os.getpid(),
+        }
+        self._process = process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "pgtrial.engine.sampler",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for pgtrial, which then stops the sampler in order
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ready = b""
+        try:
+            with suppress(TimeoutError, ConnectionError):
+                process.stdin.write(json.dumps(options).encode() + b"\n")
+                async with asyncio.timeout(_START_PATIENCE):
+                    await process.stdin.drain()
+                    ready = await process.stdout.readline()
+        finally:
+            if not ready:
+                complaint = await self._end()
+        if not ready:
+            raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
+
+    async def stop(self) -> SamplerReport:
+        """End the process in order, and say what is missing in what it wrote. Raises StoreError."""
+        end = time.time()
+        complaint = await self._end()
+        header = read_header(self._spool)
+        times: dict[str, list[float]] = {source: [] for source in header.sources}
+        for t, source in read_times(self._spool):
+            if source in times:
+                times[source].append(t)
+        errors = [payload for _, _, payload in read_records(self._spool, TROUBLE)]
+        closing = [payload for _, _, payload in read_records(self._spool, END)]
+        if not closing:
+            errors.append(f"the sampler ended before its time: {complaint or 'it was killed'}")
+        return SamplerReport(
+            gaps=find_gaps(times, end=end, interval=header.interval),
+            errors=tuple(errors),
+            ticks=closing[0]["ticks"] if closing else max((len(found) for found in times.values()), default=0),
+            late=closing[0]["late"] if closing else None,
+            caveats=(*map(_no_device, self._without_device), *map(_absent, header.absent.values())),
+        )
+
+    async def _end(self) -> str:
+        """Let the process write what it has and go; returns what it said on standard error."""
+        process = self._process
+        if process is None:
+            return ""
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(_STOP_PATIENCE):
+                _, complaint = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            _, complaint = await process.communicate()
+        return complaint.decode(errors="replace").strip()
+
+
+def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: float) -> tuple[Gap, ...]:
+    """Gaps of each source between the first reading of all and ``end``; times ascend, in seconds since the epoch."""
+    start = min((found[0] for found in times.values() if found), default=end)
+    return tuple(
+        Gap(source=source, start=before, end=after)
+        for source, found in times.items()
+        for before, after in pairwise((start, *found, end))
+        if after - before > _GAP * interval
+    )
+
+
+def _no_device(directory: str) -> Caveat:
+    return Caveat(
+        code="no-device",
+        severity=Severity.INFO,
+        text=f'No block device was found under "{directory}", so there are no disk metrics for it.',
+        hint="A network file system, tmpfs, overlay or a storage pool has none that could be read here.",
+    )
+
+
+def _absent(reason: str) -> Caveat:
+    return Caveat(
+        code="no-source",
+        severity=Severity.INFO,
+        text=f"This machine does not offer {reason}.",
+        hint="The metrics from there are missing; nothing else depends on them.",
+    )

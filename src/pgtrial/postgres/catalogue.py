@@ -1,0 +1,158 @@
+"""The settings each supported PostgreSQL version has, and whether an experiment file uses them rightly.
+
+The data are collected from running servers by tools/collect_settings.py and lie in ``catalogue/``. A version
+without data is not checked here; its server says what it does not take.
+"""
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.design.arms import effective_settings, resolve_arms, setting_text
+from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import load_levels
+from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.model.arm import Arm, Role
+from pgtrial.postgres.setting_values import SettingFacts, find_fault, read_number
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.nearest import nearest_name
+from pgtrial.spec.position import Path as SpecPath
+from pgtrial.spec.position import format_path
+
+VERSIONS = (15, 16, 17, 18)
+OWN_CONNECTIONS = 3  # the sampler's and the engine's, beside the clients
+
+# The server takes these old names, but shows the setting under the new one.
+_RENAMED = {
+    "sort_mem": "work_mem",
+    "vacuum_mem": "maintenance_work_mem",
+    "force_parallel_mode": "debug_parallel_query",
+    "ssl_ecdh_curve": "ssl_groups",
+}
+_CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
+
+
+@functools.cache
+def read_catalogue(version: int) -> Mapping[str, SettingFacts]:
+    """Facts of every setting of a major version by its name; empty for a version without data."""
+    if version not in VERSIONS:
+        return {}
+    path = Path(__file__).with_name("catalogue") / f"{version}.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))["settings"]
+    return {
+        name: SettingFacts(
+            name=name,
+            vartype=vartype,
+            unit=unit,
+            low=None if low is None else float(low),
+            high=None if high is None else float(high),
+            choices=tuple(choices or ()),
+            context=context,
+            boot=boot,
+        )
+        for name, (vartype, unit, low, high, choices, context, boot) in settings.items()
+    }
+
+
+def needs_restart(name: str, version: int) -> bool | None:
+    """Whether the setting takes effect only at server start; None where that is not known."""
+    facts = read_catalogue(version).get(name)
+    return None if facts is None else facts.needs_restart
+
+
+def check_settings(experiment: Experiment, version: int) -> tuple[SpecProblem, ...]:
+    """Every setting of the file that this version does not have, or whose value it would refuse; without lines."""
+    problems: list[SpecProblem] = []
+    for declared in _declared(experiment):
+        problems += _check_declared(declared, version)
+    if not problems and read_catalogue(version):
+        with contextlib.suppress(SpecError):  # arms or levels that cannot be resolved: reported where the file is read
+            problems += _check_connections(experiment, version)
+    return tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """A setting's name where it stands, and its values where they stand."""
+
+    path: SpecPath
+    name: str
+    values: tuple[tuple[SpecPath, object], ...]
+
+
+def _declared(experiment: Experiment) -> Iterator[_Declared]:
+    tables: list[tuple[SpecPath, Mapping[str, object]]] = [(("target", "postgresql"), experiment.target.postgresql)]
+    tables += [(("arms", name, "postgresql"), arm.postgresql) for name, arm in experiment.arms.items()]
+    for table, settings in tables:
+        for name, value in settings.items():
+            yield _Declared(path=(*table, name), name=name, values=(((*table, name), value),))
+    for factor_name, factor in experiment.factors.items():
+        path: SpecPath = ("factors", factor_name)
+        yield _Declared(
+            path=path if factor.setting is None else (*path, "setting"),
+            name=factor.setting or factor_name,
+            values=tuple(((*path, "levels", index), level) for index, level in enumerate(factor.levels)),
+        )
+
+
+def _check_declared(declared: _Declared, version: int) -> Iterator[SpecProblem]:
+    catalogue = read_catalogue(version)
+    facts = catalogue.get(declared.name)
+    if facts is None:
+        if _CUSTOM_NAME.fullmatch(declared.name) or not catalogue:
+            return  # belongs to an extension, or to a version that is not known here: the server decides
+        message = f'unrecognized setting "{declared.name}" for PostgreSQL {version}'
+        yield SpecProblem(path=format_path(declared.path), message=message, hint=_advise_name(declared.name, version))
+    elif facts.context == "internal":
+        message = f'setting "{declared.name}" cannot be changed'
+        hint = "The server only shows it; it was fixed when PostgreSQL was built or the cluster was made."
+        yield SpecProblem(path=format_path(declared.path), message=message, hint=hint)
+    else:
+        for path, value in declared.values:
+            fault = find_fault(facts, setting_text(value))
+            if fault is not None:
+                yield SpecProblem(path=format_path(path), message=fault[0], hint=fault[1])
+
+
+def _advise_name(name: str, version: int) -> str:
+    catalogue = read_catalogue(version)
+    others = [str(other) for other in VERSIONS if name in read_catalogue(other)]
+    if others:
+        return f"PostgreSQL {', '.join(others)} {'has' if len(others) == 1 else 'have'} it."
+    renamed = _RENAMED.get(name.lower())
+    near = renamed if renamed in catalogue else nearest_name(name, catalogue)
+    return f'Perhaps you meant "{near}".' if near else "Settings of extensions have a dot in their names."
+
+
+def _check_connections(experiment: Experiment, version: int) -> Iterator[SpecProblem]:
+    """Whether the clients of the largest load level fit into every arm's max_connections."""
+    facts = read_catalogue(version)["max_connections"]
+    needed = _most_clients(experiment) + OWN_CONNECTIONS
+    for arm in resolve_arms(experiment):
+        allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, facts.boot or ""))
+        if allowed is not None and allowed < needed and arm.role is not Role.PLACEBO:
+            yield _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)
+
+
+def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, needed: int) -> SpecProblem:
+    path: SpecPath = ("workload", "clients")
+    if arm.name in experiment.arms and "max_connections" in experiment.arms[arm.name].postgresql:
+        path = ("arms", arm.name, "postgresql", "max_connections")
+    return SpecProblem(
+        path=format_path(path),
+        message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
+        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
+        f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",
+    )
+
+
+def _most_clients(experiment: Experiment) -> int:
+    shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in experiment.workload.scenario]
+    return max(
+        sum(split_clients(level.clients, shares).values()) if shares else level.clients
+        for level in load_levels(experiment.workload)
+    )

@@ -1,0 +1,105 @@
+"""The load curve: a metric by load level, with an interval over the blocks."""
+
+from pgtrial.analysis.findings import CurvePoint, Findings, LevelFinding
+from pgtrial.report.charts.base import (
+    COUNT_LABEL,
+    DURATION_LABEL,
+    Chart,
+    Spec,
+    arm_colours,
+    arm_dashes,
+    arm_legend,
+    shorten,
+    wrap_spec,
+)
+from pgtrial.report.words import METRIC_LABELS, format_metric, metric_label
+
+
+def curve_charts(findings: Findings) -> list[Chart]:
+    """One chart per metric of the curve; none for a single load level."""
+    if len(findings.experiment.levels) < 2:
+        return []
+    present = {point.metric for point in findings.curve if shorten(point.value) is not None}
+    return [_curve(findings, metric) for metric in METRIC_LABELS if metric in present]
+
+
+def load_of(level: LevelFinding) -> float:
+    """What the load axis shows: the arrival rate of an open loop, the clients of a closed one."""
+    return level.clients if level.rate is None else level.rate
+
+
+def _curve(findings: Findings, metric: str) -> Chart:
+    levels = {level.index: level for level in findings.experiment.levels}
+    rows = [
+        row
+        for point in findings.curve
+        if point.metric == metric and point.load_level in levels and shorten(point.value) is not None
+        for row in [_row(findings, point, levels[point.load_level])]
+    ]
+    is_rate = metric == "pgbench.tps"
+    open_loop = any(level.rate is not None for level in levels.values())
+    load = "arrival rate, transactions per second" if open_loop else "clients"
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+    x = {
+        "field": "load",
+        "type": "quantitative",
+        "scale": {"zero": False, "padding": 16, "nice": False},
+        "axis": {"title": load, "values": sorted({row["load"] for row in rows}), "format": "~s", "labelOverlap": True},
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"zero": True},
+        "axis": {
+            "title": "transactions per second" if is_rate else metric_label(metric),
+            "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
+            "tickCount": 5,
+        },
+    }
+    tooltip = [{"field": "arm"}, {"field": "level", "title": "load"}, {"field": "text", "title": metric_label(metric)}]
+    return Chart(
+        title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}",
+        text=f"Load curve of {metric_label(metric)}: "
+        + "; ".join(f"{row['arm']} with {row['level']} {row['text']}" for row in rows)
+        + ".",
+        legend=arm_legend(findings, (row["arm"] for row in rows)),
+        spec=wrap_spec(
+            {
+                "data": {"values": rows},
+                "encoding": {"x": x, "color": colour, "detail": {"field": "arm"}},
+                "layer": [
+                    {
+                        "mark": {"type": "line", "strokeWidth": 2},
+                        "encoding": {"y": y, "strokeDash": {"field": "dash", "scale": None}},
+                    },
+                    {
+                        "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
+                        "mark": {"type": "rule", "strokeWidth": 2},
+                        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+                    },
+                    {
+                        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                        "encoding": {"y": y, "tooltip": tooltip},
+                    },
+                ],
+            },
+            height=240,
+        ),
+    )
+
+
+def _row(findings: Findings, point: CurvePoint, level: LevelFinding) -> Spec:
+    text = format_metric(point.metric, point.value)
+    if point.low is not None and point.high is not None:
+        text += f" ({format_metric(point.metric, point.low)} to {format_metric(point.metric, point.high)})"
+    return {
+        "arm": point.arm,
+        "colour": arm_colours(findings).get(point.arm, "currentColor"),
+        "dash": arm_dashes(findings).get(point.arm, [1, 0]),
+        "load": load_of(level),
+        "level": level.label,
+        "value": shorten(point.value),
+        "low": shorten(point.low),
+        "high": shorten(point.high),
+        "text": text,
+    }

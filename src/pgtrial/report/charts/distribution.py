@@ -1,0 +1,115 @@
+"""Latency distributions: the share of transactions at or below a latency, by arm."""
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.charts.base import (
+    DURATION_LABEL,
+    Chart,
+    Spec,
+    arm_colours,
+    arm_dashes,
+    arm_legend,
+    is_plottable,
+    shorten,
+    wrap_spec,
+)
+from pgtrial.report.charts.ticks import place_logs
+from pgtrial.report.words import level_label
+
+MARKED_SHARES = (0.5, 0.95, 0.99)
+
+
+def distribution_charts(findings: Findings) -> list[Chart]:
+    """All scenarios together at each load level, then each scenario over all levels."""
+    keys = sorted(
+        {(item.scenario, item.load_level) for item in findings.distributions},
+        key=lambda key: (key[0] is not None, key[0] or "", key[1] != "all", str(key[1]).zfill(9)),
+    )
+    one_level = len(findings.experiment.levels) < 2
+    several = len(findings.experiment.scenarios) > 1
+    wanted: list[tuple[str | None, int | str]] = []
+    for scenario, level in keys:
+        if scenario is None and (level == "all" or not one_level or (None, "all") not in keys):
+            wanted.append((scenario, level))
+        if scenario is not None and several and (level == "all" or (scenario, "all") not in keys):
+            wanted.append((scenario, level))
+    charts = (_distribution(findings, scenario, level) for scenario, level in wanted)
+    return [chart for chart in charts if chart is not None]
+
+
+def _distribution(findings: Findings, scenario: str | None, level: int | str) -> Chart | None:
+    colours, dashes = arm_colours(findings), arm_dashes(findings)
+    rows: list[Spec] = []
+    for item in findings.distributions:
+        if (item.scenario, item.load_level) != (scenario, level):
+            continue
+        points = [
+            (shorten(latency), round(share, 5))
+            for latency, share in zip(item.latency, item.share, strict=True)
+            if is_plottable(latency)
+        ]
+        if points:
+            rows.append(
+                {
+                    "arm": item.arm,
+                    "colour": colours.get(item.arm, "currentColor"),
+                    "dash": dashes.get(item.arm, [1, 0]),
+                    "latency": [latency for latency, _ in points],
+                    "share": [share for _, share in points],
+                }
+            )
+    if not rows:
+        return None
+    ends = [latency for row in rows for latency in row["latency"]]
+    extent = (min(ends), max(ends))
+    subject = "all scenarios" if scenario is None else f"scenario {scenario}"
+    where = level_label(findings, level)
+    return Chart(
+        title=f"Latency, {subject}, {where}: further left is faster",
+        text=f"Cumulative distribution of latency by arm, {subject}, {where}; "
+        "the same percentiles stand in the table of effects.",
+        legend=arm_legend(findings, (row["arm"] for row in rows)),
+        spec=wrap_spec(
+            {
+                "data": {"values": rows},
+                "layer": [
+                    {
+                        "data": {"values": [{"share": share} for share in MARKED_SHARES]},
+                        "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.4},
+                        "encoding": {"y": {"field": "share", "type": "quantitative"}},
+                    },
+                    {
+                        "transform": [{"flatten": ["latency", "share"]}],
+                        "mark": {"type": "line", "strokeWidth": 2},
+                        "encoding": {
+                            "x": {
+                                "field": "latency",
+                                "type": "quantitative",
+                                "scale": {"type": "log", "nice": False, "domain": list(extent)},
+                                "axis": {
+                                    "title": "latency (log scale)",
+                                    "labelExpr": DURATION_LABEL,
+                                    "values": place_logs(*extent),
+                                    "labelOverlap": True,
+                                },
+                            },
+                            "y": {
+                                "field": "share",
+                                "type": "quantitative",
+                                "scale": {"domain": [0, 1]},
+                                "axis": {
+                                    "title": "share of transactions",
+                                    "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
+                                    "format": ".0%",
+                                },
+                            },
+                            "color": {"field": "colour", "type": "nominal", "scale": None},
+                            "strokeDash": {"field": "dash", "scale": None},
+                            "detail": {"field": "arm"},
+                            "tooltip": {"field": "arm", "title": "arm"},
+                        },
+                    },
+                ],
+            },
+            height=240,
+        ),
+    )

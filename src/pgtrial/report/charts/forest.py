@@ -1,0 +1,177 @@
+"""The forest plot: effects with their intervals, their blocks as dots, the margin as a band."""
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.words import LATENCY_METRICS, change_text, interval_text, level_label, metric_label
+
+ROW_HEIGHT = 48
+# "+12 %" of 1.12. The tick at no effect has no sign.
+CHANGE_LABEL = (
+    "abs(datum.value - 1) < 1e-9 ? '0 %'"
+    " : (datum.value > 1 ? '+' : '−') + format(abs(datum.value - 1) * 100, '.3~r') + ' %'"
+)
+
+
+def primary_forest(findings: Findings) -> Chart | None:
+    """The metric of the hypothesis: each arm over all load levels, then by load level where there are several."""
+    asked = findings.hypothesis
+    levels = _levels(findings)
+    effects = [
+        effect
+        for level in levels
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level)
+    ]
+    labels = [f"{effect.arm}, {level_label(findings, effect.load_level)}" for effect in effects]
+    return _forest(findings, effects, labels, subject=metric_label(asked.metric))
+
+
+def latency_forest(findings: Findings) -> Chart | None:
+    """Latencies that the hypothesis is not about, each arm over all load levels and scenarios together."""
+    effects = [effect for metric in LATENCY_METRICS for effect in _overall(findings, metric)]
+    labels = [f"{metric_label(effect.metric).removeprefix('latency ')}, {effect.arm}" for effect in effects]
+    return _forest(findings, effects, labels, subject="latency")
+
+
+def throughput_forest(findings: Findings) -> Chart | None:
+    """Throughput where the hypothesis is about something else."""
+    effects = _overall(findings, "pgbench.tps")
+    return _forest(findings, effects, [effect.arm for effect in effects], subject="throughput")
+
+
+def scenario_forest(findings: Findings) -> Chart | None:
+    """The metric of the hypothesis for each scenario, where there are several."""
+    if len(findings.experiment.scenarios) < 2:
+        return None
+    effects = [
+        effect
+        for scenario in findings.experiment.scenarios
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario, effect.load_level) == (findings.hypothesis.metric, scenario, "all")
+    ]
+    labels = [f"{effect.scenario}, {effect.arm}" for effect in effects]
+    return _forest(findings, effects, labels, subject=f"{metric_label(findings.hypothesis.metric)} by scenario")
+
+
+def _overall(findings: Findings, metric: str) -> list[Effect]:
+    asked = findings.hypothesis
+    if (asked.metric, asked.scenario) == (metric, None):
+        return []
+    return [
+        effect
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario, effect.load_level) == (metric, None, "all")
+    ]
+
+
+def _levels(findings: Findings) -> list[int | str]:
+    levels = findings.experiment.levels
+    return ["all", *(level.index for level in levels)] if len(levels) > 1 else ["all"]
+
+
+def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, subject: str) -> Chart | None:
+    shown = [(effect, label) for effect, label in zip(effects, labels, strict=True) if is_plottable(effect.ratio)]
+    if not shown:
+        return None
+    colours = arm_colours(findings)
+    rows = []
+    lines = []
+    for number, (effect, label) in enumerate(shown):
+        line = f"{label}: {change_text(effect.ratio)}"
+        if effect.low is not None:
+            line += f" ({interval_text(effect.low, effect.high)})"
+        line += f", {effect.decision}"
+        lines.append(line)
+        has_interval = is_plottable(effect.low) and is_plottable(effect.high)
+        rows.append(
+            {
+                "row": number,
+                "label": line,
+                "arm": effect.arm,
+                "colour": colours.get(effect.arm, "currentColor"),
+                "ratio": shorten(effect.ratio),
+                "low": shorten(effect.low) if has_interval else None,
+                "high": shorten(effect.high) if has_interval else None,
+                "blocks": [shorten(ratio) for ratio in effect.block_ratios if is_plottable(ratio)],
+            }
+        )
+    margin = shown[0][0].margin
+    better = shown[0][0].better
+    side = {"higher": "Right of the band is better.", "lower": "Left of the band is better."}.get(better, "")
+    control = findings.hypothesis.control
+    return Chart(
+        title=f"Change of {subject} against “{control}”. {side}".strip(),
+        text=f"Forest plot of the change of {subject} against {control}. " + "; ".join(lines) + ".",
+        spec=_spec(rows, margin),
+        legend=arm_legend(findings, (effect.arm for effect, _ in shown)),
+    )
+
+
+def _spec(rows: list[Spec], margin: float) -> Spec:
+    ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"]) if value]
+    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    room = (high / low) ** 0.04
+    low, high = low / room, high * room
+    axis = {"values": place_changes(low, high), "labelExpr": CHANGE_LABEL, "title": None, "labelOverlap": True}
+    scale = {"type": "log", "domain": [low, high], "nice": False}
+    y = {"field": "row", "type": "ordinal", "axis": None}
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+
+    def along(field: str) -> Spec:
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+    band = {"data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]}}
+    tooltip = {"field": "label", "title": "effect"}
+    return wrap_spec(
+        {
+            "data": {"values": rows},
+            "layer": [
+                {
+                    **band,
+                    "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
+                    "encoding": {"x": along("low"), "x2": {"field": "high"}},
+                },
+                {
+                    "data": {"values": [{"one": 1}]},
+                    "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
+                    "encoding": {"x": along("one")},
+                },
+                {
+                    "mark": {"type": "rule", "opacity": 0.12, "yOffset": 9},
+                    "encoding": {"y": y, "x": {"value": 0}, "x2": {"value": "width"}},
+                },
+                {
+                    "transform": [{"flatten": ["blocks"]}],
+                    "mark": {"type": "point", "filled": True, "size": 16, "opacity": 0.6, "yOffset": 19},
+                    "encoding": {"x": along("blocks"), "y": y, "color": colour},
+                },
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round", "yOffset": 9},
+                    "encoding": {
+                        "x": along("low"),
+                        "x2": {"field": "high"},
+                        "y": y,
+                        "color": colour,
+                        "tooltip": tooltip,
+                    },
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": 9},
+                    "encoding": {"x": along("ratio"), "y": y, "color": colour, "tooltip": tooltip},
+                },
+                {
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "dy": -9,
+                        "limit": {"expr": "width"},
+                    },
+                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+                },
+            ],
+        },
+        height=ROW_HEIGHT * len(rows),
+    )

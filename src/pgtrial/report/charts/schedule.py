@@ -1,0 +1,147 @@
+"""What ran when: a bar per run on its arm's row, and the throughput of each run in the order they ran."""
+
+from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.model.run import PhaseName, RunState
+from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.ticks import place_seconds
+from pgtrial.report.words import format_metric, plural
+
+BAR = {"type": "bar", "height": 24, "yOffset": 4}
+NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
+
+
+def schedule_chart(findings: Findings) -> Chart | None:
+    """A Gantt chart: pale for the whole run, full for measured load, crossed out where the run does not count."""
+    runs = [run for run in findings.runs if run.started is not None and run.ended is not None]
+    if not runs:
+        return None
+    origin = min(run.started for run in runs if run.started is not None)
+    ticks = place_seconds(0, max(run.ended for run in runs if run.ended is not None) - origin)
+    arms = [arm.name for arm in findings.experiment.arms]
+    colours = arm_colours(findings)
+    whole = [_bar(run, colours, start=run.started, end=run.ended, origin=origin) for run in runs]
+    measured = [
+        _bar(run, colours, start=phase["start"], end=phase["end"], origin=origin)
+        for run in runs
+        for phase in run.phases
+        if phase["name"] == PhaseName.MEASURE
+    ]
+    lost = [bar for bar, run in zip(whole, runs, strict=True) if run.state in NOT_COUNTED]
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+    x = {
+        "field": "start",
+        "type": "quantitative",
+        "axis": {"title": "time since the first run began", "labelExpr": DURATION_LABEL, "values": ticks},
+        "scale": {"nice": False, "zero": True},
+    }
+    y = {
+        "field": "arm",
+        "type": "nominal",
+        "sort": arms,
+        "axis": {"title": None, "labelLimit": 120, "ticks": False, "grid": False},
+    }
+    tooltip = [
+        {"field": "run"},
+        {"field": "state"},
+        {"field": "took", "title": "took"},
+        {"field": "tps", "title": "throughput"},
+    ]
+    span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
+    return Chart(
+        title="Full colour is measured load, a cross is a run that does not count, numbers are blocks",
+        text=f"Schedule of {plural(len(runs), 'run')} on {plural(len(arms), 'arm')}, "
+        f"{len(lost)} of them not counted; the table below has every run.",
+        spec=wrap_spec(
+            {
+                "layer": [
+                    {"data": {"values": whole}, "mark": {**BAR, "opacity": 0.3}, "encoding": span},
+                    {"data": {"values": measured}, "mark": {**BAR, "opacity": 1}, "encoding": span},
+                    {
+                        "data": {"values": whole},
+                        "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -9, "fontSize": 10},
+                        "encoding": {"x": x, "y": y, "text": {"field": "block"}},
+                    },
+                    {
+                        "data": {"values": lost},
+                        "mark": {**BAR, "fill": None, "stroke": "currentColor", "strokeDash": [3, 2]},
+                        "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "tooltip": tooltip},
+                    },
+                    {
+                        "data": {"values": lost},
+                        "mark": {"type": "text", "text": "✘", "fontSize": 18, "yOffset": 4, "fontWeight": "bold"},
+                        "encoding": {"x": {**x, "field": "middle"}, "y": y, "tooltip": tooltip},
+                    },
+                ],
+            },
+            height=46 * len(arms),
+        ),
+    )
+
+
+def order_chart(findings: Findings) -> Chart | None:
+    """Throughput of each counted run by its place in the order: drift of the machine shows as a slope in all arms."""
+    counted = [run for run in findings.runs if run.state == RunState.DONE and shorten(run.tps) is not None]
+    if len(counted) < 2:
+        return None
+    colours = arm_colours(findings)
+    rows = [
+        {
+            "order": run.slot,
+            "tps": shorten(run.tps),
+            "arm": run.arm,
+            "colour": colours.get(run.arm, "currentColor"),
+            "text": format_metric("pgbench.tps", run.tps),
+            "block": run.block,
+        }
+        for run in counted
+    ]
+    return Chart(
+        title="Throughput of each run, in order: a slope that all arms share is drift of the machine",
+        text="Throughput by place in the schedule: "
+        + "; ".join(f"{row['order']} {row['arm']} {row['text']}" for row in rows)
+        + ".",
+        legend=tuple((colour, name) for name, colour in colours.items()),
+        spec=wrap_spec(
+            {
+                "data": {"values": rows},
+                "encoding": {
+                    "x": {
+                        "field": "order",
+                        "type": "quantitative",
+                        "axis": {"title": "place in the schedule", "grid": False, "format": "d", "tickMinStep": 1},
+                        "scale": {"zero": False, "nice": False, "padding": 12},
+                    },
+                    "y": {
+                        "field": "tps",
+                        "type": "quantitative",
+                        "scale": {"zero": True},
+                        "axis": {"title": "transactions per second", "labelExpr": COUNT_LABEL, "tickCount": 4},
+                    },
+                    "color": {"field": "colour", "type": "nominal", "scale": None},
+                    "detail": {"field": "arm"},
+                    "tooltip": [{"field": "arm"}, {"field": "block"}, {"field": "text", "title": "throughput"}],
+                },
+                "layer": [
+                    {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5}},
+                    {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}},
+                ],
+            },
+            height=180,
+        ),
+    )
+
+
+def _bar(run: RunFinding, colours: dict[str, str], *, start: float | None, end: float | None, origin: float) -> Spec:
+    begin, finish = (start or origin) - origin, (end or origin) - origin
+    return {
+        "arm": run.arm,
+        "run": f"run {run.id}, block {run.block}, attempt {run.attempt}",
+        "block": run.block,
+        "state": run.state if not run.reason else f"{run.state}: {run.reason}",
+        "colour": colours.get(run.arm, "currentColor"),
+        "start": round(begin, 1),
+        "end": round(finish, 1),
+        "middle": round((begin + finish) / 2, 1),
+        "took": f"{finish - begin:.0f} s",
+        "tps": format_metric("pgbench.tps", run.tps),
+    }

@@ -1,0 +1,159 @@
+"""Time series of one metric: one chart per arm with the same axes, one line per run, phases in the background."""
+
+from pgtrial.analysis.findings import Findings, RunFinding, Series
+from pgtrial.model.run import PhaseName
+from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.ticks import place_logs, place_seconds
+from pgtrial.report.words import metric_label, plural
+
+# Beyond this ratio a linear axis shows only the spikes.
+LOG_FROM = 20
+# A warm-up without values is marked, but takes at most this share of the measured time's width.
+WARMUP_ROOM = 0.12
+
+
+def series_charts(findings: Findings, metric: str) -> list[Chart]:
+    """One chart per arm that has series of the metric; scales are shared so that they compare by eye."""
+    chosen = [series for series in findings.series if series.metric == metric and series.t]
+    values = [value for series in chosen for value in map(shorten, series.value) if value is not None]
+    if not values:
+        return []
+    times = _time_axis(findings, chosen)
+    charts = []
+    for arm in findings.experiment.arms:
+        mine = [series for series in chosen if series.arm == arm.name]
+        if not mine:
+            continue
+        noun = metric_label(metric)
+        charts.append(
+            Chart(
+                title=f"{arm.name}: {noun} over the run, one line per block",
+                text=f"Time series of {noun} of arm {arm.name}, {plural(len(mine), 'run')}, "
+                "with load levels marked; a break in a line is a gap in the data.",
+                spec=wrap_spec(
+                    {
+                        "layer": [
+                            *_phase_layers(findings, mine, times),
+                            _lines(mine, arm_colours(findings)[arm.name], times, (min(values), max(values)), metric),
+                        ]
+                    },
+                    height=150,
+                ),
+            )
+        )
+    return charts
+
+
+def _time_axis(findings: Findings, chosen: list[Series]) -> tuple[float, float]:
+    first, last = min(min(series.t) for series in chosen), max(max(series.t) for series in chosen)
+    warmups = [
+        phase["end"] - phase["start"]
+        for run in findings.runs
+        for phase in run.phases
+        if phase["name"] == PhaseName.WARMUP
+    ]
+    room = min(max(warmups, default=0.0), WARMUP_ROOM * (last - first))
+    return min(first, -room), last
+
+
+def _lines(
+    chosen: list[Series], colour: str, times: tuple[float, float], extent: tuple[float, float], metric: str
+) -> Spec:
+    rows = [
+        {
+            "run": f"run {series.run}, block {series.block}",
+            "t": [shorten(t) for t in series.t],
+            "v": [shorten(value) for value in series.value],
+        }
+        for series in chosen
+    ]
+    low, high = extent
+    scale: Spec = {"domain": [0, high * 1.05]}
+    ticks: Spec = {"tickCount": 4}
+    if low > 0 and high / low > LOG_FROM and metric != "pgbench.tps":
+        scale = {"type": "log", "domain": [low / 1.1, high * 1.1]}
+        ticks = {"values": place_logs(low / 1.1, high * 1.1)}
+    is_rate = metric == "pgbench.tps"
+    return {
+        "data": {"values": rows},
+        "transform": [{"flatten": ["t", "v"]}],
+        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour},
+        "encoding": {
+            "x": {
+                "field": "t",
+                "type": "quantitative",
+                "scale": {"domain": list(times), "nice": False},
+                "axis": {
+                    "title": "time since measuring began",
+                    "labelExpr": DURATION_LABEL,
+                    "grid": False,
+                    "values": place_seconds(*times),
+                },
+            },
+            "y": {
+                "field": "v",
+                "type": "quantitative",
+                "scale": scale,
+                "axis": {
+                    "title": "transactions per second" if is_rate else metric_label(metric),
+                    "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
+                    **ticks,
+                    "minExtent": 40,
+                },
+            },
+            "detail": {"field": "run"},
+            "tooltip": {"field": "run", "title": "line"},
+        },
+    }
+
+
+def _phase_layers(findings: Findings, chosen: list[Series], times: tuple[float, float]) -> list[Spec]:
+    """Bands and names of warm-up and load levels, as they lay in the first run shown."""
+    run = next((run for run in findings.runs if run.id == chosen[0].run), None)
+    bands = [] if run is None else mark_phases(findings, run, times)
+    if not bands:
+        return []
+    x = {"field": "start", "type": "quantitative"}
+    return [
+        {
+            "data": {"values": bands},
+            "mark": {"type": "rect", "color": "currentColor"},
+            "encoding": {
+                "x": x,
+                "x2": {"field": "end"},
+                "opacity": {"field": "shade", "type": "quantitative", "scale": None},
+            },
+        },
+        {
+            "data": {"values": bands},
+            "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "opacity": 0.7},
+            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
+        },
+    ]
+
+
+def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float]) -> list[Spec]:
+    """Where warm-up and load levels lie in seconds since the run's first measured second, cut to ``times``."""
+    measured = [phase["start"] for phase in run.phases if phase["name"] == PhaseName.MEASURE]
+    if not measured:
+        return []
+    labels = {level.index: level.label for level in findings.experiment.levels}
+    bands = []
+    for phase in run.phases:
+        if phase["name"] not in {PhaseName.WARMUP, PhaseName.MEASURE}:
+            continue
+        start, end = phase["start"] - min(measured), phase["end"] - min(measured)
+        start, end = max(start, times[0]), min(end, times[1])
+        if start >= end:
+            continue
+        is_warmup = phase["name"] == PhaseName.WARMUP
+        level = phase["level"]
+        bands.append(
+            {
+                "start": shorten(start),
+                "end": shorten(end),
+                "label": "warm-up" if is_warmup else labels.get(level, f"load level {level}"),
+                "shade": 0.14 if is_warmup else 0.02 + 0.04 * ((level or 0) % 2),
+            }
+        )
+    return bands

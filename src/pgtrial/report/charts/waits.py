@@ -1,0 +1,98 @@
+"""Waits: what a transaction spends its time on, as stacked bars by arm."""
+
+from pgtrial.analysis.findings import Findings, WaitShare
+from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.words import level_label
+from pgtrial.units import format_duration
+
+# Paul Tol's "muted" scheme, so that no type of wait looks like an arm.
+WAIT_COLOURS = {
+    "CPU": "#44AA99",
+    "IO": "#CC6677",
+    "LWLock": "#DDCC77",
+    "Lock": "#882255",
+    "IPC": "#AA4499",
+    "Client": "#88CCEE",
+    "BufferPin": "#999933",
+    "Timeout": "#BBBBBB",
+    "Extension": "#117733",
+}
+OTHER_COLOUR = "#777777"
+
+
+def wait_charts(findings: Findings) -> list[Chart]:
+    """One chart over all load levels, then one per level where there are several."""
+    found = {wait.load_level for wait in findings.waits}
+    levels: list[int | str] = ["all"] if "all" in found else []
+    if len(findings.experiment.levels) > 1 or not levels:
+        levels += [level.index for level in findings.experiment.levels if level.index in found]
+    charts = (_waits(findings, level) for level in levels)
+    return [chart for chart in charts if chart is not None]
+
+
+def _waits(findings: Findings, level: int | str) -> Chart | None:
+    waits = [wait for wait in findings.waits if wait.load_level == level]
+    if not waits:
+        return None
+    per_transaction = all(wait.seconds_per_transaction is not None for wait in waits)
+    types = sorted({wait.wait_type for wait in waits}, key=_rank)
+    rows = [_row(wait, types, per_transaction=per_transaction) for wait in waits]
+    arms = [arm.name for arm in findings.experiment.arms if any(wait.arm == arm.name for wait in waits)]
+    where = level_label(findings, level)
+    what = "Time per transaction by wait type" if per_transaction else "Active sessions by wait type"
+    return Chart(
+        title=f"{what}, {where}",
+        text=f"Stacked bars by arm: {what.lower()}, {where}; the table below has the figures.",
+        legend=tuple((WAIT_COLOURS.get(name, OTHER_COLOUR), name) for name in types),
+        spec=wrap_spec(
+            {
+                "data": {"values": rows},
+                "mark": {"type": "bar", "stroke": "var(--surface, white)", "strokeWidth": 0.5},
+                "encoding": {
+                    "y": {
+                        "field": "arm",
+                        "type": "nominal",
+                        "sort": arms,
+                        "axis": {"title": None, "labelLimit": 120, "ticks": False},
+                    },
+                    "x": {
+                        "field": "value",
+                        "type": "quantitative",
+                        "stack": "zero",
+                        "axis": {
+                            "title": "time per transaction" if per_transaction else "sessions",
+                            **({"labelExpr": DURATION_LABEL} if per_transaction else {}),
+                            "tickCount": 6,
+                        },
+                    },
+                    "color": {"field": "colour", "type": "nominal", "scale": None},
+                    "order": {"field": "rank", "type": "quantitative"},
+                    "tooltip": [
+                        {"field": "arm"},
+                        {"field": "type", "title": "wait type"},
+                        {"field": "event", "title": "wait event"},
+                        {"field": "text", "title": "per transaction" if per_transaction else "sessions"},
+                    ],
+                },
+            },
+            height=40 * len(arms),
+        ),
+    )
+
+
+def _rank(name: str) -> tuple[int, str]:
+    known = list(WAIT_COLOURS)
+    return (known.index(name) if name in known else len(known), name)
+
+
+def _row(wait: WaitShare, types: list[str], *, per_transaction: bool) -> Spec:
+    value = wait.seconds_per_transaction if per_transaction else wait.sessions
+    return {
+        "arm": wait.arm,
+        "type": wait.wait_type,
+        "event": wait.wait_event,
+        "colour": WAIT_COLOURS.get(wait.wait_type, OTHER_COLOUR),
+        "rank": types.index(wait.wait_type),
+        "value": shorten(value),
+        "text": format_duration(value) if per_transaction and value is not None else f"{wait.sessions:.2f}",
+    }

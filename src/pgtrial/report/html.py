@@ -1,0 +1,93 @@
+"""Findings to one HTML file that opens without a network."""
+
+import json
+import re
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.report.sections import SECTIONS
+from pgtrial.report.words import SEVERITY_SYMBOLS, plural
+from pgtrial.units import format_duration
+
+_HERE = Path(__file__).parent
+# Where the menu of vega-embed would lead; the page has no menu, and names no site.
+_EDITOR = "https://vega.github.io/editor/"
+
+
+def render_html(findings: Findings) -> str:
+    """The whole page, with its style, charts and scripts inside."""
+    environment = _environment()
+    sections = [
+        {
+            "name": section.name,
+            "title": section.title,
+            "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
+        }
+        for section in SECTIONS
+    ]
+    return environment.get_template("page.html").render(
+        findings=findings,
+        sections=sections,
+        subtitle=_subtitle(findings),
+        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
+        library=Markup(_library()),
+        script=Markup((_HERE / "page.js").read_text(encoding="utf-8")),
+    )
+
+
+def write_html(findings: Findings, path: Path) -> None:
+    """Put the page at ``path``: whole, or not at all. OSError where that cannot be written."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(render_html(findings), encoding="utf-8")
+    part.replace(path)
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever names it holds."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["script_json"] = script_json
+    environment.filters["tie"] = lambda text: re.sub(r"(?<=\d) (?=%|[µm]?s\b|min\b|h\b)", "\u00a0", text)
+    environment.filters["symbol"] = lambda severity: SEVERITY_SYMBOLS[Severity(severity)]
+    return environment
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and vega-embed as one script; "<" before what an HTML parser would react to is escaped."""
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return re.sub(r"<(?=/script|script|!--)", r"\\x3c", bundle.replace(_EDITOR, ""), flags=re.IGNORECASE)
+
+
+def _subtitle(findings: Findings) -> str:
+    experiment = findings.experiment
+    parts = []
+    if experiment.started is not None:
+        parts.append(datetime.fromtimestamp(experiment.started, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    if experiment.started is not None and experiment.ended is not None:
+        parts.append(f"took {format_duration(experiment.ended - experiment.started)}")
+    parts.append(plural(len(experiment.arms), "arm"))
+    parts.append(f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')} complete")
+    done = sum(arm.runs_done for arm in experiment.arms)
+    parts.append(f"{plural(done, 'run')} counted")
+    return " · ".join(parts)

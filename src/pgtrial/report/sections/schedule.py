@@ -1,0 +1,46 @@
+"""What ran when, and which runs do not count."""
+
+from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.model.run import RunState
+from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import format_metric
+from pgtrial.units import format_duration
+
+STATE_SYMBOLS = {
+    RunState.DONE: "✔",
+    RunState.INVALID: "✘",
+    RunState.INTERRUPTED: "✘",
+    RunState.RUNNING: "▶",
+    RunState.PLANNED: "·",
+}
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    charts = [schedule_chart(findings), order_chart(findings)]
+    return {
+        "charts": [chart for chart in charts if chart is not None],
+        "rows": [_row(run) for run in findings.runs],
+        "lost": [run for run in findings.runs if run.state in NOT_COUNTED],
+    }
+
+
+def _row(run: RunFinding) -> dict[str, object]:
+    took = None if run.started is None or run.ended is None else run.ended - run.started
+    return {
+        "id": run.id,
+        "slot": run.slot,
+        "block": run.block,
+        "arm": run.arm,
+        "attempt": run.attempt,
+        "state": run.state,
+        "symbol": STATE_SYMBOLS[RunState(run.state)],
+        "counts": run.state not in NOT_COUNTED,
+        "reason": run.reason,
+        "tps": format_metric("pgbench.tps", run.tps),
+        "took": "–" if took is None else format_duration(took),
+        "overhead": "–" if run.overhead is None else format_duration(run.overhead),
+    }
+
+
+SCHEDULE = Section(name="schedule", title="What ran when", build=_build)

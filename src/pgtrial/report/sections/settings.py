@@ -1,0 +1,38 @@
+"""Settings, the machine, and whatever differed although nobody asked for it."""
+
+from itertools import groupby
+
+from pgtrial.analysis.findings import Findings, SettingFinding
+from pgtrial.report.sections.base import Section
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    arms = [arm.name for arm in findings.experiment.arms]
+    notable = [setting for setting in findings.settings if setting.declared or setting.differs]
+    facts = sorted(findings.fingerprint.facts, key=lambda fact: fact.group)
+    return {
+        "arms": arms,
+        "notable": [_row(setting, arms) for setting in sorted(notable, key=_place)],
+        "others": [_row(setting, arms) for setting in findings.settings if not (setting.declared or setting.differs)],
+        "groups": [(name, list(group)) for name, group in groupby(facts, key=lambda fact: fact.group)],
+        "unasked": [difference for difference in findings.fingerprint.differences if not difference.declared],
+        "target": findings.experiment.target,
+    }
+
+
+def _place(setting: SettingFinding) -> tuple[bool, bool, str]:
+    """Those that differ first, then those that were declared."""
+    return (not setting.differs, not setting.declared, setting.name)
+
+
+def _row(setting: SettingFinding, arms: list[str]) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "values": [setting.values.get(arm, "–") for arm in arms],
+        "source": setting.source,
+        "differs": setting.differs,
+        "declared": setting.declared,
+    }
+
+
+SETTINGS = Section(name="settings", title="Settings and machine", build=_build)

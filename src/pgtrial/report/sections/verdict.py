@@ -1,0 +1,80 @@
+"""The verdict: the answer first, then the figures it stands on."""
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Verdict
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import (
+    VERDICT_SYMBOLS,
+    change_text,
+    claim_text,
+    effect_text,
+    format_share,
+    interval_text,
+    level_label,
+    metric_label,
+    needed_text,
+    placebo_effect,
+    placebo_text,
+    plural,
+    primary_effect,
+    sort_caveats,
+)
+from pgtrial.units import format_percent
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    asked = findings.hypothesis
+    effect = primary_effect(findings)
+    placebo = placebo_effect(findings)
+    detectable = findings.noise.detectable
+    return {
+        "verdict": asked.verdict,
+        "symbol": VERDICT_SYMBOLS[asked.verdict],
+        "reason": asked.reason,
+        "claim": claim_text(findings),
+        "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
+        "needed": needed_text(findings),
+        "subject": _subject(findings),
+        "change": change_text(effect.ratio) if effect else "–",
+        "interval": _interval(effect),
+        "blocks": plural(findings.experiment.blocks_complete, "complete block"),
+        "placebo_change": change_text(placebo.ratio) if placebo else "–",
+        "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
+        "placebo_text": placebo_text(findings),
+        "detectable": "–" if detectable is None else format_percent(detectable),
+        "margin": format_share(asked.margin),
+        "by_level": _by_level(findings),
+        "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
+        "complete": findings.experiment.complete,
+    }
+
+
+def _subject(findings: Findings) -> str:
+    asked = findings.hypothesis
+    scenario = f" of {asked.scenario}" if asked.scenario else ""
+    return f"{metric_label(asked.metric)}{scenario} of “{asked.arm}” against “{asked.control}”"
+
+
+def _interval(effect: Effect | None) -> str:
+    if effect is None or effect.ratio is None:
+        return "not measured"
+    if effect.low is None or effect.high is None:
+        return "without an interval: there are too few blocks"
+    return f"{format_share(effect.confidence)} interval {interval_text(effect.low, effect.high)}"
+
+
+def _by_level(findings: Findings) -> list[str]:
+    """The primary effect at each load level, in words; nothing for a single level."""
+    asked = findings.hypothesis
+    if len(findings.experiment.levels) < 2:
+        return []
+    return [
+        f"{level_label(findings, effect.load_level)}: {effect_text(effect)}"
+        for effect in findings.effects
+        if (effect.arm, effect.metric, effect.scenario) == (asked.arm, asked.metric, asked.scenario)
+        and effect.load_level != "all"
+    ]
+
+
+VERDICT = Section(name="verdict", title="Verdict", build=_build)

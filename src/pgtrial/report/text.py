@@ -1,0 +1,179 @@
+"""Findings to a summary for a terminal: plain text, without colours; control characters in names are made visible."""
+
+import textwrap
+from collections.abc import Sequence
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.report.words import (
+    ALL,
+    SEVERITY_SYMBOLS,
+    VERDICT_SYMBOLS,
+    change_text,
+    claim_text,
+    effect_text,
+    format_p,
+    format_share,
+    interval_text,
+    metric_label,
+    needed_text,
+    p_of,
+    placebo_arm,
+    placebo_effect,
+    placebo_text,
+    plural,
+    sort_caveats,
+)
+from pgtrial.units import format_duration, format_percent
+
+METRICS = ("pgbench.tps", "pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p99")
+HEADS = ("change", "interval", "p", "decision")
+LEFT = {"arm", "metric", "load", "decision"}
+NARROWEST_ARM = 8
+TIED = "\u00a0"  # between a number and its unit while lines are broken; printed as a space
+
+
+def render_text(findings: Findings, *, width: int = 80) -> str:
+    """The summary, lines of at most ``width`` characters where words allow it, without a newline at the end."""
+    parts = [
+        _verdict(findings, width),
+        _effects(findings, width),
+        _trust(findings, width),
+        _time(findings, width),
+        _caveats(findings, width),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def make_visible(text: str) -> str:
+    """Control characters, terminal escapes and direction marks written out, so that a name cannot steer a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _wrap(text: str, width: int, *, indent: str = "", first: str | None = None) -> list[str]:
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [make_visible(line.replace(TIED, " ")) for line in lines]
+
+
+def _verdict(findings: Findings, width: int) -> list[str]:
+    asked, experiment = findings.hypothesis, findings.experiment
+    lines = [
+        f"{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict.upper()}",
+        *_wrap(asked.reason, width, indent="  "),
+        *_wrap(f"Claim: {claim_text(findings)}", width, indent="  "),
+    ]
+    if not experiment.complete:
+        done = f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')}"
+        lines += _wrap(f'Not finished: {done} complete; "pgtrial resume" goes on.', width, indent="  ")
+    return lines
+
+
+def _effects(findings: Findings, width: int) -> list[str]:
+    """All metrics over all load levels; then the metric of the hypothesis by scenario and by load level."""
+    asked = findings.hypothesis
+    effects = (*findings.effects, *findings.placebo)
+    metrics = list(dict.fromkeys((asked.metric, *METRICS)))
+    overall = [
+        (effect, metric_label(metric))
+        for metric in metrics
+        for effect in effects
+        if (effect.metric, effect.scenario, effect.load_level) == (metric, None, ALL)
+    ]
+    if asked.scenario is not None:
+        named = f"{metric_label(asked.metric)} of {asked.scenario}"
+        overall = [
+            *(
+                (e, named)
+                for e in effects
+                if (e.metric, e.scenario, e.load_level) == (asked.metric, asked.scenario, ALL)
+            ),
+            *overall,
+        ]
+    by_level = [
+        (effect, level.label)
+        for level in findings.experiment.levels
+        for effect in effects
+        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)
+    ]
+    if not overall:
+        return ["No effect could be estimated."]
+    head = f"Effects against {asked.control} ({format_share(asked.confidence)} intervals, margin ±"
+    lines = [*_wrap(f"{head}{format_share(asked.margin)})", width), *_table("metric", overall, width)]
+    if len(findings.experiment.levels) > 1 and by_level:
+        lines += ["", *_wrap(f"By load level: {metric_label(asked.metric)}", width), *_table("load", by_level, width)]
+    return lines
+
+
+def _table(what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
+    """Aligned columns under their heads; where they do not fit, the arm's name is cut."""
+    heads = ("arm", what, *HEADS)
+    rows = [
+        (
+            make_visible(effect.arm),
+            make_visible(label),
+            change_text(effect.ratio),
+            interval_text(effect.low, effect.high),
+            format_p(p_of(effect)),
+            str(effect.decision),
+        )
+        for effect, label in effects
+    ]
+    wide = [max(len(head), *(len(row[k]) for row in rows)) for k, head in enumerate(heads)]
+    excess = 2 + sum(wide) + 2 * (len(heads) - 1) - width
+    wide[0] = min(wide[0], max(NARROWEST_ARM, wide[0] - max(0, excess)))
+    return [
+        ("  " + "  ".join(_align(cell, wide[k], left=heads[k] in LEFT) for k, cell in enumerate(row))).rstrip()
+        for row in (heads, *rows)
+    ]
+
+
+def _align(text: str, width: int, *, left: bool) -> str:
+    cut = text if len(text) <= width else text[: width - 1] + "…"
+    return cut.ljust(width) if left else cut.rjust(width)
+
+
+def _trust(findings: Findings, width: int) -> list[str]:
+    lines = []
+    arm = placebo_arm(findings)
+    found = f" {effect_text(placebo_effect(findings))}." if arm is not None else ""
+    lines += _wrap(f"Placebo:{found} {placebo_text(findings)}", width, indent="  ", first="")
+    noise = findings.noise
+    if noise.detectable is not None:
+        lines += _wrap(
+            f"Noise: with these blocks a change of {format_percent(noise.detectable)} is found with 80 % probability.",
+            width,
+            indent="  ",
+            first="",
+        )
+    if findings.hypothesis.verdict in {"inconclusive", "invalid"} and needed_text(findings):
+        lines += _wrap(f"Needed: {needed_text(findings)}", width, indent="  ", first="")
+    return lines
+
+
+def _time(findings: Findings, width: int) -> list[str]:
+    spent = {name: seconds for name, seconds in findings.overhead.by_phase.items() if seconds >= 0.05}
+    if not spent:
+        return []
+    phases = ", ".join(f"{name} {format_duration(seconds)}".replace(" ", TIED) for name, seconds in spent.items())
+    share = findings.overhead.share
+    rest = "" if share is None else f" ({format_percent(share)} of it not measured load)"
+    return _wrap(f"Time{rest}: {phases}.", width, indent="  ", first="")
+
+
+def _caveats(findings: Findings, width: int) -> list[str]:
+    lines = []
+    for caveat in sort_caveats(findings.caveats):
+        mark = f"{SEVERITY_SYMBOLS[Severity(caveat.severity)]} {caveat.severity}: "
+        runs = "run" if len(caveat.runs) == 1 else "runs"
+        about = f" ({runs} {', '.join(map(str, caveat.runs))})" if caveat.runs else ""
+        lines += _wrap(f"{caveat.text}{about}", width, indent="    ", first=f"  {mark}")
+        if caveat.hint:
+            lines += _wrap(caveat.hint, width, indent="      ", first="    → ")
+    return ["Caveats", *lines] if lines else []

@@ -1,0 +1,180 @@
+"""How findings are put into words and numbers for people; the terminal summary and the page use the same ones."""
+
+import math
+
+from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.units import format_change, format_count, format_duration, format_percent
+
+ALL = "all"
+
+METRIC_LABELS = {
+    "pgbench.tps": "throughput",
+    "pgbench.latency_mean": "latency mean",
+    "pgbench.latency_p50": "latency p50",
+    "pgbench.latency_p95": "latency p95",
+    "pgbench.latency_p99": "latency p99",
+    "pgbench.latency_p999": "latency p99.9",
+    "pgbench.failures": "failures",
+}
+LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
+
+VERDICT_SYMBOLS = {
+    Verdict.SUPPORTED: "✔",
+    Verdict.REFUTED: "✘",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.INVALID: "!",
+}
+SEVERITY_SYMBOLS = {Severity.INFO: "i", Severity.WARNING: "!", Severity.INVALID: "✘"}
+EXPECT_WORDS = {
+    "better": "better than",
+    "worse": "worse than",
+    "not-worse": "not worse than",
+    "equivalent": "equivalent to",
+    "different": "different from",
+}
+
+
+def metric_label(metric: str) -> str:
+    return METRIC_LABELS.get(metric, metric)
+
+
+def format_metric(metric: str, value: float | None) -> str:
+    """A value of a metric with its unit: "2.37 k tps", "1.42 ms", "0.1 %"; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if metric == "pgbench.tps":
+        return f"{format_count(value)} tps"
+    if metric in LATENCY_METRICS:
+        return format_duration(value)
+    if metric == "pgbench.failures":
+        return format_percent(value)
+    return format_count(value)
+
+
+def level_label(findings: Findings, level: int | str) -> str:
+    """ "all load levels", or the level's own label ("8 clients")."""
+    if level == ALL:
+        return "all load levels"
+    for known in findings.experiment.levels:
+        if known.index == level:
+            return known.label
+    return f"load level {level}"
+
+
+def control_of(findings: Findings) -> str:
+    return findings.hypothesis.control
+
+
+def placebo_arm(findings: Findings) -> str | None:
+    return next((arm.name for arm in findings.experiment.arms if arm.role == "placebo"), None)
+
+
+def find_effect(
+    effects: tuple[Effect, ...], *, arm: str, metric: str, scenario: str | None, level: int | str = ALL
+) -> Effect | None:
+    """The effect with exactly these coordinates, or None."""
+    for effect in effects:
+        if (effect.arm, effect.metric, effect.scenario, effect.load_level) == (arm, metric, scenario, level):
+            return effect
+    return None
+
+
+def primary_effect(findings: Findings) -> Effect | None:
+    """The effect that the hypothesis is about, over all load levels."""
+    asked = findings.hypothesis
+    return find_effect(findings.effects, arm=asked.arm, metric=asked.metric, scenario=asked.scenario)
+
+
+def placebo_effect(findings: Findings) -> Effect | None:
+    """The placebo's effect on the metric of the hypothesis, over all load levels."""
+    asked = findings.hypothesis
+    arm = placebo_arm(findings)
+    if arm is None:
+        return None
+    return find_effect(findings.placebo, arm=arm, metric=asked.metric, scenario=asked.scenario)
+
+
+def change_text(ratio: float | None) -> str:
+    """ "+6.8 %" of 1.068, with a real minus sign; a dash where there is no ratio."""
+    if ratio is None:
+        return "–"
+    text = format_change(ratio)
+    return text[1:] if text in {"+0.0 %", "-0.0 %"} else text.replace("-", "−")
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """ "+3.1 % to +10.6 %"; a dash where there is no interval."""
+    if low is None or high is None:
+        return "–"
+    return f"{change_text(low)} to {change_text(high)}"
+
+
+def effect_text(effect: Effect | None) -> str:
+    """Change and interval in one phrase."""
+    if effect is None or effect.ratio is None:
+        return "not measured"
+    if effect.low is None or effect.high is None:
+        return f"{change_text(effect.ratio)}, without an interval"
+    confidence = format_share(effect.confidence)
+    return f"{change_text(effect.ratio)} ({confidence} interval {interval_text(effect.low, effect.high)})"
+
+
+def format_share(share: float) -> str:
+    """ "95 %", "2.5 %": a share that somebody chose, without digits that nobody gave."""
+    return f"{share * 100:.4g} %"
+
+
+def format_p(p: float | None) -> str:
+    """Two significant digits; what is below 0.0001 is only said to be so."""
+    if p is None:
+        return "–"
+    if p < 1e-4:
+        return "<0.0001"
+    return f"{p:.2g}" if p >= 0.001 else f"{p:.4f}"
+
+
+def p_of(effect: Effect) -> float | None:
+    """The p-value to show: adjusted for the number of arms where that was done."""
+    return effect.p_value if effect.p_adjusted is None else effect.p_adjusted
+
+
+def placebo_text(findings: Findings) -> str:
+    """What the placebo says about the experiment itself, in one sentence."""
+    arm = placebo_arm(findings)
+    if arm is None:
+        return "This experiment has no placebo, so false alarms of the set-up would go unnoticed."
+    effect = placebo_effect(findings)
+    if effect is None or effect.ratio is None:
+        return "The placebo was not measured."
+    if effect.low is None or effect.high is None:
+        return "The placebo has too few blocks for an interval."
+    if effect.decision in {Decision.BETTER, Decision.WORSE}:
+        return "A difference was found where there is none: do not trust the other effects before this is explained."
+    if effect.low <= 1 <= effect.high:
+        return "No difference was found where there is none, as it should be."
+    return "A small difference was found where there is none; it is not beyond the margin."
+
+
+def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
+    """The gravest first, otherwise in the order of the analysis."""
+    order = (Severity.INVALID, Severity.WARNING, Severity.INFO)
+    return sorted(caveats, key=lambda caveat: order.index(caveat.severity))
+
+
+def plural(count: int, noun: str) -> str:
+    """ "1 block", "6 blocks"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def needed_text(findings: Findings) -> str:
+    """What is still needed, as a sentence."""
+    text = findings.needed.text.rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def claim_text(findings: Findings) -> str:
+    """The claim as the user wrote it, or as the file's figures state it."""
+    asked = findings.hypothesis
+    return asked.claim or f"{asked.arm} is {EXPECT_WORDS.get(asked.expect, asked.expect)} {asked.control}"

@@ -1,0 +1,107 @@
+"""Checks that need two places of the file, or the file system; each returns every problem it finds."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+
+from pgtrial.spec.arm_checks import (
+    check_arm_names,
+    check_arms_or_factors,
+    check_factors,
+    check_inheritance,
+    check_settings,
+)
+from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
+from pgtrial.spec.factors import MOST_COMBINATIONS, combine_factors, count_combinations
+from pgtrial.spec.nearest import hint_name
+from pgtrial.spec.position import Found
+from pgtrial.spec.workload_checks import (
+    check_dataset,
+    check_levels,
+    check_scenarios,
+    check_shares,
+    check_times,
+    scenario_names,
+)
+
+Check = Callable[[Experiment, FilePath | None], Iterator[Found]]
+
+
+def crosscheck(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    """All problems of a file whose single values are right; ``folder`` is where its relative paths begin, None
+    where the file system is left out.
+    """
+    for check in _CHECKS:
+        yield from check(experiment, folder)
+
+
+def _check_hypothesis(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    hypothesis = experiment.hypothesis
+    if hypothesis.metric not in METRICS:
+        yield (
+            ("hypothesis", "metric"),
+            f'unrecognized metric "{hypothesis.metric}"',
+            hint_name(hypothesis.metric, METRICS),
+        )
+    if hypothesis.margin == 0 and hypothesis.expect is Expect.EQUIVALENT:
+        message = 'expect = "equivalent" needs a margin above 0'
+        yield ("hypothesis", "margin"), message, "No experiment can show that an effect is exactly zero."
+    yield from _check_claimed_arm(experiment)
+    names = scenario_names(experiment)
+    if hypothesis.scenario is not None and names and hypothesis.scenario not in names:
+        message = f'scenario "{hypothesis.scenario}" does not exist'
+        yield ("hypothesis", "scenario"), message, hint_name(hypothesis.scenario, names, what="Scenarios are")
+
+
+def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
+    claimed = experiment.hypothesis.arm
+    if claimed is None or (not experiment.arms and not experiment.factors):
+        return
+    names = list(experiment.arms)
+    if experiment.factors and count_combinations(experiment.factors) <= MOST_COMBINATIONS:
+        names = [combination.name for combination in combine_factors(experiment.factors)]
+    candidates = [*names[1:], *([PLACEBO] if experiment.design.placebo else [])]
+    if names and claimed == names[0]:
+        message = f'arm "{claimed}" is the control, with which the others are compared'
+        hint = f"The first arm is the control. Name another one: {', '.join(candidates)}." if candidates else ""
+        yield ("hypothesis", "arm"), message, hint
+    elif claimed not in candidates:
+        yield ("hypothesis", "arm"), f'arm "{claimed}" does not exist', hint_name(claimed, candidates, what="Arms are")
+
+
+def _check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    target = experiment.target
+    if target.directory is not None:
+        directory = FilePath(target.directory).expanduser()
+        if not directory.is_absolute():
+            yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""
+        elif folder is not None and not directory.is_dir():
+            yield ("target", "directory"), f'directory "{target.directory}" does not exist', "Create it first."
+    if target.postgres is not None and re.fullmatch(r"\d+\.[\d.]+", target.postgres):
+        message = f'"{target.postgres}" is not a major version'
+        hint = f'Give the major version, "{target.postgres.split(".")[0]}", or a directory with the server\'s programs.'
+        yield ("target", "postgres"), message, hint
+
+
+def _check_design(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design = experiment.design
+    if design.blocks is not None and design.budget is not None:
+        message = "a number of blocks and a budget exclude each other"
+        yield ("design", "budget"), message, "Remove one; a budget is turned into blocks."
+
+
+_CHECKS: tuple[Check, ...] = (
+    check_arms_or_factors,
+    check_arm_names,
+    check_inheritance,
+    check_factors,
+    check_settings,
+    _check_hypothesis,
+    check_scenarios,
+    check_shares,
+    check_levels,
+    check_times,
+    check_dataset,
+    _check_target,
+    _check_design,
+)

@@ -1,0 +1,83 @@
+"""The kinds of values in an experiment file: times, shares, settings, counts, and how TOML may write them."""
+
+import math
+from typing import Annotated, Any, NoReturn
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from pgtrial.units import parse_duration, parse_ratio
+
+MOST_CLIENTS = 10_000
+
+
+def refuse(message: str) -> NoReturn:
+    raise ValueError(message)
+
+
+def read_duration(value: Any) -> Any:
+    if isinstance(value, str):
+        return parse_duration(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        refuse('expected a time such as "30s" or "10min"')
+    return value
+
+
+def _ratio(value: Any) -> Any:
+    if isinstance(value, str):
+        return parse_ratio(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        refuse('expected a percentage such as "3%"')
+    return value
+
+
+def read_version(value: Any) -> Any:
+    # 15 is what one means by it; 15.4 is refused as not a text, for a file cannot ask for a minor version.
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _setting_value(value: Any) -> bool | int | float | str:
+    if isinstance(value, dict):
+        refuse("expected a value, got a table; write a name with a dot in quotation marks")
+    if isinstance(value, list):
+        refuse('expected a value, got a list; write lists as PostgreSQL does, in one string: "a, b"')
+    if not isinstance(value, bool | int | float | str):
+        refuse("expected a text, a number, or true or false")
+    if isinstance(value, float) and not math.isfinite(value):
+        refuse(f"{value} is not a number that PostgreSQL reads")
+    if isinstance(value, str) and not value.isprintable():
+        refuse("a value has to fit on one line and be printable")
+    return value
+
+
+def _two_at_least(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(values) < 2:
+        refuse("a factor needs at least two levels")
+    return values
+
+
+LONGEST = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
+# Seconds, written with a unit as PostgreSQL writes it: "30s", "10min", "500ms", "2h".
+DURATION_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string", "pattern": r"^\s*[0-9.]+\s*(us|ms|s|min|h|d)\s*$"}, {"type": "number", "minimum": 0}]}
+)
+Duration = Annotated[
+    float, BeforeValidator(read_duration), Field(gt=0, le=LONGEST, allow_inf_nan=False), DURATION_SCHEMA
+]
+# A share, written "3%" or 0.03.
+Ratio = Annotated[
+    float,
+    BeforeValidator(_ratio),
+    Field(ge=0, lt=1, allow_inf_nan=False),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": "%"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1}]}
+    ),
+]
+# What stands to the right of a setting's name: true and false are on and off.
+SettingValue = Annotated[
+    Any, PlainValidator(_setting_value), WithJsonSchema({"type": ["string", "number", "integer", "boolean"]})
+]
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=1, le=MOST_CLIENTS)]
+Positive = Annotated[float, Field(strict=True, gt=0, le=1e7, allow_inf_nan=False)]
+Version = Annotated[str, BeforeValidator(read_version), WithJsonSchema({"type": ["string", "integer"]})]
+SettingLevels = Annotated[tuple[SettingValue, ...], AfterValidator(_two_at_least)]

@@ -1,0 +1,44 @@
+"""What the functions of this package return: numbers together with the caveats that limit them."""
+
+from dataclasses import dataclass
+
+from pgtrial.model.caveat import Caveat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """``low`` and ``high`` in the unit of what was estimated; ``confidence`` is the level that is really attained."""
+
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One arm against the control on the blocks that have both; None where a number cannot be computed.
+
+    ``ratio``, ``low``, ``high``, ``hodges_lehmann``, ``hl_low`` and ``hl_high`` are arm / control, dimensionless.
+    ``sd_log_ratio`` is the standard deviation between blocks of log(arm / control). ``confidence`` holds for all
+    ``comparisons`` of the family together: each interval has the level 1 - (1 - confidence) / comparisons.
+    ``p_value`` (t) and ``p_sign_flip`` are two-sided, of this comparison alone. ``blocks`` counts complete blocks.
+    """
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    p_value: float | None
+    p_sign_flip: float | None
+    hodges_lehmann: float | None
+    hl_low: float | None
+    hl_high: float | None
+    blocks: int
+    sd_log_ratio: float | None
+    comparisons: int = 1
+    caveats: tuple[Caveat, ...] = ()
+
+    @property
+    def alpha(self) -> float:
+        """Error probability that this comparison may spend: Bonferroni's share of the family's."""
+        return (1 - self.confidence) / self.comparisons

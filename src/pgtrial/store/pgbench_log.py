@@ -1,0 +1,97 @@
+"""pgbench's per-transaction logs as DuckDB reads them.
+
+A line of a log is "client number time script epoch microsecond", then the schedule lag with --rate, then the number of
+retries with --max-tries. Times are in microseconds; with a rate, ``time`` begins when the transaction was due, and so
+includes the lag. ``epoch`` and ``microsecond`` are the end. In place of a time stands "skipped", or for a failed
+transaction "failed", with --failures-detailed "serialization" or "deadlock". Source: PostgreSQL's doc/src/sgml/ref/
+pgbench.sgml, "Per-Transaction Logging"; the format is the same from 15 to 18.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from pgtrial.errors import WorkloadError
+
+_FIELDS = {
+    "client": "INTEGER",
+    "number": "BIGINT",
+    "time": "VARCHAR",
+    "script": "INTEGER",
+    "epoch": "BIGINT",
+    "microsecond": "INTEGER",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelLog:
+    """The logs of one pgbench process at one load level.
+
+    ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
+    measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
+    """
+
+    level: int
+    scenarios: tuple[str, ...]
+    files: tuple[Path, ...]
+    window: tuple[float, float]
+    latency_limit: float | None
+    has_rate: bool
+    max_tries: int
+
+
+def read_logs(log: LevelLog) -> str:
+    """A DuckDB table expression over the lines of a log; at least one of its files has a line."""
+    names = dict(_FIELDS)
+    if log.has_rate:
+        names["lag"] = "BIGINT"
+    if log.max_tries != 1:
+        names["retries"] = "INTEGER"
+    files = [path for path in log.files if path.stat().st_size > 0]
+    with files[0].open("rb") as file:
+        found = len(file.readline().split())
+    # A newer pgbench may append fields; they are read by no one.
+    names |= {f"unknown{i}": "VARCHAR" for i in range(found - len(names))}
+    listed = ", ".join(quote(_without_wildcards(path)) for path in files)
+    columns = ", ".join(f"{name}: '{kind}'" for name, kind in names.items())
+    return (
+        f"read_csv([{listed}], columns = {{{columns}}}, auto_detect = false, header = false, delim = ' ',"
+        " quote = '', escape = '', comment = '', strict_mode = true)"
+    )
+
+
+def check_whole(path: Path) -> None:
+    """A pgbench that is killed leaves a line that may still look like one, with a number that was cut off."""
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return
+            file.seek(-1, os.SEEK_END)
+            is_whole = file.read(1) == b"\n"
+    except OSError as err:
+        raise WorkloadError(f'cannot read pgbench\'s log "{path}": {err.strerror}') from err
+    if not is_whole:
+        raise WorkloadError(
+            f'pgbench\'s log "{path}" ends in the middle of a line',
+            detail="pgbench was killed while it wrote, or the disk is full.",
+        )
+
+
+def explain_error(err: duckdb.Error) -> str:
+    """Where and what the line is, without DuckDB's advice on options of its own."""
+    found = [re.search(pattern, str(err)) for pattern in (r"on Line: (.+)", r"Original Line: ?(.*)", r"file = (.+)")]
+    number, line, file = (match[1].strip() if match else "?" for match in found)
+    return f'Line {number} of "{file}" is "{line}".'
+
+
+def quote(text: str) -> str:
+    """An SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _without_wildcards(path: Path) -> str:
+    """A path that DuckDB does not take for a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))

@@ -1,0 +1,185 @@
+"""Turn pgbench's per-transaction logs into transactions.parquet: counts and latency histograms per second."""
+
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from pgtrial.errors import StoreError, WorkloadError
+from pgtrial.model.histogram import GAMMA
+from pgtrial.store.parquet import connect, write_query
+from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
+
+__all__ = ["IngestReport", "LevelLog", "ingest", "merge_reports"]
+
+_COLUMNS = Path(__file__).with_name("columns.sql")
+_FAILURES = "'failed', 'serialization', 'deadlock'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """What was in the logs.
+
+    ``transactions`` are all lines, whatever became of the transaction, ``outside_window`` those that ended outside
+    the measured window. Of the ones inside, ``counted`` succeeded, ``failed`` were given up, ``skipped`` not begun;
+    ``first`` and ``last`` are the ends of the earliest and the latest, in seconds since the epoch, None without any.
+    """
+
+    transactions: int
+    outside_window: int
+    counted: int
+    failed: int
+    skipped: int
+    first: float | None
+    last: float | None
+
+
+def ingest(logs: Sequence[LevelLog], out: Path) -> IngestReport:
+    """Read the logs and write ``out``, whose columns are in columns.sql; only the measured windows are written.
+
+    Memory does not depend on the number of transactions, but on that of seconds times scenarios. Raises WorkloadError
+    when a log is missing, cut off or has a line that is not a log line: nothing is written then, as numbers that miss
+    transactions are wrong numbers. A log without any line is none of these: no transaction may have ended.
+    """
+    for log in logs:
+        if not log.files:
+            raise WorkloadError(f"pgbench left no log of load level {log.level}")
+        for path in log.files:
+            check_whole(path)
+    try:
+        with connect() as db, tempfile.TemporaryDirectory(prefix=".ingest-", dir=out.parent) as spill:
+            db.execute("SET temp_directory = ?", [spill])
+            db.execute("SET preserve_insertion_order = false")
+            db.execute(_table_definition())
+            report = merge_reports([_ingest_log(db, log) for log in logs])
+            write_query(db, "SELECT * FROM transactions ORDER BY level, second, scenario", out)
+    except OSError as err:
+        raise StoreError(f'cannot write "{out}": {err.strerror}') from err
+    except duckdb.Error as err:
+        raise StoreError(f'cannot write "{out}": {_first_line(err)}') from err
+    return report
+
+
+def merge_reports(reports: Sequence[IngestReport]) -> IngestReport:
+    """The report on several logs together."""
+    return IngestReport(
+        transactions=sum(report.transactions for report in reports),
+        outside_window=sum(report.outside_window for report in reports),
+        counted=sum(report.counted for report in reports),
+        failed=sum(report.failed for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        first=min((report.first for report in reports if report.first is not None), default=None),
+        last=max((report.last for report in reports if report.last is not None), default=None),
+    )
+
+
+def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
+    if not any(path.stat().st_size for path in log.files):
+        return merge_reports([])
+    start, end = (round(t * 1e6) for t in log.window)
+    limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
+    try:
+        db.execute(f"""
+            CREATE OR REPLACE TEMP TABLE bucketed AS
+            SELECT CASE WHEN ended >= {start} AND ended < {end} THEN (ended - {start}) // 1000000 END AS second,
+                   script,
+                   CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})::INTEGER
+                        WHEN latency IS NOT NULL THEN 0 END AS bucket,
+                   count(*)                                       AS lines,
+                   sum(latency)                                   AS latency,
+                   count(*) FILTER (time IN ({_FAILURES}))        AS failed,
+                   count(*) FILTER (time = 'skipped')             AS skipped,
+                   count(*) FILTER (latency > {limit})            AS late,
+                   count(*) FILTER (latency IS NOT NULL AND retries > 0) AS retried,
+                   sum(retries)                                   AS retries,
+                   sum(lag) FILTER (latency IS NOT NULL)          AS lag,
+                   min(ended)                                     AS first,
+                   max(ended)                                     AS last,
+                   count(*) FILTER (ended IS NULL OR client IS NULL OR number IS NULL OR retries IS NULL
+                                    OR {"lag IS NULL" if log.has_rate else "false"}) AS incomplete
+            FROM (
+                SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
+                       {"" if log.max_tries != 1 else ", 0 AS retries"}
+                       {"" if log.has_rate else ", NULL::BIGINT AS lag"}
+                FROM {read_logs(log)}
+            )
+            GROUP BY ALL
+        """)
+    except (duckdb.InvalidInputException, duckdb.ConversionException) as err:
+        raise WorkloadError(
+            f"pgbench's log of load level {log.level} has a line that is not a log line", detail=explain_error(err)
+        ) from err
+    _check_meaning(db, log)
+    names = "[" + ", ".join(quote(name) for name in log.scenarios) + "]"
+    db.execute(f"""
+        INSERT INTO transactions BY NAME
+        SELECT {log.level} AS level, second, {names}[script + 1] AS scenario,
+               coalesce(sum(lines) FILTER (bucket IS NOT NULL), 0) AS count,
+               coalesce(sum(latency), 0) / 1e6 AS latency_sum,
+               sum(failed) AS failed, sum(skipped) AS skipped, sum(late) AS late,
+               sum(retried) AS retried, sum(retries) AS retries, sum(lag) / 1e6 AS lag_sum,
+               coalesce(list(bucket ORDER BY bucket) FILTER (bucket IS NOT NULL), []) AS buckets,
+               coalesce(list(lines ORDER BY bucket) FILTER (bucket IS NOT NULL), []) AS bucket_counts
+        FROM bucketed
+        WHERE second IS NOT NULL
+        GROUP BY second, script
+    """)
+    return _report(db)
+
+
+def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
+    row = db.execute("""
+        SELECT sum(lines),
+               coalesce(sum(lines) FILTER (second IS NULL), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket IS NOT NULL), 0),
+               coalesce(sum(failed) FILTER (second IS NOT NULL), 0),
+               coalesce(sum(skipped) FILTER (second IS NOT NULL), 0),
+               min(first) FILTER (second IS NOT NULL) / 1e6,
+               max(last) FILTER (second IS NOT NULL) / 1e6
+        FROM bucketed
+    """).fetchone()
+    assert row is not None  # an aggregate has one row
+    transactions, outside, counted, failed, skipped, first, last = row
+    return IngestReport(
+        transactions=int(transactions),
+        outside_window=int(outside),
+        counted=int(counted),
+        failed=int(failed),
+        skipped=int(skipped),
+        first=first,
+        last=last,
+    )
+
+
+def _check_meaning(db: duckdb.DuckDBPyConnection, log: LevelLog) -> None:
+    """Lines of the right shape that say nothing: an empty field, an unknown word, a script that does not exist."""
+    found = db.execute(
+        """
+        SELECT sum(CASE WHEN script IS NULL OR script NOT BETWEEN 0 AND ? - 1 THEN lines
+                        WHEN bucket IS NULL THEN greatest(lines - failed - skipped, incomplete)
+                        ELSE incomplete END)
+        FROM bucketed
+        """,
+        [len(log.scenarios)],
+    ).fetchone()
+    assert found is not None  # an aggregate has one row
+    if found[0]:
+        raise WorkloadError(
+            f"pgbench's log of load level {log.level} has lines that are not log lines: {found[0]}",
+            detail=f"The files are {', '.join(str(path) for path in log.files)}.",
+        )
+
+
+def _table_definition() -> str:
+    """The statement that makes the table, out of columns.sql."""
+    for statement in _COLUMNS.read_text(encoding="utf-8").split(";\n"):
+        if "CREATE TABLE transactions" in statement:
+            return statement
+    raise StoreError('columns.sql does not define "transactions"')
+
+
+def _first_line(err: Exception) -> str:
+    return str(err).splitlines()[0]

@@ -1,0 +1,16 @@
+-- A report over all accounts and the last seven days of history: the 100 branches with the largest balance.
+SELECT bid, accounts, balance, average_balance, changes, change, changed_accounts, first_change, last_change
+FROM (
+    SELECT bid, count(*) AS accounts, sum(abalance) AS balance, avg(abalance) AS average_balance
+    FROM pgbench_accounts
+    GROUP BY bid
+) AS account
+LEFT JOIN (
+    SELECT bid, count(*) AS changes, sum(delta) AS change, count(DISTINCT aid) AS changed_accounts,
+           min(mtime) AS first_change, max(mtime) AS last_change
+    FROM pgbench_history
+    WHERE mtime >= CURRENT_TIMESTAMP - INTERVAL '7 days'
+    GROUP BY bid
+) AS history USING (bid)
+ORDER BY balance DESC
+LIMIT 100;

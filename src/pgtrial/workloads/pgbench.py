@@ -1,0 +1,183 @@
+"""Call pgbench: one process per scenario, or one for all, whose clients, rates and weights are as the file asks."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.model.run import LoadLevel
+from pgtrial.spec.experiment import WorkloadTable
+from pgtrial.workloads.pgbench_output import Progress, Summary, find_errors, parse_progress, parse_summary
+from pgtrial.workloads.scenarios import Scenario
+
+__all__ = [
+    "Generator",
+    "Progress",
+    "Summary",
+    "find_errors",
+    "integer_weights",
+    "parse_progress",
+    "parse_summary",
+    "plan_generators",
+    "split_rate",
+]
+
+ALL = "all"  # stands for the scenario where one process runs all of them
+LARGEST_WEIGHT = 1_000_000
+_RATE_STEP = Decimal("0.000001")  # 1/s
+
+# pgbench is translated and coloured where the environment says so; its words are parsed here.
+_ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generator:
+    """One pgbench process.
+
+    ``argv_tail`` follows the program's name; where the server is stands in the environment (PGHOST and the like), to
+    which ``environment`` is added. ``scenario_names`` are in the order of pgbench's script numbers. The logs of its
+    threads are ``log_prefix`` followed by a dot and numbers; None where nothing is logged.
+    """
+
+    argv_tail: tuple[str, ...]
+    environment: Mapping[str, str]
+    scenario_names: tuple[str, ...]
+    clients: int
+    log_prefix: str | None
+
+
+def plan_generators(
+    scenarios: Sequence[Scenario],
+    level: LoadLevel,
+    *,
+    workload: WorkloadTable,
+    seconds: int,
+    cpus: int,
+    script_directory: str,
+    log_directory: str | None,
+    seed: int | None,
+) -> tuple[Generator, ...]:
+    """The processes that make a load level together, each for ``seconds``.
+
+    A scenario's script has to be ``script_directory``/NAME.sql. The same ``seed`` gives every process the same random
+    numbers again, and no two processes the same. Raises SpecError when there are fewer clients than scenarios.
+    """
+    if workload.share == "transactions":
+        parts = [(ALL, tuple(scenarios), level.clients)]
+        rates: Sequence[Decimal | None] = [None if level.rate is None else Decimal(repr(level.rate))]
+    else:
+        shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in scenarios]
+        clients = split_clients(level.clients, shares)
+        parts = [(s.name, (s,), clients[s.name]) for s in scenarios]
+        rates = [None] * len(parts) if level.rate is None else split_rate(level.rate, scenarios, clients)
+    return tuple(
+        _generator(
+            name,
+            group,
+            clients=count,
+            rate=rate,
+            workload=workload,
+            seconds=seconds,
+            threads=min(workload.threads or cpus, count),
+            script_directory=script_directory,
+            log_prefix=None if log_directory is None else f"{log_directory}/level{level.index}-{name}",
+            seed=None if seed is None else _derive_seed(seed, level.index, name),
+        )
+        for (name, group, count), rate in zip(parts, rates, strict=True)
+    )
+
+
+def _generator(
+    name: str,
+    scenarios: tuple[Scenario, ...],
+    *,
+    clients: int,
+    rate: Decimal | None,
+    workload: WorkloadTable,
+    seconds: int,
+    threads: int,
+    script_directory: str,
+    log_prefix: str | None,
+    seed: int | None,
+) -> Generator:
+    argv = [
+        "--no-vacuum",  # it would empty the history table
+        f"--time={seconds}",
+        f"--client={clients}",
+        f"--jobs={threads}",
+        f"--protocol={workload.protocol}",
+        "--progress=1",
+        "--progress-timestamp",
+        "--failures-detailed",
+    ]
+    if workload.max_tries != 1:
+        argv.append(f"--max-tries={workload.max_tries}")
+    if rate is not None:
+        argv.append(f"--rate={rate:f}")
+    if workload.latency_limit is not None:
+        argv.append(f"--latency-limit={workload.latency_limit * 1000:.10g}")  # ms
+    if log_prefix is not None:
+        argv += ["--log", f"--log-prefix={log_prefix}"]
+    if seed is not None:
+        argv.append(f"--random-seed={seed}")
+    variables = dict(pair for scenario in scenarios for pair in scenario.variables)
+    argv += [f"--define={variable}={value}" for variable, value in variables.items()]
+    for scenario, weight in zip(scenarios, integer_weights([s.share or 1.0 for s in scenarios]), strict=True):
+        # The weight is always given: pgbench takes what follows the last "@", also one in a folder's name.
+        if scenario.builtin is None:
+            argv.append(f"--file={script_directory}/{scenario.name}.sql@{weight}")
+        else:
+            argv.append(f"--builtin={scenario.builtin}@{weight}")
+    return Generator(
+        argv_tail=tuple(argv),
+        environment={**_ENVIRONMENT, "PGAPPNAME": f"pgtrial/{name}"},
+        scenario_names=tuple(scenario.name for scenario in scenarios),
+        clients=clients,
+        log_prefix=log_prefix,
+    )
+
+
+def integer_weights(shares: Sequence[float]) -> tuple[int, ...]:
+    """The smallest whole numbers in the same ratio: 0.7, 0.2, 0.1 become 7, 2, 1.
+
+    Where that takes numbers above LARGEST_WEIGHT they are rounded, none of them to zero.
+    """
+    exact = [Fraction(repr(float(share))) for share in shares]  # as it is written, not as it is stored
+    common = math.lcm(*(share.denominator for share in exact))
+    weights = [int(share * common) for share in exact]
+    if max(weights) // math.gcd(*weights) > LARGEST_WEIGHT:
+        weights = [max(1, round(LARGEST_WEIGHT * share / max(exact))) for share in exact]
+    divisor = math.gcd(*weights)
+    return tuple(weight // divisor for weight in weights)
+
+
+def split_rate(rate: float, scenarios: Sequence[Scenario], clients: Mapping[str, int]) -> tuple[Decimal, ...]:
+    """The part of ``rate`` (1/s) of each scenario; the parts add up to it exactly.
+
+    Scenarios with constant sessions get their clients' part; the others divide the rest by their shares, which is the
+    ratio the file asks for, where that of the rounded clients is not.
+    """
+    sharing = [s for s in scenarios if s.sessions is None]
+    shared_clients = sum(clients[s.name] for s in sharing)
+    shares = {s.name: Fraction(repr(float(s.share or 1.0))) for s in sharing}
+    weights = [
+        shared_clients * shares[s.name] / sum(shares.values()) if s.sessions is None else Fraction(s.sessions)
+        for s in scenarios
+    ]
+    asked = Decimal(repr(rate))
+    # Far below what a rate can be measured to; it shrinks with the rate, so that no part becomes zero.
+    step = min(_RATE_STEP, _RATE_STEP.scaleb(asked.adjusted()))
+    exact = [Fraction(asked) * weight / sum(weights) for weight in weights]
+    parts = [max(step, (Decimal(part.numerator) / part.denominator).quantize(step)) for part in exact]
+    largest = max(range(len(parts)), key=parts.__getitem__)
+    parts[largest] += asked - sum(parts)
+    return tuple(parts)
+
+
+def _derive_seed(seed: int, level: int, name: str) -> int:
+    """Numbers that are far apart for names that are near: pgbench seeds its generators from it one after the other."""
+    digest = hashlib.blake2b(f"{seed}/{level}/{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

@@ -1,0 +1,167 @@
+"""Read what pgbench prints, by the names that it prints; fields that are not known are passed over.
+
+The formats are those of PostgreSQL 15 to 18, src/bin/pgbench/pgbench.c: printProgressReport, printResults,
+commandFailed.
+"""
+
+import re
+from dataclasses import dataclass
+
+_NUMBER = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
+
+_PROGRESS = re.compile(rf"progress: (?P<t>{_NUMBER}) s, (?P<tps>{_NUMBER}) tps, lat (?P<latency_ms>{_NUMBER}|NaN) ms")
+_PROGRESS_FIELDS = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "lag_ms": rf", lag (?P<value>{_NUMBER}) ms",
+        "failed": r", (?P<value>[0-9]+) failed",
+        "skipped": r", (?P<value>[0-9]+) skipped",
+        "retried": r", (?P<value>[0-9]+) retried",
+        "retries": r", (?P<value>[0-9]+) retries",
+    }.items()
+}
+
+# Anchored at the start of a line: the sections for the single scripts have the same words behind " - ".
+_SUMMARY_FIELDS = {
+    name: re.compile(pattern, re.MULTILINE)
+    for name, pattern in {
+        "processed": r"^number of transactions actually processed: (?P<value>[0-9]+)",
+        "failed": r"^number of failed transactions: (?P<value>[0-9]+)",
+        "serialization_failures": r"^number of serialization failures: (?P<value>[0-9]+)",
+        "deadlock_failures": r"^number of deadlock failures: (?P<value>[0-9]+)",
+        "skipped": r"^number of transactions skipped: (?P<value>[0-9]+)",
+        "late": r"^number of transactions above the [0-9.]+ ms latency limit: (?P<value>[0-9]+)",
+        "retried": r"^number of transactions retried: (?P<value>[0-9]+)",
+        "retries": r"^total number of retries: (?P<value>[0-9]+)",
+        "clients": r"^number of clients: (?P<value>[0-9]+)",
+        "latency_mean_ms": rf"^latency average = (?P<value>{_NUMBER}) ms",
+        "lag_mean_ms": rf"^rate limit schedule lag: avg (?P<value>{_NUMBER})",
+        "connection_time_ms": rf"^initial connection time = (?P<value>{_NUMBER}) ms",
+        "tps": rf"^tps = (?P<value>{_NUMBER})",
+    }.items()
+}
+
+# How a message begins. The server's own FATAL reaches stderr without pgbench's name when the connection ends with it.
+_MESSAGE = re.compile(
+    r"(?:pgbench: (?P<level>error|fatal|warning|info|hint|detail)|(?P<severity>[A-Z]+)(?=:  )): *(?P<text>.*)"
+)
+_SERVER_CONTINUATIONS = ("DETAIL", "HINT", "CONTEXT", "QUERY", "STATEMENT", "LOCATION")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One progress line, of the time since the one before.
+
+    ``t`` is its end in seconds since the epoch (with --progress-timestamp), ``tps`` in 1/s; ``latency`` and ``lag`` are
+    means in seconds. None is what was not printed, and a mean of no transactions.
+    """
+
+    t: float
+    tps: float
+    latency: float | None
+    lag: float | None = None
+    failed: int | None = None
+    skipped: int | None = None
+    retried: int | None = None
+    retries: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What pgbench prints at its end, of all its scripts; times in seconds, None is what was not printed.
+
+    ``processed`` does not include the ``failed`` and the ``skipped``; ``tps`` is without the time to connect.
+    """
+
+    processed: int | None
+    tps: float | None
+    failed: int | None
+    skipped: int | None
+    late: int | None
+    retried: int | None
+    retries: int | None
+    serialization_failures: int | None
+    deadlock_failures: int | None
+    clients: int | None
+    latency_mean: float | None
+    lag_mean: float | None
+    connection_time: float | None
+
+
+def parse_progress(line: str) -> Progress | None:
+    """The numbers of a progress line, None if it is another line."""
+    match = _PROGRESS.match(line)
+    if match is None:
+        return None
+    found = {name: _find(pattern, line) for name, pattern in _PROGRESS_FIELDS.items()}
+    tps = float(match["tps"])
+    # pgbench prints 0 for the means where there was nothing to take a mean of.
+    has_latency = tps > 0 and match["latency_ms"] != "NaN"
+    return Progress(
+        t=float(match["t"]),
+        tps=tps,
+        latency=float(match["latency_ms"]) / 1000 if has_latency else None,
+        lag=_seconds(found["lag_ms"]) if has_latency else None,
+        failed=_count(found["failed"]),
+        skipped=_count(found["skipped"]),
+        retried=_count(found["retried"]),
+        retries=_count(found["retries"]),
+    )
+
+
+def parse_summary(stdout: str) -> Summary:
+    """The numbers that pgbench prints at its end; all None if it was ended before."""
+    found = {name: _find(pattern, stdout) for name, pattern in _SUMMARY_FIELDS.items()}
+    return Summary(
+        processed=_count(found["processed"]),
+        tps=None if found["tps"] is None else float(found["tps"]),
+        failed=_count(found["failed"]),
+        skipped=_count(found["skipped"]),
+        late=_count(found["late"]),
+        retried=_count(found["retried"]),
+        retries=_count(found["retries"]),
+        serialization_failures=_count(found["serialization_failures"]),
+        deadlock_failures=_count(found["deadlock_failures"]),
+        clients=_count(found["clients"]),
+        latency_mean=_seconds(found["latency_mean_ms"]),
+        lag_mean=_seconds(found["lag_mean_ms"]),
+        connection_time=_seconds(found["connection_time_ms"]),
+    )
+
+
+def find_errors(stderr: str) -> tuple[str, ...]:
+    """Every error in pgbench's and the server's own words, in the order printed, each with its DETAIL and LINE lines.
+
+    Any of them means that clients were lost, or that pgbench did not start: it goes on after no other kind of error.
+    Notices and warnings of the server are none.
+    """
+    errors: list[str] = []
+    inside = False
+    for line in stderr.splitlines():
+        if line.startswith("progress: ") or not line.strip():
+            inside = False
+            continue
+        match = _MESSAGE.match(line)
+        is_continuation = match is None or match["severity"] in _SERVER_CONTINUATIONS
+        if is_continuation or (match is not None and match["level"] in {"hint", "detail"}):
+            if inside:
+                errors[-1] += f"\n{line.rstrip()}"
+            continue
+        assert match is not None  # what does not match is a continuation
+        inside = match["level"] in {"error", "fatal"} or match["severity"] in {"ERROR", "FATAL", "PANIC"}
+        if inside:
+            errors.append(match["text"].rstrip() if match["level"] else line.rstrip())
+    return tuple(errors)
+
+
+def _find(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
+    return None if match is None else match["value"]
+
+
+def _count(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _seconds(milliseconds: str | None) -> float | None:
+    return None if milliseconds is None else float(milliseconds) / 1000

@@ -1,0 +1,109 @@
+"""The scenarios of an experiment: what each one runs, and the set-up SQL that they need.
+
+The shipped mixes are pgbench scripts below ``mixes/``, one folder per mix and one file per scenario.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
+
+_MIXES = Path(__file__).with_name("mixes")
+_MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One SQL script of the workload: its text, or the name of one of pgbench's own.
+
+    ``share`` is relative to the other scenarios' shares; ``sessions`` is a constant number instead. ``variables`` are
+    pgbench variables (name, value) that are defined before the script begins.
+    """
+
+    name: str
+    script: str | None = None
+    builtin: str | None = None
+    share: float | None = None
+    sessions: int | None = None
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
+    """Scenarios of the mix, or the file's own; ``folder`` is where the file's relative paths begin.
+
+    Raises SpecError with every script that cannot be read.
+    """
+    workload = experiment.workload
+    # pgbench finds the scale in the tables for its own scripts only; for others ":scale" would be 1.
+    dataset = experiment.dataset
+    variables = (("scale", str(dataset.scale)),) if dataset.kind == "pgbench" else ()
+    if workload.scenario:
+        return _own(workload.scenario, folder, variables)
+    if workload.mix is None:
+        raise SpecError("the workload has neither a mix nor a scenario")
+    if _has_folder(workload.mix):
+        return tuple(
+            Scenario(
+                name=name,
+                script=(_MIXES / workload.mix / f"{name}.sql").read_text(encoding="utf-8"),
+                share=_MIX_SHARES[name],
+                variables=variables,
+            )
+            for name in MIX_SCENARIOS[workload.mix]
+        )
+    return (Scenario(name=workload.mix, builtin=workload.mix, share=1.0),)
+
+
+def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ...]:
+    """(name, SQL) of what is run once after the tables are made: the file's own set-up first, then the mix's.
+
+    Raises SpecError if the file's set-up cannot be read.
+    """
+    scripts = []
+    setup, mix = experiment.dataset.setup, experiment.workload.mix
+    if setup is not None:
+        text, problem = _read(setup, folder, path="dataset.setup")
+        if problem is not None:
+            raise SpecError(problem.message, problems=(problem,))
+        scripts.append((setup, text))
+    if mix is not None and _has_folder(mix):
+        scripts.append((f"the set-up of mix {mix}", (_MIXES / "setup.sql").read_text(encoding="utf-8")))
+    return tuple(scripts)
+
+
+def _own(
+    tables: tuple[ScenarioTable, ...], folder: Path, variables: tuple[tuple[str, str], ...]
+) -> tuple[Scenario, ...]:
+    scenarios, problems = [], []
+    for index, table in enumerate(tables):
+        script = None
+        if table.file is not None:
+            script, problem = _read(table.file, folder, path=f"workload.scenario.{index}.file")
+            if problem is not None:
+                problems.append(problem)
+        scenarios.append(
+            Scenario(
+                name=table.name,
+                script=script,
+                builtin=table.builtin,
+                share=1.0 if table.share is None and table.sessions is None else table.share,
+                sessions=table.sessions,
+                variables=variables if table.builtin is None else (),
+            )
+        )
+    if problems:
+        raise SpecError(problems[0].message, problems=tuple(problems))
+    return tuple(scenarios)
+
+
+def _read(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
+    try:
+        return (folder / file).read_text(encoding="utf-8"), None
+    except (OSError, UnicodeDecodeError) as err:
+        reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
+        return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')
+
+
+def _has_folder(mix: str) -> bool:
+    return (_MIXES / mix).is_dir()

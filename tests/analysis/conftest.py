@@ -1,0 +1,73 @@
+"""Simulated experiments, written once per session; what a test wants different it replaces in memory."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.analysis.analyze import find_primary
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.effects import estimate_effects
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
+from pgtrial.analysis.reduce import Reduction, reduce_runs
+from pgtrial.testing import EXPERIMENT, write_result_folder
+
+Assess = Callable[..., Assessment]
+
+MIX = (
+    EXPERIMENT.replace('mix = "simple-update"', 'mix = "oltp"\nrate = [300, 600]\nlatency_limit = "1s"\nmax_tries = 3')
+    .replace("clients = 4", "clients = [4, 9]")
+    .replace('"10s"', '"4s"')
+    .replace("blocks = 6", "blocks = 2")
+    .replace("placebo = true", "placebo = false")
+)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six blocks of on, off and a placebo; off is twice as fast."""
+    return write_result_folder(tmp_path_factory.mktemp("results") / "commit")
+
+
+@pytest.fixture(scope="session")
+def mix_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two blocks of on and off with three scenarios at two load levels, open loop."""
+    return write_result_folder(tmp_path_factory.mktemp("results") / "mix", text=MIX)
+
+
+@pytest.fixture(scope="session")
+def evidence(folder: Path) -> Evidence:
+    return read_evidence(folder)
+
+
+@pytest.fixture(scope="session")
+def reduction(evidence: Evidence) -> Reduction:
+    return reduce_runs(evidence)
+
+
+@pytest.fixture(scope="session")
+def values(evidence: Evidence, reduction: Reduction) -> Values:
+    return index_values(observe_runs(evidence, reduction))
+
+
+@pytest.fixture
+def assess(evidence: Evidence, reduction: Reduction) -> Assess:
+    """Assess the experiment with some of its evidence or reduction replaced."""
+
+    def build(*, values: Values | None = None, reduced: dict[str, Any] | None = None, **changes: Any) -> Assessment:
+        changed = replace(evidence, **changes)
+        reduction_ = replace(reduction, **(reduced or {}))
+        found = index_values(observe_runs(changed, reduction_)) if values is None else values
+        estimated = estimate_effects(changed, found, scenarios=reported_scenarios(changed))
+        return Assessment(
+            evidence=changed,
+            reduction=reduction_,
+            values=found,
+            primary=find_primary(changed, estimated, arm=changed.hypothesis_arm),
+            placebo=find_primary(changed, estimated, arm="placebo"),
+        )
+
+    return build

@@ -1,0 +1,91 @@
+import math
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgtrial.collectors
+from pgtrial.collectors import COLLECTORS
+from pgtrial.collectors.base import FileCollector, QueryCollector, Reading, find_statement
+
+FOLDER = Path(pgtrial.collectors.__file__).parent
+SQL = sorted(path.name for path in (FOLDER / "sql").iterdir())
+SUPPORTED = (150018, 160014, 170010, 180004)
+
+IO = QueryCollector(name="io", metrics=())
+
+
+def test_every_module_is_in_the_registry() -> None:
+    listed = {"base", "__init__"} | {re.sub("^pressure_.*", "pressure", collector.name) for collector in COLLECTORS}
+
+    assert {path.stem.replace("proc_diskstats", "disk") for path in FOLDER.glob("*.py")} == listed
+
+
+def test_names_of_collectors_and_of_metrics_are_unique() -> None:
+    names = [collector.name for collector in COLLECTORS]
+    metrics = [metric.name for collector in COLLECTORS for metric in collector.metrics]
+
+    assert len(set(names)) == len(names)
+    assert len(set(metrics)) == len(metrics)
+
+
+def test_metrics_are_in_base_units() -> None:
+    assert {metric.unit for collector in COLLECTORS for metric in collector.metrics} == {"", "s", "B"}
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_every_statement_belongs_to_a_collector(name: str) -> None:
+    match = re.fullmatch(r"(?P<collector>\w+)\.pg(?P<major>\d+)\.sql", name)
+
+    assert match is not None
+    assert match["collector"] in {c.name for c in COLLECTORS if not isinstance(c, FileCollector)}
+    assert 15 <= int(match["major"]) <= 18
+
+
+@pytest.mark.parametrize("version_num", SUPPORTED)
+def test_every_query_has_a_statement_for_every_version_that_has_its_view(version_num: int) -> None:
+    names = [collector.name for collector in COLLECTORS if not isinstance(collector, FileCollector)]
+
+    without = {name for name in names if find_statement(name, version_num) is None}
+
+    assert without == ({"pg_stat_io"} if version_num < 160000 else set())
+
+
+def test_newest_statement_not_above_the_server_wins() -> None:
+    texts = {version: find_statement("pg_stat_wal", version) for version in (150000, 170099, 180000, 990000)}
+
+    assert texts[150000] == texts[170099]
+    assert "wal_write" in (texts[170099] or "")
+    assert "wal_write" not in (texts[180000] or "")
+    assert texts[990000] == texts[180000]
+
+
+def test_server_older_than_every_statement_has_none() -> None:
+    assert find_statement("pg_stat_wal", 140000) is None
+
+
+def test_null_is_no_reading() -> None:
+    assert list(IO.parse(["reads", "writes"], [[None, "0"]])) == [Reading("io.writes", "", 0.0)]
+
+
+def test_rows_are_told_apart_by_their_object() -> None:
+    readings = list(IO.parse(["reads", "object"], [["1", "wal"], ["2", "relation"]]))
+
+    assert readings == [Reading("io.reads", "wal", 1.0), Reading("io.reads", "relation", 2.0)]
+
+
+@given(
+    st.dictionaries(st.text("abcdefg", min_size=1), st.none() | st.integers(0, 2**63), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_order_of_columns_does_not_matter(row: dict[str, int | None], random: Random) -> None:
+    columns = random.sample(list(row), len(row))
+
+    readings = IO.parse(columns, [[None if row[name] is None else str(row[name]) for name in columns]])
+
+    found = {reading.metric: reading.value for reading in readings}
+    assert found.keys() == {f"io.{name}" for name, value in row.items() if value is not None}
+    assert all(math.isclose(found[f"io.{name}"], value) for name, value in row.items() if value is not None)

@@ -1,0 +1,175 @@
+"""Every statement on a real server of every version there is."""
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.pq import ExecStatus
+
+from pgtrial.collectors import COLLECTORS, pg_stat_database, pg_stat_io, pg_stat_wal, sessions
+from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.sessions import SessionGroup
+from pgtrial.postgres.throwaway import ThrowawayCluster
+
+pytestmark = pytest.mark.pg
+
+QUERIES = [collector for collector in COLLECTORS if isinstance(collector, QueryCollector)]
+
+
+@pytest.fixture
+def connection(server: ThrowawayCluster) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.conninfo(), autocommit=True, application_name="pgtrial sampler") as connection:
+        yield connection
+
+
+def ask(connection: psycopg.Connection, name: str, *parameters: bytes) -> tuple[list[str], list[list[str | None]]]:
+    statement = find_statement(name, connection.info.server_version)
+    assert statement is not None
+    result = connection.pgconn.exec_params(statement.encode(), parameters)
+    assert result.status == ExecStatus.TUPLES_OK, result.get_error_message()
+    columns = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+    return columns, [[None if value is None else value.decode() for value in row] for row in rows]
+
+
+def read(connection: psycopg.Connection, collector: QueryCollector) -> dict[tuple[str, str], float]:
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    answer = ask(connection, collector.name, *[b"postgres" for _ in collector.parameters])
+    return {(reading.metric, reading.object): reading.value for reading in collector.parse(*answer)}
+
+
+def is_there(collector: QueryCollector, connection: psycopg.Connection) -> bool:
+    return find_statement(collector.name, connection.info.server_version) is not None
+
+
+def test_columns_are_declared_metrics(connection: psycopg.Connection) -> None:
+    for collector in QUERIES:
+        if is_there(collector, connection):
+            columns, rows = ask(connection, collector.name, *[b"postgres" for _ in collector.parameters])
+            names = [f"{collector.name}.{column}" for column in columns if column != "object"]
+            assert rows
+            assert set(names) <= {metric.name for metric in collector.metrics}, collector.name
+            assert len(set(names)) == len(names)
+
+
+def test_every_number_of_a_view_is_read(connection: psycopg.Connection) -> None:
+    numbers = "('bigint', 'integer', 'numeric', 'double precision')"
+    known = {metric.name.split(".")[1] for collector in QUERIES for metric in collector.metrics}
+    # Read under the newer names, or not a quantity.
+    known |= {"datid", "op_bytes", "checkpoints_timed", "checkpoints_req", "checkpoint_write_time"}
+    known |= {"checkpoint_sync_time", "buffers_checkpoint"}
+    views = [collector.name for collector in QUERIES]
+
+    rows = connection.execute(
+        sql.SQL(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = ANY(%s) AND data_type IN {}"
+        ).format(sql.SQL(numbers)),
+        [views],
+    ).fetchall()
+
+    assert rows
+    assert {name for (name,) in rows} - known == set()
+
+
+def test_transactions_and_wal_are_counted(connection: psycopg.Connection) -> None:
+    database, wal = read(connection, pg_stat_database.COLLECTOR), read(connection, pg_stat_wal.COLLECTOR)
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS t (i int)")
+    for _ in range(5):
+        connection.execute("SELECT pg_current_xact_id()")
+    connection.execute("CREATE TABLE w AS SELECT generate_series(1, 1000) AS i")
+    connection.execute("DROP TABLE w")
+
+    after = read(connection, pg_stat_database.COLLECTOR)
+    wal_after = read(connection, pg_stat_wal.COLLECTOR)
+
+    assert after["pg_stat_database.xact_commit", ""] - database["pg_stat_database.xact_commit", ""] >= 8
+    assert wal_after["pg_stat_wal.wal_bytes", ""] - wal["pg_stat_wal.wal_bytes", ""] > 1000 * 24
+
+
+def test_requested_checkpoint_has_one_name_in_all_versions(connection: psycopg.Connection) -> None:
+    (collector,) = [collector for collector in QUERIES if collector.name == "pg_stat_checkpointer"]
+    before = read(connection, collector)
+    connection.execute("CHECKPOINT")
+    deadline = time.monotonic() + 10
+    while (after := read(connection, collector)) == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    name = ("pg_stat_checkpointer.num_requested", "")
+    assert after[name] == before[name] + 1
+    assert {metric.rpartition(".")[2] for metric, _ in after} >= {
+        "num_timed",
+        "write_time",
+        "sync_time",
+        "buffers_written",
+    }
+
+
+def test_time_that_is_not_measured_is_not_zero(connection: psycopg.Connection) -> None:
+    assert ("pg_stat_database.blk_read_time", "") not in read(connection, pg_stat_database.COLLECTOR)
+    connection.execute("SET track_io_timing = on")
+    assert ("pg_stat_database.blk_read_time", "") in read(connection, pg_stat_database.COLLECTOR)
+
+
+def test_io_is_read_by_backend_type_object_and_context(connection: psycopg.Connection) -> None:
+    if connection.info.server_version < 160000:
+        assert not is_there(pg_stat_io.COLLECTOR, connection)
+        return
+    readings = read(connection, pg_stat_io.COLLECTOR)
+    mine = "client backend/relation/normal"
+    connection.execute("CREATE TABLE io AS SELECT generate_series(1, 10000) AS i")
+    connection.execute("DROP TABLE io")
+    after = read(connection, pg_stat_io.COLLECTOR)
+
+    assert after["pg_stat_io.hits", mine] > readings["pg_stat_io.hits", mine]
+    assert ("pg_stat_io.read_bytes", mine) in readings
+    assert ("pg_stat_io.read_time", mine) not in readings
+    assert (("pg_stat_io.writes", "client backend/wal/normal") in readings) == (
+        connection.info.server_version >= 180000
+    )
+
+
+def groups(connection: psycopg.Connection, application: str) -> list[SessionGroup]:
+    found = sessions.COLLECTOR.parse(*ask(connection, "sessions"))
+    return [group for group in found if group.application == application]
+
+
+def test_sessions_are_grouped_by_what_they_wait_for(server: ThrowawayCluster, connection: psycopg.Connection) -> None:
+    statement = "SELECT pg_sleep(60),\n   'it''s', 4711, '7' AS col1 -- of 'me"
+    others = [psycopg.connect(server.conninfo(), application_name="pgtrial/sleepy", autocommit=True) for _ in range(3)]
+    for other in others:
+        other.pgconn.send_query(statement.encode())
+    deadline = time.monotonic() + 10
+    while not (found := groups(connection, "pgtrial/sleepy")) or found[0].sessions < 3:
+        assert time.monotonic() < deadline
+    for other in others:
+        other.cancel()
+        other.pgconn.get_result()
+        other.close()
+
+    assert found == [
+        SessionGroup(
+            backend_type="client backend",
+            application="pgtrial/sleepy",
+            state="active",
+            wait_type="Timeout",
+            wait_event="PgSleep",
+            query="SELECT pg_sleep(?), ?, ?, ? AS col1 -- of ?",
+            sessions=3,
+        )
+    ]
+
+
+def test_idle_session_does_nothing(server: ThrowawayCluster, connection: psycopg.Connection) -> None:
+    with psycopg.connect(server.conninfo(), application_name="pgtrial/idle", autocommit=True) as other:
+        other.execute("SELECT 1")
+        deadline = time.monotonic() + 10
+        while not (found := groups(connection, "pgtrial/idle")) or not found[0].wait_event:
+            assert time.monotonic() < deadline
+
+    assert [(group.state, group.wait_event, group.query) for group in found] == [("idle", "ClientRead", "")]
+
+
+def test_sampler_does_not_see_itself(connection: psycopg.Connection) -> None:
+    assert groups(connection, "pgtrial sampler") == []

@@ -1,0 +1,33 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgtrial.engine.sampling import Gap, find_gaps
+
+
+def test_two_missed_ticks_are_no_gap_yet() -> None:
+    assert find_gaps({"proc_stat": [0.0, 1.0, 3.4, 4.0]}, end=5.0, interval=1.0) == ()
+
+
+def test_more_than_two_and_a_half_intervals_are_a_gap() -> None:
+    assert find_gaps({"proc_stat": [0.0, 1.0, 3.6]}, end=4.0, interval=1.0) == (
+        Gap(source="proc_stat", start=1.0, end=3.6),
+    )
+
+
+def test_source_that_stopped_has_a_gap_until_the_end() -> None:
+    assert find_gaps({"a": [0.0, 1.0, 2.0, 3.0], "b": [0.1]}, end=4.0, interval=1.0) == (
+        Gap(source="b", start=0.1, end=4.0),
+    )
+
+
+def test_source_without_any_reading_is_one_gap() -> None:
+    assert find_gaps({"a": [0.0, 2.0, 4.0], "b": []}, end=4.0, interval=1.0) == (Gap(source="b", start=0.0, end=4.0),)
+
+
+@given(st.lists(st.floats(0.01, 2.5), max_size=50), st.floats(0.1, 10))
+def test_source_that_is_read_often_enough_has_no_gap(steps: list[float], interval: float) -> None:
+    times = [1000.0]
+    for step in steps:
+        times.append(times[-1] + 0.99 * step * interval)
+
+    assert find_gaps({"a": times}, end=times[-1], interval=interval) == ()

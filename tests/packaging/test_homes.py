@@ -1,0 +1,41 @@
+"""Each third-party package has one home, so that it can be exchanged there, and so that nothing else loads it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
+
+HOMES = {
+    "click": ("cli/",),
+    "duckdb": ("store/", "analysis/reduce.py"),
+    "jinja2": ("report/",),
+    "numpy": ("stats/", "analysis/", "store/", "report/"),
+    "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
+    "pydantic": ("spec/", "analysis/findings.py"),
+    "rich": ("cli/",),
+    "scipy": ("stats/",),
+    "vl_convert": ("report/",),
+}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Top-level names of the packages that a module imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_a_third_party_package_is_imported_at_home_only(name: str) -> None:
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if name in imported(ast.parse(path.read_text()))
+    }
+
+    assert {user for user in users if not user.startswith(HOMES[name])} == set()

@@ -1,0 +1,73 @@
+"""Registries are tuples one can read: what lies in the folder is in the tuple, once, and says what it is."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pgtrial
+import pgtrial.collectors
+import pgtrial.report.sections
+from pgtrial.collectors import COLLECTORS
+from pgtrial.report.sections import SECTIONS
+from pgtrial.report.sections.base import Section
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def test_every_collector_in_the_folder_is_registered_once() -> None:
+    in_folder = []
+    for module in modules(pgtrial.collectors):
+        if hasattr(module, "COLLECTOR"):
+            in_folder.append(module.COLLECTOR)
+        in_folder += getattr(module, "COLLECTORS", ())
+
+    assert sorted(map(id, in_folder)) == sorted(map(id, COLLECTORS))
+
+
+def test_collectors_have_names_of_their_own() -> None:
+    names = [collector.name for collector in COLLECTORS]
+
+    assert len(names) == len(set(names))
+
+
+def test_every_query_in_the_folder_belongs_to_a_collector() -> None:
+    folder = Path(pgtrial.collectors.__file__).with_name("sql")
+    names = {collector.name for collector in COLLECTORS}
+
+    assert {path.name.partition(".")[0] for path in folder.glob("*.sql")} <= names
+
+
+def test_every_section_in_the_folder_is_registered_once() -> None:
+    in_folder = [
+        value
+        for module in modules(pgtrial.report.sections)
+        for value in vars(module).values()
+        if isinstance(value, Section)
+    ]
+
+    assert sorted(map(id, in_folder)) == sorted(map(id, SECTIONS))
+
+
+def test_every_section_has_a_title_and_its_template_beside_it() -> None:
+    folder = Path(pgtrial.report.sections.__file__).parent
+
+    assert {path.stem for path in folder.glob("*.html")} == {section.name for section in SECTIONS}
+    assert all(section.title for section in SECTIONS)
+
+
+def test_every_module_says_why_it_exists() -> None:
+    package = Path(pgtrial.__file__).parent
+
+    silent = [
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+
+    assert silent == []
