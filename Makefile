@@ -50,7 +50,7 @@ calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 
 bench: setup-test
-	$(BIN)/python -m benchmarks
+	@for program in benchmarks/*.py; do echo "$$program"; $(BIN)/python "$$program" || exit; done
 
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh

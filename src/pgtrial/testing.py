@@ -6,21 +6,20 @@ For tests of whatever reads result folders. Everything is drawn from a seed, wit
 import math
 import random
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.model.arm import Arm
-from pgtrial.model.histogram import bucket_of, bucket_value
-from pgtrial.model.metric import Sample
+from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slot
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, MIX_SCENARIOS, Experiment
 from pgtrial.store import layout, parquet
-from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from pgtrial.store.state import State
 
 EXPERIMENT = """\
@@ -90,6 +89,7 @@ WAITS: Mapping[tuple[str, str, str], float] = {
     ("idle", "Client", "ClientRead"): 0.2,
 }
 
+_Query = tuple[str, list[Any]]  # with its parameters
 _POLLS = 10  # per second
 _SIGMA = 0.5  # of the logarithm of a transaction's latency
 _QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 40) for i in range(40))
@@ -102,14 +102,12 @@ class Simulation:
     """What is true. ``tps`` maps an arm to its true throughput with one client, which grows with √clients.
 
     ``block_sd`` and ``run_sd`` are standard deviations of log throughput between blocks and between the runs of a
-    block; ``second_half`` is the throughput of the second half of a window against the first. ``settings`` and
-    ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts.
+    block. ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts.
     """
 
     tps: Mapping[str, float] = field(default_factory=lambda: {"on": 500.0, "off": 1000.0})
     block_sd: float = 0.1
     run_sd: float = 0.02
-    second_half: float = 1.0
     seed: int = 1
     counters: Mapping[tuple[str, str], float] = field(default_factory=lambda: COUNTERS)
     waits: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: WAITS)
@@ -154,25 +152,39 @@ def write_result_folder(
     rng = random.Random(simulation.seed)
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
     t = _STARTED
+    files: dict[Path, _Query] = {}
     for slot in slots if runs is None else slots[:runs]:
         arm = next(arm for arm in arms if arm.name == slot.arm)
         noise = math.exp(blocks[slot.block] + rng.gauss(0, simulation.run_sd))
-        t = _simulate_run(
+        t, written = _simulate_run(
             state, folder, experiment, simulation, arm=arm, slot=slot, levels=levels, noise=noise, started=t
         )
+        files |= written
     state.close()
+    _write_all(files)
     return folder
 
 
 def write_transactions(rows: Sequence[TransactionRow], path: Path) -> None:
     """Write transactions.parquet with log-normal latencies of the given means."""
+    _write_all({path: _transactions(rows)})
+
+
+def _write_all(files: Mapping[Path, _Query]) -> None:
+    # One DuckDB for all files: opening it takes longer than writing one of them.
+    with parquet.connect(threads=1) as db:
+        for path, (query, parameters) in files.items():
+            parquet.write_query(db, query, path, parameters)
+
+
+def _transactions(rows: Sequence[TransactionRow]) -> _Query:
     histograms = [_histogram(row.count, row.latency) for row in rows]
     columns: dict[str, tuple[str, list[object]]] = {
         "level": ("INTEGER", [row.level for row in rows]),
         "second": ("INTEGER", [row.second for row in rows]),
         "scenario": ("VARCHAR", [row.scenario for row in rows]),
         "count": ("BIGINT", [row.count for row in rows]),
-        "latency_sum": ("DOUBLE", [sum(n * bucket_value(b) for b, n in found.items()) for found in histograms]),
+        "latency_sum": ("DOUBLE", [row.count * row.latency for row in rows]),
         "failed": ("BIGINT", [row.failed for row in rows]),
         "skipped": ("BIGINT", [row.skipped for row in rows]),
         "late": ("BIGINT", [row.late for row in rows]),
@@ -183,29 +195,41 @@ def write_transactions(rows: Sequence[TransactionRow], path: Path) -> None:
         "bucket_counts": ("BIGINT[]", [list(found.values()) for found in histograms]),
     }
     select = ", ".join(f"unnest(?::{kind}[]) AS {name}" for name, (kind, _) in columns.items())
-    with parquet.connect() as db:
-        parquet.write_query(db, f"SELECT {select}", path, [values for _, values in columns.values()])
+    return f"SELECT {select}", [values for _, values in columns.values()]
 
 
-def read_counters(rates: Mapping[tuple[str, str], float], *, start: float, end: float) -> Iterable[Sample]:
+def _samples(rates: Mapping[tuple[str, str], float], *, start: float, end: float) -> _Query:
     """Readings of counters that grow evenly, once per second from ``start`` to ``end``."""
-    for (metric, name), rate in rates.items():
-        for step in range(math.floor(end - start) + 1):
-            yield Sample(start + step, metric, name, 1000.0 + rate * step)
+    query = """
+        SELECT ?::DOUBLE + step AS t, metric, object, 1000.0 + rate * step AS value
+        FROM (SELECT unnest(?::VARCHAR[]) AS metric, unnest(?::VARCHAR[]) AS object, unnest(?::DOUBLE[]) AS rate),
+             range(?) AS steps (step)
+    """
+    metrics, objects = [metric for metric, _ in rates], [name for _, name in rates]
+    return query, [start, metrics, objects, list(rates.values()), math.floor(end - start) + 1]
 
 
-def poll_sessions(
-    waits: Mapping[tuple[str, str, str], float], *, scenario: str, clients: int, start: float, end: float
-) -> Iterable[WaitRow]:
-    """Sampled sessions of ``clients`` clients, and one background process."""
-    for step in range(math.floor(end - start) + 1):
-        t = start + step
-        yield WaitRow(t, _POLLS, "checkpointer", "", "", "Activity", "CheckpointerMain", "", _POLLS)
-        for (state, wait_type, wait_event), share in waits.items():
-            sessions = round(share * clients * _POLLS)
-            yield WaitRow(
-                t, _POLLS, "client backend", f"pgtrial/{scenario}", state, wait_type, wait_event, "", sessions
-            )
+def _waits(
+    waits: Mapping[tuple[str, str, str], float], levels: Sequence[tuple[LoadLevel, float]], *, seconds: int
+) -> _Query:
+    """Sampled sessions of every load level, which begins at the given time, and one background process."""
+    query = """
+        SELECT start + step AS t, ?::INTEGER AS polls, backend_type, application, state, wait_type, wait_event,
+               '' AS query, sessions
+        FROM (SELECT unnest(?::DOUBLE[]) AS start, unnest(?::VARCHAR[]) AS backend_type,
+                     unnest(?::VARCHAR[]) AS application, unnest(?::VARCHAR[]) AS state,
+                     unnest(?::VARCHAR[]) AS wait_type, unnest(?::VARCHAR[]) AS wait_event,
+                     unnest(?::INTEGER[]) AS sessions),
+             range(?) AS steps (step)
+    """
+    rows: list[tuple[object, ...]] = []
+    for level, start in levels:
+        rows.append((start, "checkpointer", "", "", "Activity", "CheckpointerMain", _POLLS))
+        rows += [
+            (start, "client backend", "pgtrial/all", *kind, round(share * level.clients * _POLLS))
+            for kind, share in waits.items()
+        ]
+    return query, [_POLLS, *(list(column) for column in zip(*rows, strict=True)), seconds]
 
 
 def _simulate_run(
@@ -219,8 +243,8 @@ def _simulate_run(
     levels: Sequence[LoadLevel],
     noise: float,
     started: float,
-) -> float:
-    """Record one run; when it ended."""
+) -> tuple[float, dict[Path, _Query]]:
+    """Record one run; when it ended, and what its files are to contain."""
     run = state.begin_run(slot, started)
     path = layout.run_folder(folder, run.folder)
     path.mkdir(parents=True)
@@ -231,29 +255,28 @@ def _simulate_run(
     seconds = round(experiment.workload.duration)
     scenarios = _scenarios(experiment)
     transactions: list[TransactionRow] = []
-    waits: list[WaitRow] = []
+    starts: list[tuple[LoadLevel, float]] = []
     for level in levels:
         state.add_phase(run.id, Phase(name=PhaseName.MEASURE, start=t, end=t + seconds, level=level.index))
+        starts.append((level, t))
         tps = simulation.tps.get(arm.name, simulation.tps[_control(experiment)]) * noise * math.sqrt(level.clients)
-        for scenario in scenarios:
-            waits += poll_sessions(
-                simulation.waits, scenario=scenario, clients=level.clients, start=t, end=t + seconds - 1
+        transactions += [
+            TransactionRow(
+                level=level.index,
+                second=second,
+                scenario=scenario,
+                count=round(tps / len(scenarios)),
+                latency=level.clients / tps,
             )
-            for second in range(seconds):
-                rate = tps * (simulation.second_half if second >= seconds / 2 else 1.0) / len(scenarios)
-                transactions.append(
-                    TransactionRow(
-                        level=level.index,
-                        second=second,
-                        scenario=scenario,
-                        count=round(rate),
-                        latency=level.clients / (rate * len(scenarios)),
-                    )
-                )
+            for second in range(seconds)
+            for scenario in scenarios
+        ]
         t += seconds
-    write_transactions(transactions, path / layout.TRANSACTIONS)
-    write_samples(read_counters(simulation.counters, start=started + 1, end=t + 1), path / layout.SAMPLES)
-    write_waits(waits, path / layout.WAITS)
+    files = {
+        path / layout.TRANSACTIONS: _transactions(transactions),
+        path / layout.SAMPLES: _samples(simulation.counters, start=started + 1, end=t + 1),
+        path / layout.WAITS: _waits(simulation.waits, starts, seconds=seconds),
+    }
     settings = SETTINGS | dict(arm.settings) | dict(simulation.settings.get(arm.name, {}))
     declared = dict(arm.settings)
     state.add_settings(
@@ -263,7 +286,7 @@ def _simulate_run(
     state.add_fingerprint(simulation.facts.get(arm.name, {}), run=run.id)
     state.add_phase(run.id, Phase(name=PhaseName.STOP, start=t, end=t + 0.5))
     state.end_run(run.id, RunState.DONE, t + 0.5)
-    return t + 0.5
+    return t + 0.5, files
 
 
 def _control(experiment: Experiment) -> str:
@@ -279,9 +302,10 @@ def _histogram(count: int, mean: float) -> dict[int, int]:
     """Bucket to count of log-normal latencies, spread evenly over their quantiles."""
     median = mean / math.exp(_SIGMA**2 / 2)
     found: dict[int, int] = {}
-    share, rest = divmod(count, len(_QUANTILES))
     for index, z in enumerate(_QUANTILES):
-        number = share + (index % len(_QUANTILES) < rest)
+        # Rounded so that the numbers add up to the count, with what is left spread over the whole distribution.
+        number = (2 * (index + 1) * count + len(_QUANTILES)) // (2 * len(_QUANTILES))
+        number -= (2 * index * count + len(_QUANTILES)) // (2 * len(_QUANTILES))
         if number:
             bucket = bucket_of(median * math.exp(_SIGMA * z) * 1e6)
             found[bucket] = found.get(bucket, 0) + number

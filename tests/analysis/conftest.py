@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.analyze import find_primary
 from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.effects import estimate_effects
+from pgtrial.analysis.effects import estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.reduce import Reduction, reduce_runs

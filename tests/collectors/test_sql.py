@@ -135,40 +135,53 @@ def groups(connection: psycopg.Connection, application: str) -> list[SessionGrou
     return [group for group in found if group.application == application]
 
 
+def wait_for(connection: psycopg.Connection, expected: SessionGroup) -> None:
+    """Until all sessions of the application are in one group: they get there one by one."""
+    deadline = time.monotonic() + 10
+    while (found := groups(connection, expected.application)) != [expected]:
+        assert time.monotonic() < deadline, found
+
+
 def test_sessions_are_grouped_by_what_they_wait_for(server: ThrowawayCluster, connection: psycopg.Connection) -> None:
     statement = "SELECT pg_sleep(60),\n   'it''s', 4711, '7' AS col1 -- of 'me"
     others = [psycopg.connect(server.conninfo(), application_name="pgtrial/sleepy", autocommit=True) for _ in range(3)]
     for other in others:
         other.pgconn.send_query(statement.encode())
-    deadline = time.monotonic() + 10
-    while not (found := groups(connection, "pgtrial/sleepy")) or found[0].sessions < 3:
-        assert time.monotonic() < deadline
-    for other in others:
-        other.cancel()
-        other.pgconn.get_result()
-        other.close()
-
-    assert found == [
-        SessionGroup(
-            backend_type="client backend",
-            application="pgtrial/sleepy",
-            state="active",
-            wait_type="Timeout",
-            wait_event="PgSleep",
-            query="SELECT pg_sleep(?), ?, ?, ? AS col1 -- of ?",
-            sessions=3,
+    try:
+        wait_for(
+            connection,
+            SessionGroup(
+                backend_type="client backend",
+                application="pgtrial/sleepy",
+                state="active",
+                wait_type="Timeout",
+                wait_event="PgSleep",
+                query="SELECT pg_sleep(?), ?, ?, ? AS col1 -- of ?",
+                sessions=3,
+            ),
         )
-    ]
+    finally:
+        for other in others:
+            other.cancel()
+            other.pgconn.get_result()
+            other.close()
 
 
 def test_idle_session_does_nothing(server: ThrowawayCluster, connection: psycopg.Connection) -> None:
     with psycopg.connect(server.conninfo(), application_name="pgtrial/idle", autocommit=True) as other:
         other.execute("SELECT 1")
-        deadline = time.monotonic() + 10
-        while not (found := groups(connection, "pgtrial/idle")) or not found[0].wait_event:
-            assert time.monotonic() < deadline
-
-    assert [(group.state, group.wait_event, group.query) for group in found] == [("idle", "ClientRead", "")]
+        wait_for(
+            connection,
+            SessionGroup(
+                backend_type="client backend",
+                application="pgtrial/idle",
+                state="idle",
+                wait_type="Client",
+                wait_event="ClientRead",
+                query="",
+                sessions=1,
+            ),
+        )
 
 
 def test_sampler_does_not_see_itself(connection: psycopg.Connection) -> None:

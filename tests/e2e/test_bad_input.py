@@ -56,7 +56,7 @@ def test_more_clients_than_connections_is_said_before_the_load(pgtrial, experime
 
     result = pgtrial("run", str(file))
 
-    assert_one_clear_error(result, "max_connections is 50", "63 are needed", status=1)
+    assert_one_clear_error(result, "max_connections is 50", "63 are needed", status=2)
     assert nothing_left(tmp_path)
 
 

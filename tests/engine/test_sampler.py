@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -240,6 +241,12 @@ def test_sampler_does_not_outlive_its_parent(config: SamplerConfig) -> None:
     wait_until_gone(pid)
 
     assert b'"end",' in (Path(config.spool) / FILE).read_bytes().splitlines()[-1]
+
+
+def test_database_that_is_not_there_is_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
+    report = runner.run(sample(replace(config, database="nowhere"), seconds=4 * INTERVAL))
+
+    assert [gap.source for gap in report.gaps] == ["pg_stat_database"]
 
 
 def test_server_that_is_not_there_is_named_in_its_own_words(tmp_path: Path, runner: asyncio.Runner) -> None:

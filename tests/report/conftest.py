@@ -428,3 +428,9 @@ def hostile() -> Findings:
             "a\x1b[31m\u202eb &amp; {{ 7*7 }}",
         )
     )
+
+
+@pytest.fixture(scope="session")
+def large() -> Findings:
+    """21 runs of 300 seconds."""
+    return make_sample(blocks=7, seconds=150)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pgtrial.stats.sign_flip import EXACT_BLOCKS, RESAMPLES, sign_flip_p
 
-# Differences in height of cross- and self-fertilised maize, eighths of an inch: Darwin (1876), in Fisher, "The Design of
-# Experiments" (1935), section 17. Section 21: 1726 of the 32768 patterns have a sum at least as large either way.
+# Differences in height of cross- and self-fertilised maize, eighths of an inch: Darwin (1876), in Fisher, "The Design
+# of Experiments" (1935), section 17. Section 21: 1726 of the 32768 patterns have a sum at least as large either way.
 DARWIN = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48], dtype=float)
 
 

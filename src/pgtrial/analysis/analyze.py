@@ -6,7 +6,7 @@ from pgtrial import __version__
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_effect
+from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
@@ -57,14 +57,6 @@ def analyze(folder: Path) -> Findings:
         overhead=sum_overhead(evidence),
         caveats=caveats,
     )
-
-
-def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
-    """The arm's effect on the hypothesis' metric over all load levels."""
-    hypothesis = evidence.experiment.hypothesis
-    # The only scenario is all scenarios together, which is how it was observed.
-    scenario = None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
-    return find_effect(estimated, arm=arm, metric=hypothesis.metric, scenario=scenario)
 
 
 def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | None) -> Noise:

@@ -68,6 +68,14 @@ def find_effect(
     )
 
 
+def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
+    """The arm's effect on the hypothesis' metric over all load levels."""
+    hypothesis = evidence.experiment.hypothesis
+    # The only scenario is all scenarios together, which is how it was observed.
+    scenario = None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
+    return find_effect(estimated, arm=arm, metric=hypothesis.metric, scenario=scenario)
+
+
 def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
     """Whether at least one block gives a ratio."""
     return any(

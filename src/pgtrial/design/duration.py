@@ -67,7 +67,7 @@ def estimate_run(experiment: Experiment) -> RunEstimate:
         server=SERVER_SECONDS,
         warmup=_warmup_seconds(experiment.workload),
         checkpoint=size / 10 / CHECKPOINT_RATE,
-        measure=sum(experiment.workload.duration + _guard_seconds(level) for level in load_levels(experiment.workload)),
+        measure=sum(experiment.workload.duration + guard_time(level) for level in load_levels(experiment.workload)),
     )
 
 
@@ -107,9 +107,9 @@ def blocks_of(experiment: Experiment) -> int:
 
 
 def warmup_cap(workload: WorkloadTable) -> float:
-    """Longest warm-up of a run in seconds: as declared, else a fifth of the duration within 5 s and 5 min."""
+    """Longest warm-up of a run in seconds: as declared, else a sixth of the duration within 5 s and 5 min."""
     if workload.warmup == "auto":
-        return min(max(0.2 * workload.duration, 5.0), 300.0)
+        return min(max(workload.duration / 6, 5.0), 300.0)
     return workload.warmup.cap if isinstance(workload.warmup, WarmupTable) else workload.warmup
 
 
@@ -118,6 +118,6 @@ def _warmup_seconds(workload: WorkloadTable) -> float:
     return warmup_cap(workload) * (1.0 if is_fixed else WARMUP_SHARE)
 
 
-def _guard_seconds(level: LoadLevel) -> float:
-    """At the beginning of a level the sessions connect; these seconds are not counted."""
-    return 1.0 + level.clients / 100
+def guard_time(level: LoadLevel) -> float:
+    """Seconds at the start of a level that are not counted: the sessions connect and fill their caches."""
+    return max(1.0, level.clients / 50)

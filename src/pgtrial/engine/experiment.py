@@ -14,12 +14,12 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.arms import resolve_arms
-from pgtrial.design.duration import blocks_of
+from pgtrial.design.duration import blocks_of, estimate_run
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.engine.events import Observer, RunEnded, RunStarted, Stopping
 from pgtrial.engine.fingerprint import read_environment
-from pgtrial.engine.run import InvalidRunError, Plan, RunExecution, guard_time, measured_time, warmup_cap
+from pgtrial.engine.run import InvalidRunError, Plan, RunExecution, measured_time
 from pgtrial.engine.target import Target, prepare_target, try_arms
 from pgtrial.errors import PgTrialError, StoreError, TargetError, WorkloadError
 from pgtrial.hosts.local import LocalHost
@@ -31,8 +31,6 @@ from pgtrial.spec.load import LoadedExperiment, load_experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
-
-_RUN_OVERHEAD = 3.0  # s to restore, start, stop and collect, until runs have shown what it really is
 
 
 def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
@@ -358,5 +356,4 @@ class _Loop:
         ]
         if lengths:
             return sum(lengths) / len(lengths)
-        levels = sum(guard_time(level) + self.plan.workload.duration for level in self.plan.levels)
-        return _RUN_OVERHEAD + 0.7 * warmup_cap(self.plan.workload) + levels
+        return estimate_run(self.loaded.experiment).total

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pgtrial.hosts.local import LocalHost, end_process
 from pgtrial.workloads.pgbench import Generator, Progress, Summary, find_errors, parse_progress, parse_summary
@@ -52,7 +53,7 @@ async def run_generators(
     environment: Mapping[str, str],
     on_second: Callable[[float, float | None], bool],
 ) -> LoadOutcome:
-    """Run all generators until they end, or until ``on_second(tps, latency)`` returns True (then they are ended).
+    """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
     Raises HostCommandError if one cannot be started. However this function ends, none of them is left running.
     """
@@ -75,25 +76,29 @@ async def run_generators(
             asyncio.create_task(_listen(process, index, seconds, on_second, enough))
             for index, process in enumerate(processes)
         ]
-        stack.push_async_callback(_cancel, listeners)
-        ended = asyncio.gather(*listeners)
-        stop = asyncio.create_task(enough.wait())
-        stack.push_async_callback(_cancel, [stop])
-        await asyncio.wait([ended, stop], return_when=asyncio.FIRST_COMPLETED)
-        if not ended.done():
-            ended.cancel()
-            return LoadOutcome(started=started, summaries=(), errors=())
-        outputs = ended.result()
-        statuses = [await process.wait() for process in processes]
-    errors: list[str] = []
-    for generator, status, (_, stderr) in zip(generators, statuses, outputs, strict=True):
-        found = list(find_errors(stderr))
-        if status != 0 and not found:
-            found = stderr.strip().splitlines()[-3:] or [f"pgbench ended with status {status} and printed nothing"]
-        errors += [f"{', '.join(generator.scenario_names)}: {line}" for line in found]
+        waiting = [asyncio.create_task(asyncio.wait(listeners)), asyncio.create_task(enough.wait())]
+        stack.push_async_callback(_cancel, [*waiting, *listeners])
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        ended = [
+            (generator, listener.result())
+            for generator, listener in zip(generators, listeners, strict=True)
+            if listener.done()
+        ]
+    errors = [
+        f"{', '.join(generator.scenario_names)}: {line}"
+        for generator, (status, _, stderr) in ended
+        for line in _complaints(status, stderr)
+    ]
     return LoadOutcome(
-        started=started, summaries=tuple(parse_summary(stdout) for stdout, _ in outputs), errors=tuple(errors)
+        started=started, summaries=tuple(parse_summary(stdout) for _, (_, stdout, _) in ended), errors=tuple(errors)
     )
+
+
+def _complaints(status: int, stderr: str) -> Sequence[str]:
+    found = find_errors(stderr)
+    if found or status == 0:
+        return found
+    return stderr.strip().splitlines()[-3:] or [f"pgbench ended with status {status} and printed nothing"]
 
 
 async def _listen(
@@ -102,8 +107,11 @@ async def _listen(
     seconds: _Seconds,
     on_second: Callable[[float, float | None], bool],
     enough: asyncio.Event,
-) -> tuple[str, str]:
-    """Read both outputs of a generator to their ends; (stdout, stderr without progress lines)."""
+) -> tuple[int, str, str]:
+    """Read both outputs of a generator to their ends; (exit status, stdout, stderr without progress lines).
+
+    One that fails is enough to end the others: their run cannot count any more.
+    """
     assert process.stdout is not None  # both were asked for as pipes
     assert process.stderr is not None
     other: list[str] = []
@@ -119,12 +127,15 @@ async def _listen(
             second = seconds.add(index, progress)
             if second is not None and on_second(*second):
                 enough.set()
-        return (await stdout).decode("utf-8", "replace"), "".join(other)
+        status = await process.wait()
+        if status != 0:
+            enough.set()
+        return status, (await stdout).decode("utf-8", "replace"), "".join(other)
     finally:
         stdout.cancel()
 
 
-async def _cancel(tasks: "Sequence[asyncio.Task[object]]") -> None:
+async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

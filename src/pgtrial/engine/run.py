@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.events import LoadProgress, Observer, PhaseStarted
 from pgtrial.engine.fingerprint import read_machine
 from pgtrial.engine.load import LoadOutcome, run_generators
@@ -46,22 +47,6 @@ class Plan:
     scripts: Path  # folder with the scenarios' scripts
     seed: int
     baseline: Mapping[str, Setting]  # the control's settings, for the record of changes
-
-
-def guard_time(level: LoadLevel) -> float:
-    """Seconds at the start of a level that are not counted: the sessions connect and fill their caches."""
-    return 1.0 + level.clients / 100
-
-
-def warmup_cap(workload: WorkloadTable) -> float:
-    """Longest warm-up in seconds: as declared, else a fifth of the level's duration within 5 s and 5 min."""
-    match workload.warmup:
-        case "auto":
-            return min(max(0.2 * workload.duration, 5.0), 300.0)
-        case WarmupTable():
-            return workload.warmup.cap
-        case seconds:
-            return float(seconds)
 
 
 def measured_time(plan_levels: Sequence[LoadLevel], workload: WorkloadTable) -> float:
@@ -266,7 +251,12 @@ class RunExecution:
             failed = sum(summary.failed or 0 for summary in outcome.summaries)
             if failed:
                 raise InvalidRunError(f"{level.label}: {failed} transactions failed")
-        told = sum(s.processed + (s.failed or 0) + (s.skipped or 0) for _, o in self.outcomes for s in o.summaries)
+        told = 0
+        for _, outcome in self.outcomes:
+            for summary in outcome.summaries:
+                if summary.processed is None:
+                    raise InvalidRunError("pgbench ended without a summary")
+                told += summary.processed + (summary.skipped or 0)
         logged = ingested.transactions
         if told != logged:
             raise InvalidRunError(f"pgbench did {told} transactions but its log has {logged}: is the disk full?")

@@ -114,7 +114,8 @@ class Loop:
         for query in self._queries:
             parameters = [self._parameters[name] for name in query.parameters]
             answer = self._ask(query.name, parameters)
-            if answer is not None:
+            # No row is no reading: the database is not there.
+            if answer is not None and answer[1].ntuples:
                 t, result = answer
                 self._spool.add(t, query.name, {"columns": columns_of(result), "rows": rows_of(result)})
 

@@ -137,7 +137,7 @@ def _one(unit: str | None) -> str:
 
 
 def _in_units(value: float, unit: str | None) -> str:
-    """A limit as one would write it: 16 blocks of 8kB are "128kB", a limit of 2^31 kB is "2.00 TB"."""
+    """A limit as one would write it: 16 blocks of 8kB are "128kB", a limit of 2^31 kB is "2 TB"."""
     if unit is None or value <= 0:
         return f"{value:.12g}"
     count, base = _base(unit)

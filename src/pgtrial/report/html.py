@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pgtrial.analysis.findings import Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.words import SEVERITY_SYMBOLS, plural
+from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible, plural
 from pgtrial.units import format_duration
 
 _HERE = Path(__file__).parent
@@ -52,10 +52,21 @@ def write_html(findings: Findings, path: Path) -> None:
 
 def script_json(value: Any) -> Markup:
     """JSON that cannot end the script element it stands in, whatever names it holds."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_show_controls(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
+
+
+def _show_controls(value: Any) -> Any:
+    """The same value with hidden characters in its strings written out; line breaks stay."""
+    if type(value) is str:  # not Markup, which has been made here
+        return make_visible(value, keep="\n\t")
+    if isinstance(value, dict):
+        return {key: _show_controls(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_show_controls(item) for item in value]
+    return value
 
 
 def _environment() -> Environment:
@@ -63,6 +74,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_HERE),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_show_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -45,9 +45,5 @@
     document.documentElement.dataset.charts = "drawn";
   }
 
-  // What a closed part holds belongs on paper too.
-  addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("details")) part.open = true;
-  });
   drawAll();
 })();

@@ -15,6 +15,7 @@ from pgtrial.report.words import (
     format_p,
     format_share,
     interval_text,
+    make_visible,
     metric_label,
     needed_text,
     p_of,
@@ -43,11 +44,6 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
         _caveats(findings, width),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
-
-
-def make_visible(text: str) -> str:
-    """Control characters, terminal escapes and direction marks written out, so that a name cannot steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _wrap(text: str, width: int, *, indent: str = "", first: str | None = None) -> list[str]:

@@ -1,6 +1,7 @@
 """How findings are put into words and numbers for people; the terminal summary and the page use the same ones."""
 
 import math
+import unicodedata
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
 from pgtrial.model.caveat import Severity
@@ -36,6 +37,22 @@ EXPECT_WORDS = {
 }
 
 
+# Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
+_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+
+
+def make_visible(text: str, *, keep: str = "") -> str:
+    """Characters that would steer a terminal or reverse a line are written out, except those in ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(c) in _HIDDEN_CATEGORIES and c not in keep
+        else c
+        for c in text
+    )
+
+
 def metric_label(metric: str) -> str:
     return METRIC_LABELS.get(metric, metric)
 
@@ -54,10 +71,11 @@ def format_metric(metric: str, value: float | None) -> str:
 
 
 def level_label(findings: Findings, level: int | str) -> str:
-    """ "all load levels", or the level's own label ("8 clients")."""
+    """The level's own label ("8 clients"); "all load levels" for all of them, where there are several."""
+    levels = findings.experiment.levels
     if level == ALL:
-        return "all load levels"
-    for known in findings.experiment.levels:
+        return levels[0].label if len(levels) == 1 else "all load levels"
+    for known in levels:
         if known.index == level:
             return known.label
     return f"load level {level}"
@@ -152,8 +170,10 @@ def placebo_text(findings: Findings) -> str:
         return "The placebo has too few blocks for an interval."
     if effect.decision in {Decision.BETTER, Decision.WORSE}:
         return "A difference was found where there is none: do not trust the other effects before this is explained."
-    if effect.low <= 1 <= effect.high:
+    if effect.low <= 1 <= effect.high and effect.decision is Decision.EQUIVALENT:
         return "No difference was found where there is none, as it should be."
+    if effect.low <= 1 <= effect.high:
+        return "No difference was found where there is none, but the interval reaches beyond the margin."
     return "A small difference was found where there is none; it is not beyond the margin."
 
 

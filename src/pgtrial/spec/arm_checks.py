@@ -12,7 +12,7 @@ from pgtrial.spec.position import Found, Path
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}")
 
 # Settings by which pgtrial finds, reaches and reads the cluster it made; with another value it would lose it.
-_OWNED = {
+OWNED = {
     "data_directory": "pgtrial makes the cluster's directory and removes it",
     "config_file": "pgtrial writes the cluster's configuration",
     "hba_file": "pgtrial writes the cluster's configuration",
@@ -114,7 +114,7 @@ def check_settings(experiment: Experiment, _: FilePath | None) -> Iterator[Found
 
 
 def _check_owned(path: Path, name: str) -> Iterator[Found]:
-    reason = _OWNED.get(name.lower())
+    reason = OWNED.get(name.lower())
     if reason is not None:
         message = f'setting "{name}" cannot be set in a throw-away cluster'
         yield path, message, f"{reason[0].upper()}{reason[1:]}. Remove it."

@@ -7,20 +7,18 @@ Only the shape of single values is checked here. What needs two places of the fi
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from pgtrial.spec.values import (
-    DURATION_SCHEMA,
-    LONGEST,
     Count,
     Duration,
+    FixedTime,
     Flag,
     Positive,
     Ratio,
     SettingLevels,
     SettingValue,
     Version,
-    read_duration,
     refuse,
 )
 
@@ -206,13 +204,7 @@ RateLevels = Annotated[
 ]
 Warmup = Annotated[
     Annotated[Literal["auto"], Tag("<auto>")]
-    | Annotated[
-        float,
-        BeforeValidator(read_duration),
-        Field(ge=0, le=LONGEST, allow_inf_nan=False),
-        DURATION_SCHEMA,
-        Tag("<time>"),
-    ]
+    | Annotated[FixedTime, Tag("<time>")]
     | Annotated[WarmupTable, Tag("<table>")],
     Discriminator(_warmup_tag),
 ]
@@ -243,7 +235,7 @@ class WorkloadTable(Table):
     duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
     warmup: Warmup = Field(
         default="auto",
-        description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
+        description='"auto" (until the load is steady, at most a sixth of the duration, but 5 s to 5 min), a time, 0, '
         'or { cap = "2min" } for another cap.',
     )
     protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")

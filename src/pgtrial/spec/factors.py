@@ -31,7 +31,7 @@ def combine_factors(factors: Mapping[str, FactorTable]) -> tuple[Combination, ..
     chosen = list(
         itertools.product(*([(name, setting_text(level)) for level in f.levels] for name, f in factors.items()))
     )
-    names = _fitting_names([[(name, _portable(text)) for name, text in levels] for levels in chosen])
+    names = _fitting_names([[(_portable(name), _portable(text)) for name, text in levels] for levels in chosen])
     return tuple(
         Combination(name=name, settings=tuple((factors[factor].setting or factor, text) for factor, text in levels))
         for name, levels in zip(names, chosen, strict=True)

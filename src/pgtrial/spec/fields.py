@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.position import Path
 
-_UNIONS = (typing.Union, types.UnionType, typing.Annotated)
+UNIONS = (typing.Union, types.UnionType, typing.Annotated)
 
 TABLES = tuple(
     name
@@ -44,7 +44,7 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
         return tuple(annotation)
     if typing.get_origin(annotation) is typing.Literal:
         return tuple(map(str, typing.get_args(annotation)))
-    if typing.get_origin(annotation) in _UNIONS:
+    if typing.get_origin(annotation) in UNIONS:
         return tuple(choice for part in typing.get_args(annotation) for choice in choices_of(part))
     return ()
 
@@ -66,7 +66,7 @@ def _step(annotation: Any, part: str | int) -> Any:
         return inner[1]
     if origin is tuple:
         return inner[0] if isinstance(part, int) else None
-    if origin in _UNIONS:
+    if origin in UNIONS:
         return next((below for member in inner if (below := _step(member, part)) is not None), None)
     return None
 
@@ -74,6 +74,6 @@ def _step(annotation: Any, part: str | int) -> Any:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if typing.get_origin(annotation) in _UNIONS:
+    if typing.get_origin(annotation) in UNIONS:
         return next((model for part in typing.get_args(annotation) if (model := _model_in(part)) is not None), None)
     return None

@@ -15,6 +15,9 @@ _LONGEST_NAME = 50
 _VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,'"]*?))\s*(,|$)""")
 
 
+_Value = str | int | bool | list[str]
+
+
 def quick_experiment(
     settings: Sequence[str],
     *,
@@ -44,7 +47,7 @@ def quick_experiment(
     if not varied and not placebo:
         raise SpecError("nothing to compare", hint="Give a setting at least two values: -s shared_buffers=128MB,1GB")
     mix = mix or "simple-update"
-    tables: list[tuple[str, list[tuple[str, str | int | bool | list[str] | None]]]] = [
+    tables: list[tuple[str, Sequence[tuple[str, _Value | None]]]] = [
         ("experiment", [("name", _name([*(name for name, _ in varied), mix]))]),
         ("hypothesis", [("expect", "different"), ("margin", margin)]),
         ("target", [("postgres", postgres)]),
@@ -79,7 +82,7 @@ def _parse_setting(text: str) -> tuple[str, list[str]]:
             )
         values.append(next(part for part in match.groups()[:3] if part is not None))
         at, separator = match.end(), match[4]
-        if separator == "" and match[3] == "":
+        if match[3] == "":
             raise SpecError(
                 f'setting "{name}" has an empty value', hint=f"""Write an empty value as '': -s "{name}='',on\""""
             )
@@ -91,9 +94,9 @@ def _name(parts: Sequence[str]) -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _render(value: str | int | bool | list[str]) -> str:
+def _render(value: _Value) -> str:
     # JSON's strings, numbers, true and false are TOML's as well, but for characters that TOML wants escaped.
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

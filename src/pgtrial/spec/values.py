@@ -1,6 +1,7 @@
 """The kinds of values in an experiment file: times, shares, settings, counts, and how TOML may write them."""
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -10,11 +11,18 @@ from pgtrial.units import parse_duration, parse_ratio
 MOST_CLIENTS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a kind of value is written, for the documentation; pydantic passes over it."""
+
+    text: str
+
+
 def refuse(message: str) -> NoReturn:
     raise ValueError(message)
 
 
-def read_duration(value: Any) -> Any:
+def _read_duration(value: Any) -> Any:
     if isinstance(value, str):
         return parse_duration(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -30,7 +38,7 @@ def _ratio(value: Any) -> Any:
     return value
 
 
-def read_version(value: Any) -> Any:
+def _version(value: Any) -> Any:
     # 15 is what one means by it; 15.4 is refused as not a text, for a file cannot ask for a minor version.
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -55,13 +63,25 @@ def _two_at_least(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-LONGEST = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
+_LONGEST = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
 # Seconds, written with a unit as PostgreSQL writes it: "30s", "10min", "500ms", "2h".
-DURATION_SCHEMA = WithJsonSchema(
+_DURATION_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "string", "pattern": r"^\s*[0-9.]+\s*(us|ms|s|min|h|d)\s*$"}, {"type": "number", "minimum": 0}]}
 )
 Duration = Annotated[
-    float, BeforeValidator(read_duration), Field(gt=0, le=LONGEST, allow_inf_nan=False), DURATION_SCHEMA
+    float,
+    BeforeValidator(_read_duration),
+    Field(gt=0, le=_LONGEST, allow_inf_nan=False),
+    _DURATION_SCHEMA,
+    Form('a time: `"30s"`'),
+]
+# The same, or 0.
+FixedTime = Annotated[
+    float,
+    BeforeValidator(_read_duration),
+    Field(ge=0, le=_LONGEST, allow_inf_nan=False),
+    _DURATION_SCHEMA,
+    Form("a time or `0`"),
 ]
 # A share, written "3%" or 0.03.
 Ratio = Annotated[
@@ -71,13 +91,19 @@ Ratio = Annotated[
     WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": "%"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1}]}
     ),
+    Form('a percentage: `"3%"`'),
 ]
 # What stands to the right of a setting's name: true and false are on and off.
 SettingValue = Annotated[
-    Any, PlainValidator(_setting_value), WithJsonSchema({"type": ["string", "number", "integer", "boolean"]})
+    Any,
+    PlainValidator(_setting_value),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+    Form("a text, number, or `true` or `false`"),
 ]
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=1, le=MOST_CLIENTS)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=1e7, allow_inf_nan=False)]
-Version = Annotated[str, BeforeValidator(read_version), WithJsonSchema({"type": ["string", "integer"]})]
+Version = Annotated[
+    str, BeforeValidator(_version), WithJsonSchema({"type": ["string", "integer"]}), Form('a text: `"15"`')
+]
 SettingLevels = Annotated[tuple[SettingValue, ...], AfterValidator(_two_at_least)]

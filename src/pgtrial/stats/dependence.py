@@ -88,7 +88,7 @@ def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat
             Caveat(
                 code="drift",
                 severity=Severity.WARNING,
-                text=f"The effect itself moves by {math.expm1(trend.slope_per_block):+.2%} per block "
+                text=f"The effect itself moves by {math.expm1(trend.slope_per_block) * 100:+.1f} % per block "
                 f"(p = {trend.p_value:.2g}), so one number for all blocks is an average over time.",
                 hint="Look at the block ratios in order; restore the data for each run, or warm up longer.",
             )

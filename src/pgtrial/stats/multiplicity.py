@@ -27,7 +27,7 @@ def benjamini_hochberg(p: Sequence[float | None]) -> tuple[float | None, ...]:
     adjusted: list[float | None] = [None] * len(p)
     smallest = 1.0
     for rank, (value, index) in reversed(list(enumerate(order, start=1))):
-        smallest = min(smallest, value * len(order) / rank)
+        smallest = min(smallest, value * (len(order) / rank))
         adjusted[index] = smallest
     return tuple(adjusted)
 

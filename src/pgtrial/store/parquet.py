@@ -16,7 +16,9 @@ def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckd
     config: dict[str, Any] = {"memory_limit": memory_limit, "autoinstall_known_extensions": False}
     if threads is not None:
         config["threads"] = threads
-    return duckdb.connect(":memory:", config=config)
+    db = duckdb.connect(":memory:", config=config)
+    db.execute("SET enable_progress_bar = false")  # it is printed to standard output
+    return db
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:

@@ -82,9 +82,10 @@ def check_whole(path: Path) -> None:
 
 def explain_error(err: duckdb.Error) -> str:
     """Where and what the line is, without DuckDB's advice on options of its own."""
-    found = [re.search(pattern, str(err)) for pattern in (r"on Line: (.+)", r"Original Line: ?(.*)", r"file = (.+)")]
-    number, line, file = (match[1].strip() if match else "?" for match in found)
-    return f'Line {number} of "{file}" is "{line}".'
+    text = str(err)
+    found = [re.search(pattern, text) for pattern in (r"on Line: (.+)", r"Original Line: ?(.*)", r"file = (.+)")]
+    number, line, file = (match[1].strip() if match else None for match in found)
+    return text.splitlines()[0] if number is None else f'Line {number} of "{file}" is "{line}".'
 
 
 def quote(text: str) -> str:

@@ -16,7 +16,8 @@ from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quot
 __all__ = ["IngestReport", "LevelLog", "ingest", "merge_reports"]
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
-_FAILURES = "'failed', 'serialization', 'deadlock'"
+# In place of a latency bucket, for transactions without a latency.
+_FAILED, _SKIPPED, _UNKNOWN = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,26 +81,30 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
     if not any(path.stat().st_size for path in log.files):
         return merge_reports([])
     start, end = (round(t * 1e6) for t in log.window)
+    # Their sum is missing where one of them is.
+    numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
     limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
     try:
+        # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
         db.execute(f"""
             CREATE OR REPLACE TEMP TABLE bucketed AS
-            SELECT CASE WHEN ended >= {start} AND ended < {end} THEN (ended - {start}) // 1000000 END AS second,
+            SELECT CASE WHEN ended >= {start} AND ended < {end}
+                        THEN (ended - {start}) // 1000000 END::INTEGER AS second,
                    script,
-                   CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})::INTEGER
-                        WHEN latency IS NOT NULL THEN 0 END AS bucket,
-                   count(*)                                       AS lines,
-                   sum(latency)                                   AS latency,
-                   count(*) FILTER (time IN ({_FAILURES}))        AS failed,
-                   count(*) FILTER (time = 'skipped')             AS skipped,
-                   count(*) FILTER (latency > {limit})            AS late,
-                   count(*) FILTER (latency IS NOT NULL AND retries > 0) AS retried,
-                   sum(retries)                                   AS retries,
-                   sum(lag) FILTER (latency IS NOT NULL)          AS lag,
-                   min(ended)                                     AS first,
-                   max(ended)                                     AS last,
-                   count(*) FILTER (ended IS NULL OR client IS NULL OR number IS NULL OR retries IS NULL
-                                    OR {"lag IS NULL" if log.has_rate else "false"}) AS incomplete
+                   CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})
+                        WHEN latency IS NOT NULL THEN 0
+                        WHEN time IN ('failed', 'serialization', 'deadlock') THEN {_FAILED}
+                        WHEN time = 'skipped' THEN {_SKIPPED}
+                        ELSE {_UNKNOWN} END::SMALLINT    AS bucket,
+                   count(*)                              AS lines,
+                   count({" + ".join(numbers)})          AS complete,
+                   sum(latency::DOUBLE)                  AS latency,
+                   count(*) FILTER (latency > {limit})   AS late,
+                   count(*) FILTER (retries > 0)         AS retried,
+                   sum(retries::DOUBLE)                  AS retries,
+                   sum(lag::DOUBLE)                      AS lag,
+                   min(ended)                            AS first,
+                   max(ended)                            AS last
             FROM (
                 SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
                        {"" if log.max_tries != 1 else ", 0 AS retries"}
@@ -108,7 +113,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
             )
             GROUP BY ALL
         """)
-    except (duckdb.InvalidInputException, duckdb.ConversionException) as err:
+    except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException) as err:
         raise WorkloadError(
             f"pgbench's log of load level {log.level} has a line that is not a log line", detail=explain_error(err)
         ) from err
@@ -117,12 +122,16 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
     db.execute(f"""
         INSERT INTO transactions BY NAME
         SELECT {log.level} AS level, second, {names}[script + 1] AS scenario,
-               coalesce(sum(lines) FILTER (bucket IS NOT NULL), 0) AS count,
-               coalesce(sum(latency), 0) / 1e6 AS latency_sum,
-               sum(failed) AS failed, sum(skipped) AS skipped, sum(late) AS late,
-               sum(retried) AS retried, sum(retries) AS retries, sum(lag) / 1e6 AS lag_sum,
-               coalesce(list(bucket ORDER BY bucket) FILTER (bucket IS NOT NULL), []) AS buckets,
-               coalesce(list(lines ORDER BY bucket) FILTER (bucket IS NOT NULL), []) AS bucket_counts
+               coalesce(sum(lines) FILTER (bucket >= 0), 0)              AS count,
+               coalesce(sum(latency), 0) / 1e6                           AS latency_sum,
+               coalesce(sum(lines) FILTER (bucket = {_FAILED}), 0)       AS failed,
+               coalesce(sum(lines) FILTER (bucket = {_SKIPPED}), 0)      AS skipped,
+               sum(late)                                                 AS late,
+               coalesce(sum(retried) FILTER (bucket >= 0), 0)            AS retried,
+               sum(retries)                                              AS retries,
+               sum(lag) FILTER (bucket >= 0) / 1e6                       AS lag_sum,
+               coalesce(list(bucket ORDER BY bucket) FILTER (bucket >= 0), []) AS buckets,
+               coalesce(list(lines ORDER BY bucket) FILTER (bucket >= 0), [])  AS bucket_counts
         FROM bucketed
         WHERE second IS NOT NULL
         GROUP BY second, script
@@ -131,12 +140,12 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
 
 
 def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
-    row = db.execute("""
+    row = db.execute(f"""
         SELECT sum(lines),
                coalesce(sum(lines) FILTER (second IS NULL), 0),
-               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket IS NOT NULL), 0),
-               coalesce(sum(failed) FILTER (second IS NOT NULL), 0),
-               coalesce(sum(skipped) FILTER (second IS NOT NULL), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket >= 0), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {_FAILED}), 0),
+               coalesce(sum(lines) FILTER (second IS NOT NULL AND bucket = {_SKIPPED}), 0),
                min(first) FILTER (second IS NOT NULL) / 1e6,
                max(last) FILTER (second IS NOT NULL) / 1e6
         FROM bucketed
@@ -144,11 +153,11 @@ def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
     assert row is not None  # an aggregate has one row
     transactions, outside, counted, failed, skipped, first, last = row
     return IngestReport(
-        transactions=int(transactions),
-        outside_window=int(outside),
-        counted=int(counted),
-        failed=int(failed),
-        skipped=int(skipped),
+        transactions=transactions,
+        outside_window=outside,
+        counted=counted,
+        failed=failed,
+        skipped=skipped,
         first=first,
         last=last,
     )
@@ -157,10 +166,8 @@ def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
 def _check_meaning(db: duckdb.DuckDBPyConnection, log: LevelLog) -> None:
     """Lines of the right shape that say nothing: an empty field, an unknown word, a script that does not exist."""
     found = db.execute(
-        """
-        SELECT sum(CASE WHEN script IS NULL OR script NOT BETWEEN 0 AND ? - 1 THEN lines
-                        WHEN bucket IS NULL THEN greatest(lines - failed - skipped, incomplete)
-                        ELSE incomplete END)
+        f"""
+        SELECT sum(lines - CASE WHEN script BETWEEN 0 AND ? - 1 AND bucket <> {_UNKNOWN} THEN complete ELSE 0 END)
         FROM bucketed
         """,
         [len(log.scenarios)],

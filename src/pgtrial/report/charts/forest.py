@@ -12,6 +12,10 @@ CHANGE_LABEL = (
     " : (datum.value > 1 ? '+' : '−') + format(abs(datum.value - 1) * 100, '.3~r') + ' %'"
 )
 
+# On a long axis changes in percent would crowd at −100 % and run into millions.
+LONG = 30
+FACTOR_LABEL = "abs(datum.value - 1) < 1e-9 ? '0 %' : '×' + format(datum.value, '.3~r')"
+
 
 def primary_forest(findings: Findings) -> Chart | None:
     """The metric of the hypothesis: each arm over all load levels, then by load level where there are several."""
@@ -113,7 +117,8 @@ def _spec(rows: list[Spec], margin: float) -> Spec:
     low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
     room = (high / low) ** 0.04
     low, high = low / room, high * room
-    axis = {"values": place_changes(low, high), "labelExpr": CHANGE_LABEL, "title": None, "labelOverlap": True}
+    label = CHANGE_LABEL if high / low <= LONG else FACTOR_LABEL
+    axis = {"values": place_changes(low, high), "labelExpr": label, "title": None, "labelOverlap": True}
     scale = {"type": "log", "domain": [low, high], "nice": False}
     y = {"field": "row", "type": "ordinal", "axis": None}
     colour = {"field": "colour", "type": "nominal", "scale": None}

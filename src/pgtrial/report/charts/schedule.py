@@ -55,27 +55,33 @@ def schedule_chart(findings: Findings) -> Chart | None:
             {
                 "layer": [
                     {"data": {"values": whole}, "mark": {**BAR, "opacity": 0.3}, "encoding": span},
-                    {"data": {"values": measured}, "mark": {**BAR, "opacity": 1}, "encoding": span},
+                    *([{"data": {"values": measured}, "mark": BAR, "encoding": span}] if measured else []),
                     {
                         "data": {"values": whole},
                         "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -9, "fontSize": 10},
                         "encoding": {"x": x, "y": y, "text": {"field": "block"}},
                     },
-                    {
-                        "data": {"values": lost},
-                        "mark": {**BAR, "fill": None, "stroke": "currentColor", "strokeDash": [3, 2]},
-                        "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "tooltip": tooltip},
-                    },
-                    {
-                        "data": {"values": lost},
-                        "mark": {"type": "text", "text": "✘", "fontSize": 18, "yOffset": 4, "fontWeight": "bold"},
-                        "encoding": {"x": {**x, "field": "middle"}, "y": y, "tooltip": tooltip},
-                    },
+                    *(_crosses(lost, x=x, y=y, tooltip=tooltip) if lost else []),
                 ],
             },
             height=46 * len(arms),
         ),
     )
+
+
+def _crosses(lost: list[Spec], *, x: Spec, y: Spec, tooltip: list[Spec]) -> list[Spec]:
+    return [
+        {
+            "data": {"values": lost},
+            "mark": {**BAR, "fill": None, "stroke": "currentColor", "strokeDash": [3, 2]},
+            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "tooltip": tooltip},
+        },
+        {
+            "data": {"values": lost},
+            "mark": {"type": "text", "text": "✘", "fontSize": 18, "yOffset": 4, "fontWeight": "bold"},
+            "encoding": {"x": {**x, "field": "middle"}, "y": y, "tooltip": tooltip},
+        },
+    ]
 
 
 def order_chart(findings: Findings) -> Chart | None:

@@ -8,8 +8,10 @@ from pgtrial.report.words import metric_label, plural
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
-# A warm-up without values is marked, but takes at most this share of the measured time's width.
+# A warm-up without values is marked, but takes at most this share of the measured time's width; none at all where
+# the checkpoint between the two took longer than the second share.
 WARMUP_ROOM = 0.12
+MOST_PAUSE = 0.5
 
 
 def series_charts(findings: Findings, metric: str) -> list[Chart]:
@@ -45,15 +47,24 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
 
 
 def _time_axis(findings: Findings, chosen: list[Series]) -> tuple[float, float]:
+    """From the end of the warm-up, as much of it as there is room for, to the last value."""
     first, last = min(min(series.t) for series in chosen), max(max(series.t) for series in chosen)
-    warmups = [
-        phase["end"] - phase["start"]
-        for run in findings.runs
-        for phase in run.phases
-        if phase["name"] == PhaseName.WARMUP
-    ]
-    room = min(max(warmups, default=0.0), WARMUP_ROOM * (last - first))
-    return min(first, -room), last
+    shown = {series.run for series in chosen}
+    leads = [_lead(run) for run in findings.runs if run.id in shown]
+    length = max((length for length, _ in leads), default=0.0)
+    pause = max((pause for _, pause in leads), default=0.0)
+    if pause > MOST_PAUSE * (last - first):
+        return first, last
+    return min(first, -min(length, pause + WARMUP_ROOM * (last - first))), last
+
+
+def _lead(run: RunFinding) -> tuple[float, float]:
+    """Seconds from the start and from the end of the warm-up to the first measured second; zero without one."""
+    measured = [phase["start"] for phase in run.phases if phase["name"] == PhaseName.MEASURE]
+    warmups = [phase for phase in run.phases if phase["name"] == PhaseName.WARMUP]
+    if not measured or not warmups:
+        return 0.0, 0.0
+    return min(measured) - warmups[0]["start"], min(measured) - warmups[0]["end"]
 
 
 def _lines(

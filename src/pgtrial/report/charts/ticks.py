@@ -14,7 +14,8 @@ def place_changes(low: float, high: float) -> list[float]:
         for step in _CHANGE_STEPS:
             first, last = math.ceil((low - 1) / step), math.floor((high - 1) / step)
             if last - first < _MOST:
-                return [round(1 + step * k, 6) for k in range(first, last + 1)]
+                ticks = [round(1 + step * k, 6) for k in range(first, last + 1)]
+                return [tick for tick in ticks if low <= tick <= high]
     finer = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if high / low <= 4 else (1, 1.5, 2, 3, 5, 7)
     return place_logs(low, high, factors=finer if high / low <= 12 else (1, 2, 5))
 

@@ -21,6 +21,7 @@ def _build(findings: Findings) -> dict[str, object]:
     return {
         "charts": [chart for chart in charts if chart is not None],
         "rows": [_row(run) for run in findings.runs],
+        "ended": any(run.ended is not None for run in findings.runs),
         "lost": [run for run in findings.runs if run.state in NOT_COUNTED],
     }
 

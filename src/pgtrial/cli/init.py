@@ -1,0 +1,31 @@
+"""pgtrial init: an experiment file to begin with."""
+
+from pathlib import Path
+
+import click
+
+EXAMPLE = Path(__file__).with_name("example.toml")
+
+
+@click.command()
+@click.argument("path", default="experiment.toml", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+def command(*, path: Path, force: bool) -> None:
+    r"""Write a commented example of an experiment file to PATH.
+
+    \b
+    Examples:
+      pgtrial init
+      pgtrial init checkpoints.toml
+    """
+    from pgtrial.errors import SpecError
+
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(EXAMPLE.read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise SpecError(f'"{path}" exists already', hint="Choose another name, or replace it with --force.") from None
+    except OSError as error:
+        raise SpecError(f'cannot write "{path}": {error.strerror}') from error
+    click.echo(f"wrote {path}")
+    click.echo(f"next: pgtrial check {path}, pgtrial plan {path}, pgtrial run {path}")

@@ -1,0 +1,131 @@
+"""The command line: the table of commands, and the one place where errors become text and exit codes.
+
+Importing this module must stay cheap: a command's module is imported when the command is called, so that
+``pgtrial --help`` costs little more than Python and click.
+"""
+
+import contextlib
+import importlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import ClassVar
+
+import click
+
+from pgtrial import __version__
+from pgtrial.cli.error_text import render_error, render_usage
+from pgtrial.errors import PgTrialError
+
+INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
+PIPE_CLOSED = 141  # as a shell reports one that SIGPIPE ended
+FAILED = 1
+
+# Name and one-line help; the module pgtrial.cli.<name> has the click command as ``command``.
+COMMANDS: tuple[tuple[str, str], ...] = (
+    ("demo", "Show in under 3 minutes what pgtrial does."),
+    ("init", "Write a commented example of an experiment file."),
+    ("check", "Say everything that is wrong with an experiment file."),
+    ("plan", "Show what an experiment will do, before it does it."),
+    ("run", "Run an experiment."),
+    ("resume", "Go on with an interrupted experiment."),
+    ("status", "Say how far an experiment is."),
+    ("report", "Analyse a result folder again and rebuild its report."),
+    ("schema", "Print the JSON Schema of the experiment file, for editors."),
+)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help without importing them."""
+
+    table: ClassVar[dict[str, str]] = dict(COMMANDS)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        command = importlib.import_module(f"pgtrial.cli.{cmd_name}").command
+        assert isinstance(command, click.Command), cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.table.items()))
+
+
+def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"pgtrial {__version__}")
+        context.exit()
+
+
+@click.command(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-v", "--verbose", count=True, help="Say on standard error what is done; twice: more.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+@click.pass_context
+def group(context: click.Context, *, verbose: int, debug: bool) -> None:
+    """Validate a claim about PostgreSQL performance by experiment."""
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; ``arguments`` are without the program's name."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    with_traceback = "--debug" in given  # an error may come before the option is parsed
+    try:
+        status = _invoke(given)
+        sys.stdout.flush()
+    except PgTrialError as error:
+        _show(render_error(error), error if with_traceback else None)
+        status = error.exit_code
+    except click.ClickException as error:
+        _show(render_usage(error), error if with_traceback else None)
+        status = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _show("interrupted\n", None)
+        status = INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as with "| head". What Python would still flush at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = PIPE_CLOSED
+    except Exception as error:
+        _show(_render_bug(error), error if with_traceback else None)
+        status = FAILED
+    return status
+
+
+def _invoke(arguments: list[str]) -> int:
+    # Not group.main(): that one has its own way with interrupts and closed pipes.
+    try:
+        with group.make_context("pgtrial", arguments) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else FAILED
+    return 0
+
+
+def _render_bug(error: Exception) -> str:
+    return (
+        f"error: this is a bug in pgtrial: {type(error).__name__}: {error}\n"
+        'hint: Run the same with "pgtrial --debug …" and report what it shows.\n'
+    )
+
+
+def _show(text: str, error: BaseException | None) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        if error is not None:
+            traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(text)
+        sys.stderr.flush()

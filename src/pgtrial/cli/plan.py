@@ -1,0 +1,26 @@
+"""pgtrial plan: what an experiment will do."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def command(*, file: Path, as_json: bool) -> None:
+    r"""Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+
+    Nothing is started or changed.
+
+    \b
+    Example:
+      pgtrial plan experiment.toml
+    """
+    from pgtrial.cli.options import check_file
+    from pgtrial.cli.plan_facts import plan_data
+    from pgtrial.cli.plan_text import render_plan
+
+    checked = check_file(file)
+    click.echo(json.dumps(plan_data(checked), indent=2) if as_json else render_plan(checked), nl=as_json)

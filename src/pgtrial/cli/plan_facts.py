@@ -1,0 +1,143 @@
+"""The facts of a plan: what check and plan say of an experiment, in words and as data."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pgtrial.cli.options import Checked
+from pgtrial.design.arms import common_settings, effective_settings
+from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.model.arm import Arm, Role
+from pgtrial.model.run import LoadLevel
+from pgtrial.postgres.catalogue import needs_restart
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.units import format_duration, format_percent
+from pgtrial.workloads.scenarios import scenarios_of
+
+
+def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the file asks for in a few lines, by name; and notes on what is allowed but perhaps not meant."""
+    plan, experiment = checked.plan, checked.loaded.experiment
+    count = len({name for arm in plan.arms for name in effective_settings(experiment, arm)})
+    facts = {
+        "experiment": experiment.experiment.name,
+        "claim": claim_sentence(checked),
+        "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
+        "load levels": _shorten(level.label for level in plan.levels),
+        "runs": f"{len(plan.slots)} in {plan.blocks} blocks, about {format_duration(plan.estimate.total)}",
+        "settings": f"{count}, checked against PostgreSQL {checked.version}",
+    }
+    return facts, tuple(plan_notes(checked))
+
+
+def plan_data(checked: Checked) -> dict[str, Any]:
+    """The plan for --json: times in seconds, sizes in bytes."""
+    plan, experiment = checked.plan, checked.loaded.experiment
+    run = plan.estimate.run
+    return {
+        "experiment": experiment.experiment.name,
+        "hypothesis": {"control": plan.arms[0].name, "arm": plan.claimed, **_hypothesis(checked)},
+        "postgres": {
+            "version": checked.programs.version if checked.programs else None,
+            "programs": str(checked.programs.directory) if checked.programs else None,
+            "missing": checked.missing or None,
+        },
+        "arms": [
+            {"name": arm.name, "role": str(arm.role), "settings": effective_settings(experiment, arm)}
+            for arm in plan.arms
+        ],
+        "changes": [
+            {"setting": name, "values": values, "needs_restart": needs_restart(name, checked.version)}
+            for name, values in changed_settings(checked).items()
+        ],
+        "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS),
+        "levels": [
+            {"clients": level.clients, "rate": level.rate, "by_scenario": split}
+            for level, split in split_levels(checked)
+        ],
+        "schedule": [
+            {"run": slot.number, "block": slot.block, "position": slot.position, "arm": slot.arm} for slot in plan.slots
+        ],
+        "server_starts": plan.trials + len(plan.slots),
+        "seconds": {
+            "prepare": plan.estimate.prepare,
+            "run": {
+                "restore": run.restore,
+                "server": run.server,
+                "warm-up": run.warmup,
+                "checkpoint": run.checkpoint,
+                "measure": run.measure,
+                "total": run.total,
+            },
+            "total": plan.estimate.total,
+        },
+        "data_bytes": plan.data_size,
+        "detectable_effect": None,
+        "host_changes": [],
+        "notes": list(plan_notes(checked)),
+    }
+
+
+def _hypothesis(checked: Checked) -> dict[str, Any]:
+    hypothesis = checked.loaded.experiment.hypothesis
+    return {
+        "claim": hypothesis.claim,
+        "metric": hypothesis.metric,
+        "scenario": hypothesis.scenario,
+        "expect": str(hypothesis.expect),
+        "margin": hypothesis.margin,
+        "confidence": hypothesis.confidence,
+    }
+
+
+def claim_sentence(checked: Checked) -> str:
+    """ "large is better than small in pgbench.tps, margin 3 %": the hypothesis with its defaults filled in."""
+    hypothesis, plan = checked.loaded.experiment.hypothesis, checked.plan
+    relation = {"different": "differs from", "equivalent": "is equivalent to"}.get(hypothesis.expect)
+    relation = relation or f"is {hypothesis.expect.replace('-', ' ')} than"
+    scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
+    margin = format_percent(hypothesis.margin)
+    return f"{plan.claimed} {relation} {plan.arms[0].name} in {hypothesis.metric}{scenario}, margin {margin}"
+
+
+def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
+    """Setting -> arm -> value, None where the arm leaves the server's default; common settings first."""
+    experiment, arms = checked.loaded.experiment, [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    by_arm = {arm.name: effective_settings(experiment, arm) for arm in arms}
+    names = dict.fromkeys([*common_settings(experiment), *(name for settings in by_arm.values() for name in settings)])
+    return {name: {arm: settings.get(name) for arm, settings in by_arm.items()} for name in names}
+
+
+def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] | None]]:
+    """Each load level with the clients of each scenario; None where all clients run all scenarios."""
+    experiment = checked.loaded.experiment
+    scenarios = scenarios_of(experiment, checked.loaded.folder)
+    shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in scenarios]
+    for level in checked.plan.levels:
+        by_sessions = experiment.workload.share == "sessions"
+        yield level, split_clients(level.clients, shares) if by_sessions else None
+
+
+def plan_notes(checked: Checked) -> Iterator[str]:
+    """What is allowed but perhaps not meant, and what this machine lacks."""
+    experiment, plan = checked.loaded.experiment, checked.plan
+    if checked.missing:
+        yield f"{checked.missing}; the experiment cannot run on this machine as it is"
+    seen: dict[tuple[tuple[str, str], ...], Arm] = {}
+    for arm in plan.arms:
+        key = tuple(sorted(effective_settings(experiment, arm).items()))
+        if key in seen and arm.role is not Role.PLACEBO:
+            yield f'arms "{seen[key].name}" and "{arm.name}" have the same settings'
+        seen.setdefault(key, arm)
+    if 1 < plan.blocks < 6:
+        yield f"{plan.blocks} blocks are few: at least 6 are needed for p < 0.05 by the exact test"
+    if plan.blocks == 1:
+        yield "one block gives no interval, so nothing can be decided"
+
+
+def _arm_label(arm: Arm) -> str:
+    return f"{arm.name} (control)" if arm.role is Role.CONTROL else arm.name
+
+
+def _shorten(labels: Iterable[str]) -> str:
+    every = list(labels)
+    return "; ".join(every) if len(every) <= 4 else f"{every[0]} … {every[-1]} ({len(every)})"

@@ -1,0 +1,184 @@
+"""A plan as plain text of at most 80 columns."""
+
+import textwrap
+
+from pgtrial.cli.options import Checked
+from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels
+from pgtrial.cli.table import render_table
+from pgtrial.model.arm import Role
+from pgtrial.model.run import Slot
+from pgtrial.postgres.catalogue import needs_restart
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.spec.experiment import WarmupTable
+from pgtrial.units import format_bytes, format_duration
+from pgtrial.workloads.scenarios import scenarios_of
+
+_WIDTH = 80
+_DETECTABLE = (
+    "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
+    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
+)
+_HOST = (
+    "Nothing on this host changes: no kernel, file-system or network setting, and no other PostgreSQL. The server "
+    "listens on a socket in a private directory; it and its data are removed at the end."
+)
+
+
+def render_plan(checked: Checked) -> str:
+    """The whole plan."""
+    sections = (
+        ("", _overview(checked)),
+        ("Settings", _settings(checked)),
+        ("Load levels", _levels(checked)),
+        ("Schedule", _schedule(checked)),
+        ("Time", _time(checked)),
+        ("Detectable effect", [_fill(_DETECTABLE)]),
+        ("Changes outside the result folder", [_fill(_HOST), _fill(_place(checked))]),
+        ("Notes", [_fill(note) for note in plan_notes(checked)]),
+    )
+    return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
+
+
+def _overview(checked: Checked) -> list[str]:
+    experiment, plan = checked.loaded.experiment, checked.plan
+    dataset, workload = experiment.dataset, experiment.workload
+    made = f"pgbench tables, scale {dataset.scale}" if dataset.kind == "pgbench" else "what the set-up file makes"
+    if dataset.setup is not None:
+        made += f", {dataset.setup}"
+    loop = "closed loop" if workload.rate is None else "open loop"
+    facts = {
+        "experiment": experiment.experiment.name,
+        "claim": experiment.hypothesis.claim,
+        "test": claim_sentence(checked),
+        "server": _server(checked),
+        "data": f"{made}: about {format_bytes(plan.data_size)}, kept twice (snapshot and copy)",
+        "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol",
+        "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
+    }
+    return [
+        textwrap.fill(f"{name:<12}{text}", _WIDTH, subsequent_indent=" " * 12, break_long_words=False)
+        for name, text in facts.items()
+        if text
+    ]
+
+
+def _server(checked: Checked) -> str:
+    if checked.programs is None:
+        return f"PostgreSQL {checked.version}, which this machine does not have: {checked.missing}"
+    return f"throw-away PostgreSQL {checked.programs.version} from {checked.programs.directory}"
+
+
+def _scenarios(checked: Checked) -> str:
+    workload = checked.loaded.experiment.workload
+    names = [scenario.name for scenario in scenarios_of(checked.loaded.experiment, checked.loaded.folder)]
+    return (
+        workload.mix
+        if workload.mix is not None and names == [workload.mix]
+        else (f"{workload.mix + ': ' if workload.mix else ''}{', '.join(names)}, shares by {workload.share}")
+    )
+
+
+def _warmup(checked: Checked) -> str:
+    warmup = checked.loaded.experiment.workload.warmup
+    if warmup == "auto":
+        return "until steady"
+    if isinstance(warmup, WarmupTable):
+        return f"until steady, at most {format_duration(warmup.cap)}"
+    return format_duration(warmup) if warmup else "none"
+
+
+def _settings(checked: Checked) -> list[str]:
+    rows = []
+    for name, values in changed_settings(checked).items():
+        restart = {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, checked.version)]
+        groups: dict[str | None, list[str]] = {}
+        for arm, value in values.items():
+            groups.setdefault(value, []).append(arm)
+        for number, (value, arms) in enumerate(groups.items()):
+            shown = "(default)" if value is None else value or "''"
+            whose = "all arms" if len(groups) == 1 else ", ".join(arms)
+            rows.append(("" if number else name, shown, "" if number else restart, whose))
+    lines = render_table(("setting", "value", "takes effect", "arms"), rows, width=_WIDTH) if rows else []
+    placebo = [arm.name for arm in checked.plan.arms if arm.role is Role.PLACEBO]
+    if placebo:
+        lines.append(f"  {placebo[0]} is a second copy of {checked.plan.arms[0].name}.")
+    lines.append(_fill(f"In addition, to reach and observe the server: {_own(checked)}."))
+    return lines
+
+
+def _own(checked: Checked) -> str:
+    declared = changed_settings(checked)
+    own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
+    return ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
+
+
+def _levels(checked: Checked) -> list[str]:
+    splits = list(split_levels(checked))
+    first = splits[0][1]
+    names = list(first) if first is not None and len(first) > 1 else []
+    has_rate = any(level.rate is not None for level, _ in splits)
+    rows = [
+        (
+            str(level.clients),
+            *([f"{level.rate:g}"] if level.rate is not None else []),
+            *(str(split[name]) for name in names if split is not None),
+        )
+        for level, split in splits
+    ]
+    return render_table(("clients", *(["rate (tps)"] if has_rate else []), *names), rows, width=_WIDTH)
+
+
+def _schedule(checked: Checked) -> list[str]:
+    plan = checked.plan
+    blocks: dict[int, list[Slot]] = {}
+    for slot in plan.slots:
+        blocks.setdefault(slot.block, []).append(slot)
+    width = len(str(plan.blocks))
+    lines = [
+        textwrap.fill(
+            f"  block {block:>{width}}  {', '.join(slot.arm for slot in slots)}",
+            _WIDTH,
+            subsequent_indent=" " * (10 + width),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for block, slots in blocks.items()
+    ]
+    design = checked.loaded.experiment.design
+    starts = (
+        f"{len(plan.slots)} runs, each with a server start of its own; {plan.trials} more starts while preparing. "
+        f"The data are put back {_restores(design.restore)}. Random order from seed {design.seed}."
+    )
+    return [*lines, _fill(starts)]
+
+
+def _restores(restore: str) -> str:
+    return {"each-run": "before each run", "each-block": "before each block", "never": "never"}[restore]
+
+
+def _time(checked: Checked) -> list[str]:
+    estimate = checked.plan.estimate
+    run = estimate.run
+    parts = {"restore": run.restore, "server": run.server, "warm-up": run.warmup}
+    parts |= {"checkpoint": run.checkpoint, "measure": run.measure}
+    rows = [("prepare, once", format_duration(estimate.prepare), "")]
+    rows += [(f"run: {name}", format_duration(seconds * estimate.runs), f"{estimate.runs} × {format_duration(seconds)}")
+             for name, seconds in parts.items() if seconds]  # fmt: skip
+    rows.append(("total", f"about {format_duration(estimate.total)}", ""))
+    return [
+        *render_table(("part", "time", ""), rows, width=_WIDTH),
+        _fill(
+            "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
+        ),
+    ]
+
+
+def _place(checked: Checked) -> str:
+    directory = checked.loaded.experiment.target.directory or "/var/tmp"
+    return f"Data: below {directory}/pgtrial-<random>, about {format_bytes(2 * checked.plan.data_size)} while it runs."
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,16 @@
+"""pgtrial schema: the JSON Schema of the experiment file."""
+
+import click
+
+
+@click.command()
+def command() -> None:
+    r"""Print the JSON Schema of the experiment file; editors complete and check TOML with it.
+
+    \b
+    Example:
+      pgtrial schema > experiment.schema.json
+    """
+    from pgtrial.spec.schema import render_schema
+
+    click.echo(render_schema(), nl=False)

@@ -1,0 +1,223 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.evidence import Evidence, measured, read_evidence
+from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
+from pgtrial.errors import StoreError
+from pgtrial.model.metric import Sample
+from pgtrial.store import layout
+from pgtrial.store.samples import WaitRow, write_samples, write_waits
+from pgtrial.testing import EXPERIMENT, TransactionRow, write_result_folder, write_transactions
+
+WAL = "pg_stat_wal.wal_bytes"
+SHORT = EXPERIMENT.replace('"10s"', '"4s"')
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_result_folder(tmp_path_factory.mktemp("template") / "one", text=SHORT, runs=1)
+
+
+@pytest.fixture
+def one(template: Path, tmp_path: Path) -> Path:
+    """A result folder of its own with one run of one level of 4 s."""
+    return shutil.copytree(template, tmp_path / "it's one")
+
+
+def run_file(folder: Path, name: str) -> Path:
+    (path,) = folder.glob(f"runs/*/{name}")
+    return path
+
+
+def window(folder: Path) -> tuple[float, float]:
+    (run,) = read_evidence(folder).valid
+    (phase,) = measured(run)
+    return phase.start, phase.end
+
+
+def reduce_folder(folder: Path) -> Reduction:
+    return reduce_runs(read_evidence(folder))
+
+
+def write_wal(folder: Path, readings: list[tuple[float, float]], name: str = "") -> None:
+    write_samples((Sample(t, WAL, name, value) for t, value in readings), run_file(folder, layout.SAMPLES))
+
+
+def test_totals_and_histograms_are_those_of_the_rows(one: Path) -> None:
+    rows = [
+        TransactionRow(level=0, second=0, scenario="a", count=100, latency=0.01, failed=1, late=3),
+        TransactionRow(level=0, second=1, scenario="a", count=50, latency=0.01, skipped=2),
+        TransactionRow(level=0, second=1, scenario="b", count=7, latency=0.5),
+    ]
+    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+
+    reduction = reduce_folder(one)
+
+    assert {key: total.count for key, total in reduction.totals.items()} == {
+        (1, 0, None): 157,
+        (1, 0, "a"): 150,
+        (1, 0, "b"): 7,
+    }
+    everything = reduction.totals[1, 0, None]
+    assert (everything.failed, everything.skipped, everything.late) == (1, 2, 3)
+    assert everything.latency_sum == pytest.approx(150 * 0.01 + 7 * 0.5)
+    assert reduction.histograms[1, 0, None].counts.sum() == 157
+    assert reduction.histograms[1, 0, "b"].counts.sum() == 7
+    assert (reduction.histograms[1, 0, None].buckets[1:] > reduction.histograms[1, 0, None].buckets[:-1]).all()
+
+
+def test_rows_of_a_level_without_a_window_are_left_out(one: Path) -> None:
+    rows = [TransactionRow(level=level, second=0, scenario="a", count=5, latency=0.01) for level in (0, 1)]
+    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+
+    assert set(reduce_folder(one).totals) == {(1, 0, None), (1, 0, "a")}
+
+
+def test_a_second_has_its_own_95th_percentile(one: Path) -> None:
+    rows = [
+        TransactionRow(level=0, second=0, scenario="a", count=400, latency=0.001),
+        TransactionRow(level=0, second=2, scenario="a", count=400, latency=0.1),
+        TransactionRow(level=0, second=3, scenario="a", count=0, latency=1.0, failed=4),
+    ]
+    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+
+    first, second, last = reduce_folder(one).bins[1, 0]
+
+    assert (first.index, first.count, second.index) == (0, 400, 2)
+    assert first.latency_p95 is not None
+    # exp(0.5 · 1.645 - 0.5²/2) = 2.01 times the mean, for a log-normal latency with σ = 0.5.
+    assert first.latency_p95 == pytest.approx(2.01 * 0.001, rel=0.08)
+    assert second.latency_p95 == pytest.approx(100 * first.latency_p95, rel=0.03)
+    assert (last.count, last.latency_mean, last.latency_p95) == (0, None, None)
+
+
+def test_a_long_run_has_wider_bins(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r", text=EXPERIMENT.replace('"10s"', '"10min"'), runs=1)
+
+    reduction = reduce_folder(folder)
+
+    assert reduction.widths == {1: 2}
+    assert len(reduction.bins[1, 0]) == 300
+
+
+def test_an_increase_is_interpolated_at_the_ends_of_the_window(one: Path) -> None:
+    start, end = window(one)
+    # 2 B/s before the window's first reading, 8 B/s in the middle, 100 B/s over its end.
+    write_wal(one, [(start - 1, 0), (start + 1, 4), (end - 1, 20), (end + 1, 220)])
+
+    assert reduce_folder(one).increases[1, 0, WAL] == {"": pytest.approx(2 + 16 + 100)}
+
+
+def test_readings_outside_the_window_do_not_matter(one: Path) -> None:
+    start, end = window(one)
+    write_wal(one, [(start - 2, 900), (start - 1, 0), (start, 10), (end, 50), (end + 1, 0)])
+
+    assert reduce_folder(one).increases[1, 0, WAL] == {"": pytest.approx(40)}
+
+
+def test_counter_reset_yields_no_increase(one: Path) -> None:
+    start, end = window(one)
+    write_wal(one, [(start - 1, 100), (start + 1, 120), (start + 2, 0), (end + 1, 30)])
+
+    assert (1, 0, WAL) not in reduce_folder(one).increases
+
+
+def test_a_reset_of_one_object_leaves_no_increase_of_the_counter(one: Path) -> None:
+    start, end = window(one)
+    samples = [
+        *(Sample(t, "disk.reads", "vda", value) for t, value in ((start, 0), (end, 10))),
+        *(Sample(t, "disk.reads", "vdb", value) for t, value in ((start, 9), (end, 0))),
+    ]
+    write_samples(samples, run_file(one, layout.SAMPLES))
+
+    assert (1, 0, "disk.reads") not in reduce_folder(one).increases
+
+
+@pytest.mark.parametrize("ends", [(0.5, 1.0), (-1.0, -0.5)])
+def test_readings_that_do_not_reach_over_the_window_yield_no_increase(one: Path, ends: tuple[float, float]) -> None:
+    start, end = window(one)
+    write_wal(one, [(start + ends[0], 0), (end + ends[1], 30)])
+
+    reduction = reduce_folder(one)
+
+    assert (1, 0, WAL) not in reduction.increases
+    assert reduction.gaps[1] >= 0.5
+
+
+def test_the_longest_gap_between_readings_is_kept(one: Path) -> None:
+    start, end = window(one)
+    write_wal(one, [(start - 1, 0), (start + 0.5, 1), (start + 3.5, 2), (end + 1, 3)])
+
+    assert reduce_folder(one).gaps == {1: pytest.approx(3.0)}
+
+
+def test_only_active_client_sessions_of_the_load_are_waits(one: Path) -> None:
+    start, end = window(one)
+    rows = [
+        WaitRow(start, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 20),
+        WaitRow(start, 10, "client backend", "pgtrial/all", "active", "IO", "WALSync", "END", 5),
+        WaitRow(start + 1, 10, "client backend", "pgtrial/all", "active", "IO", "WALSync", "END", 15),
+        WaitRow(start, 10, "client backend", "pgtrial/all", "idle in transaction", "Client", "ClientRead", "", 10),
+        WaitRow(start, 10, "client backend", "psql", "active", "", "", "SELECT ?", 10),
+        WaitRow(start, 10, "parallel worker", "pgtrial/all", "active", "", "", "SELECT ?", 10),
+        WaitRow(end, 10, "client backend", "pgtrial/all", "active", "", "", "SELECT ?", 1000),
+    ]
+    write_waits(rows, run_file(one, layout.WAITS))
+
+    # 20 polls: 20 / 20 sessions on a CPU and (5 + 15) / 20 in WALSync.
+    assert reduce_folder(one).waits == {
+        (1, 0): (
+            Wait(wait_type="", wait_event="", sessions=1.0),
+            Wait(wait_type="IO", wait_event="WALSync", sessions=1.0),
+        )
+    }
+
+
+def test_polls_without_an_active_session_are_known(one: Path) -> None:
+    start, _ = window(one)
+    rows = [WaitRow(start, 10, "checkpointer", "", "", "Activity", "CheckpointerMain", "", 10)]
+    write_waits(rows, run_file(one, layout.WAITS))
+
+    assert reduce_folder(one).waits == {(1, 0): ()}
+
+
+def test_a_missing_transactions_file_is_named(one: Path) -> None:
+    path = run_file(one, layout.TRANSACTIONS)
+    path.unlink()
+
+    with pytest.raises(StoreError) as caught:
+        reduce_folder(one)
+
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_damaged_file_is_named(one: Path) -> None:
+    path = run_file(one, layout.TRANSACTIONS)
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(StoreError, match=r"transactions\.parquet"):
+        reduce_folder(one)
+
+
+def test_a_run_without_samples_still_counts_and_is_listed(one: Path) -> None:
+    run_file(one, layout.SAMPLES).unlink()
+    run_file(one, layout.WAITS).unlink()
+
+    reduction = reduce_folder(one)
+
+    assert reduction.totals[1, 0, None].count > 0
+    assert (reduction.increases, reduction.gaps, reduction.waits) == ({}, {}, {})
+    assert (reduction.without_samples, reduction.without_waits) == ((1,), (1,))
+
+
+def test_without_valid_runs_nothing_is_read(tmp_path: Path) -> None:
+    assert reduce_folder(write_result_folder(tmp_path / "r", runs=0)) == Reduction()
+
+
+def test_every_run_of_a_simulation_is_reduced(evidence: Evidence, reduction: Reduction) -> None:
+    assert {run for run, _, scenario in reduction.totals if scenario is None} == {run.id for run in evidence.valid}
+    # 600 kB/s of WAL for 10 s, whatever the arm.
+    assert all(reduction.increases[run.id, 0, WAL] == {"": pytest.approx(6e6)} for run in evidence.valid)

@@ -1,0 +1,94 @@
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.settings import DERIVED, VOLATILE, compare_settings, find_undeclared
+from pgtrial.model.run import RunRow
+
+
+def with_setting(evidence: Evidence, name: str, values: Mapping[str, str]) -> Evidence:
+    """The evidence with one setting that differs by arm."""
+    settings = {
+        run.id: {**evidence.settings[run.id], name: (values.get(run.slot.arm, values["on"]), "default")}
+        for run in evidence.valid
+    }
+    return replace(evidence, settings=settings)
+
+
+def declaring(evidence: Evidence, arm: str, **settings: str) -> Evidence:
+    arms = tuple(
+        replace(each, settings=tuple((dict(each.settings) | settings).items())) if each.name == arm else each
+        for each in evidence.arms
+    )
+    return replace(evidence, arms=arms)
+
+
+def test_a_declared_difference_is_no_residue(evidence: Evidence) -> None:
+    assert find_undeclared(evidence) == ()
+    (setting,) = compare_settings(evidence)
+
+    assert (setting.name, setting.declared, setting.differs) == ("synchronous_commit", True, True)
+    assert setting.values == {"on": "on", "off": "off", "placebo": "on"}
+    assert setting.source == "configuration file"
+
+
+def test_an_undeclared_difference_is_found(evidence: Evidence) -> None:
+    (difference,) = find_undeclared(with_setting(evidence, "work_mem", {"on": "4MB", "off": "8MB"}))
+
+    assert (difference.name, difference.declared) == ("work_mem", False)
+    assert difference.values == {"on": "4MB", "off": "8MB", "placebo": "4MB"}
+
+
+def test_a_declared_setting_that_the_placebo_does_not_share_is_found(evidence: Evidence) -> None:
+    changed = with_setting(evidence, "synchronous_commit", {"on": "on", "off": "off", "placebo": "off"})
+
+    assert [difference.name for difference in find_undeclared(changed)] == ["synchronous_commit"]
+
+
+def test_a_setting_that_changes_within_an_arm_is_found(evidence: Evidence) -> None:
+    def value(run: RunRow) -> str:
+        return "8MB" if run.slot.block == 2 else "4MB"
+
+    settings = {run.id: {**evidence.settings[run.id], "work_mem": (value(run), "default")} for run in evidence.valid}
+    (difference,) = find_undeclared(replace(evidence, settings=settings))
+
+    assert difference.values["on"] == "4MB / 8MB"
+
+
+@pytest.mark.parametrize("name", VOLATILE)
+def test_a_volatile_setting_may_differ(evidence: Evidence, name: str) -> None:
+    assert find_undeclared(with_setting(evidence, name, {"on": "a", "off": "b"})) == ()
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_derived_setting_may_differ_where_its_cause_was_declared(evidence: Evidence, name: str) -> None:
+    changed = with_setting(evidence, name, {"on": "1", "off": "2"})
+    parent = DERIVED[name][0]
+
+    assert [difference.name for difference in find_undeclared(changed)] == [name]
+    assert find_undeclared(declaring(changed, "off", **{parent: "x"})) == ()
+
+
+def test_names_are_compared_whatever_their_case(evidence: Evidence) -> None:
+    changed = with_setting(evidence, "TimeZone", {"on": "UTC", "off": "CET"})
+
+    assert find_undeclared(declaring(changed, "off", timezone="CET")) == ()
+
+
+def test_a_setting_that_a_run_does_not_have_is_a_difference(evidence: Evidence) -> None:
+    settings = {
+        run.id: {**evidence.settings[run.id], **({"jit": ("on", "default")} if run.slot.arm == "off" else {})}
+        for run in evidence.valid
+    }
+    (difference,) = find_undeclared(replace(evidence, settings=settings))
+
+    assert difference.values == {"on": "(absent)", "off": "on", "placebo": "(absent)"}
+
+
+def test_runs_without_recorded_settings_are_not_compared(evidence: Evidence) -> None:
+    bare = replace(evidence, settings={})
+
+    assert find_undeclared(bare) == ()
+    assert compare_settings(bare) == ()

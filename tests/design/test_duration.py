@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+
+from pgtrial.design.duration import (
+    blocks_for_budget,
+    blocks_of,
+    estimate_data_size,
+    estimate_run,
+    estimate_total,
+    warmup_cap,
+)
+from pgtrial.errors import SpecError
+from pgtrial.spec.experiment import Experiment
+
+
+def experiment(**tables: Any) -> Experiment:
+    head = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "olap"}, "arms": {"a": {}, "b": {}}}
+    return Experiment.model_validate(head | tables)
+
+
+def test_the_load_is_counted_per_level_with_its_guard() -> None:
+    made = experiment(workload={"mix": "olap", "clients": [10, 100], "duration": "60s", "warmup": "10s"})
+
+    run = estimate_run(made)
+
+    assert run.measure == pytest.approx(60 + 1 + 60 + 2)
+    assert run.warmup == 10
+    assert run.total == run.restore + run.server + run.warmup + run.checkpoint + run.measure
+
+
+def test_the_total_is_preparation_and_runs() -> None:
+    total = estimate_total(experiment(design={"placebo": True}), blocks=4)
+
+    assert total.runs == 12
+    assert total.total == pytest.approx(total.prepare + 12 * total.run.total)
+
+
+def test_larger_data_take_longer_to_put_back_and_no_restore_takes_no_time() -> None:
+    small, large = experiment(dataset={"scale": 10}), experiment(dataset={"scale": 1000})
+    by_block = experiment(dataset={"scale": 1000}, design={"restore": "each-block"})
+    never = experiment(dataset={"scale": 1000}, design={"restore": "never"})
+
+    assert estimate_run(large).restore > 10 * estimate_run(small).restore
+    assert estimate_run(by_block).restore == pytest.approx(estimate_run(large).restore / 2)
+    assert estimate_run(never).restore == 0
+    assert estimate_data_size(large) == pytest.approx(15e9, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "duration", "cap"),
+    [("auto", "10s", 5), ("auto", "60s", 10), ("auto", "2h", 300), ({"cap": "9s"}, "60s", 9), (0, "60s", 0)],
+)
+def test_the_warm_up_has_a_cap(warmup: object, duration: str, cap: float) -> None:
+    made = experiment(workload={"mix": "olap", "warmup": warmup, "duration": duration})
+
+    assert warmup_cap(made.workload) == pytest.approx(cap)
+
+
+def test_a_budget_becomes_the_blocks_that_fit_into_it() -> None:
+    made = experiment(design={"budget": "1h"})
+
+    blocks = blocks_of(made)
+
+    assert estimate_total(made, blocks=blocks).total <= 3600 < estimate_total(made, blocks=blocks + 1).total
+
+
+def test_a_budget_too_short_for_two_blocks_is_refused_with_what_is_needed() -> None:
+    with pytest.raises(SpecError, match="a budget of 1 min is too short for 2 blocks") as caught:
+        blocks_for_budget(experiment(), 60)
+
+    assert caught.value.problems[0].path == "design.budget"
+    assert "take about" in caught.value.hint
+
+
+def test_without_a_number_or_a_budget_there_are_six_blocks() -> None:
+    assert blocks_of(experiment()) == 6
+    assert blocks_of(experiment(design={"blocks": 3})) == 3

@@ -1,0 +1,62 @@
+"""The page in a real browser: every chart is drawn, nothing is complained about, nothing is asked of a network."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.html import render_html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=10000",
+    "--window-size=1200,900",
+    "--dump-dom",
+)
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine; apt-get install chromium"),
+]
+
+
+def open_page(findings: Findings, folder: Path) -> tuple[str, list[str]]:
+    """The document after its scripts ran, and what the console said."""
+    page = folder / "report.html"
+    page.write_text(render_html(findings), encoding="utf-8")
+    assert CHROMIUM is not None  # the module is skipped otherwise
+    done = subprocess.run(
+        [CHROMIUM, *OPTIONS, f"--user-data-dir={folder / 'profile'}", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.parametrize("which", ["sample", "hostile"])
+def test_every_chart_is_drawn_without_a_complaint(which, request, tmp_path):
+    findings = request.getfixturevalue(which)
+    document, complaints = open_page(findings, tmp_path)
+
+    specifications = document.count('<script type="application/json">')
+    drawn = len(re.findall(r'<div class="plot[^>]*>\s*<svg', document))
+    assert complaints == []
+    assert 'data-charts="drawn"' in document
+    assert drawn == specifications
+    assert specifications > 20
+    assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)

@@ -1,0 +1,165 @@
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from jinja2 import UndefinedError
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.model.verdict import Verdict
+from pgtrial.report.html import _environment, render_html, script_json
+from pgtrial.report.sections import SECTIONS
+
+# What the library names but never fetches: XML namespaces, its own schema's name, and an address in a warning.
+NAMED = {
+    "http://www.w3.org/2000/svg",
+    "http://www.w3.org/1999/xlink",
+    "http://www.w3.org/2000/xmlns/",
+    "https://vega.github.io/schema/vega/v6.json",
+    "https://github.com/vega/vega-lite/issues/2415",
+}
+
+
+class Page(HTMLParser):
+    """Elements, attributes and text outside scripts and styles."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._inside: list[str] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"script", "style"}:
+            self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._inside and self._inside[-1] == tag:
+            self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._inside:
+            self.text.append(data)
+
+    def found(self, tag: str) -> Iterator[dict[str, str | None]]:
+        return (attributes for name, attributes in self.elements if name == tag)
+
+
+@pytest.fixture(scope="module")
+def html(sample: Findings) -> str:
+    return render_html(sample)
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
+def test_every_section_renders_from_all_there_can_be_and_from_nothing(section, sample, minimal):
+    template = _environment().get_template(f"sections/{section.name}.html")
+
+    assert len(template.render(section.build(sample))) > 100
+    assert template.render(section.build(minimal)).strip()
+
+
+def test_verdict_is_the_first_section_and_says_its_word(html):
+    assert SECTIONS[0].name == "verdict"
+    assert html.index("Supported</p>") < html.index("2.7 times as fast") < html.index('id="effects"')
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_each_verdict_is_a_word_and_not_only_a_colour(sample, verdict):
+    changed = sample.model_copy(update={"hypothesis": sample.hypothesis.model_copy(update={"verdict": verdict})})
+
+    page = Page(render_html(changed))
+
+    assert any(f"badge-{verdict}" in (attributes.get("class") or "") for attributes in page.found("p"))
+    assert verdict.capitalize() in "".join(page.text)
+
+
+def test_what_is_needed_is_said_only_of_an_open_question(sample):
+    needed = sample.needed.model_copy(update={"blocks": 4, "text": "about 4 more blocks would decide the claim"})
+    undecided = sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+    changed = sample.model_copy(update={"needed": needed, "hypothesis": undecided})
+
+    assert "About 4 more blocks would decide the claim." in render_html(changed)
+    assert "What is needed" not in render_html(sample)
+
+
+def test_every_section_is_in_the_navigation(html):
+    page = Page(html)
+    anchors = {(a.get("href") or "").removeprefix("#") for a in page.found("a")}
+
+    assert anchors == {section.name for section in SECTIONS}
+    assert anchors <= {section.get("id") for section in page.found("section")}
+
+
+def test_the_page_loads_nothing(html):
+    page = Page(html)
+    links = [attributes[name] for _, attributes in page.elements for name in ("src", "href") if name in attributes]
+
+    assert all(link is not None and link.startswith(("#", "data:")) for link in links)
+    assert set(re.findall(r"https?://[^\s\"'`)<]+", html)) <= NAMED
+    assert "@import" not in html
+    assert not re.search(r"url\((?!data:)", html.split("</style>")[0])
+
+
+def test_the_policy_forbids_requests_and_evaluated_code(html):
+    policy = next(m["content"] for m in Page(html).found("meta") if m.get("http-equiv") == "Content-Security-Policy")
+
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+
+
+def test_hostile_names_stay_text(hostile, html):
+    page, plain = Page(render_html(hostile)), Page(html)
+
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    text = "".join(page.text)
+    assert "</script><script>alert(1)</script>" in text
+    assert "&amp; {{ 7*7 }}" in text
+
+
+def test_hidden_characters_in_names_are_written_out(hostile):
+    html = render_html(hostile)
+
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert r"a\x1b[31m\u202eb" in "".join(Page(html).text)
+
+
+def test_json_in_a_script_cannot_end_it():
+    assert script_json({"a": "</script><!-- &"}) == '{"a":"\\u003c/script\\u003e\\u003c!-- \\u0026"}'
+
+
+def test_every_chart_has_a_text_alternative_and_a_caption(html):
+    plots = [a for a in Page(html).found("div") if a.get("class") == "plot"]
+
+    assert plots
+    assert all(plot.get("role") == "img" and plot.get("aria-label") for plot in plots)
+    assert html.count("<figcaption>") == len(plots)
+
+
+def test_one_load_level_is_a_sentence_instead_of_a_curve(sample):
+    one = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
+
+    assert "There is one load level, 4 clients" in render_html(sample.model_copy(update={"experiment": one}))
+
+
+def test_invalid_runs_are_listed_with_their_reason(html):
+    assert re.search(r"run \d+ \(off, block 2\), invalid: pgbench aborted: client 3 lost its connection", html)
+
+
+def test_unfinished_experiments_say_so(minimal, html):
+    assert "Not finished." in render_html(minimal)
+    assert "Not finished." not in html
+
+
+def test_a_missing_value_in_a_template_is_an_error():
+    with pytest.raises(UndefinedError):
+        _environment().from_string("{{ nothing }}").render()
+
+
+def test_the_page_of_a_large_experiment_stays_small(large):
+    assert len(render_html(large).encode()) < 3_000_000

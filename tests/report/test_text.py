@@ -1,0 +1,93 @@
+import pytest
+
+from pgtrial.model.verdict import Verdict
+from pgtrial.report.text import render_text
+
+
+def test_the_verdict_comes_first(sample):
+    lines = render_text(sample).splitlines()
+
+    assert lines[0] == "✔ SUPPORTED"
+    assert lines[1].startswith("  off is 2.7 times as fast as on")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_keep_to_the_width(sample, width):
+    room = width if width >= 80 else 75  # a table is as wide as its figures
+    assert max(map(len, render_text(sample, width=width).splitlines())) <= room
+
+
+def test_columns_of_a_table_are_aligned(sample):
+    lines = render_text(sample).splitlines()
+    head = next(line for line in lines if line.startswith("  arm") and "metric" in line)
+    rows = [line for line in lines if "throughput" in line and line.startswith("  ") and "%" in line]
+
+    assert len(rows) == 2
+    for row in rows:
+        assert row.index("throughput") == head.index("metric")
+        assert row.index(row.split()[-1]) == head.index("decision")
+
+
+def test_effects_overall_and_by_load_level_are_there(sample):
+    text = render_text(sample)
+
+    for label in ("throughput", "latency p50", "latency p95", "latency p99", "4 clients", "16 clients"):
+        assert label in text
+
+
+def test_one_load_level_has_no_table_of_levels(sample):
+    one = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
+
+    assert "By load level" not in render_text(sample.model_copy(update={"experiment": one}))
+
+
+def test_placebo_noise_time_and_caveats_are_said(sample):
+    text = " ".join(render_text(sample).split())
+
+    assert "No difference was found where there is none" in text
+    assert "a change of 3.1 % is found with 80 % probability" in text
+    assert "warm-up 1 min 35 s" in text
+    assert "! warning: The hypervisor took 4.2 % of the CPU time in one run. (run 3)" in text
+    assert "→ Repeat at a quieter hour" in text
+
+
+def test_graver_caveats_come_first(sample):
+    text = render_text(sample)
+
+    assert text.index("warning:") < text.index("info:")
+
+
+def test_an_open_question_says_what_is_needed(sample):
+    changed = sample.model_copy(
+        update={
+            "hypothesis": sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE}),
+            "needed": sample.needed.model_copy(update={"text": "about 4 more blocks would decide the claim"}),
+        }
+    )
+
+    assert "Needed: About 4 more blocks would decide the claim." in render_text(changed)
+    assert "Needed:" not in render_text(sample)
+
+
+def test_an_effect_on_one_scenario_leads_the_table(sample):
+    changed = sample.model_copy(update={"hypothesis": sample.hypothesis.model_copy(update={"scenario": "read"})})
+    lines = render_text(changed).splitlines()
+    head = next(k for k, line in enumerate(lines) if line.startswith("  arm"))
+
+    assert "throughput of read" in lines[head + 1]
+
+
+def test_nothing_measured_is_said_in_words(minimal):
+    text = render_text(minimal)
+
+    assert "! INVALID" in text
+    assert "No effect could be estimated." in text
+    assert "Not finished: 0 of 3 blocks complete" in text
+
+
+def test_terminal_escapes_in_names_are_written_out(hostile):
+    text = render_text(hostile, width=200)
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"a\x1b[31m\u202eb" in text

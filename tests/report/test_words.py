@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgtrial.model.verdict import Decision
+from pgtrial.report.words import (
+    change_text,
+    claim_text,
+    format_metric,
+    format_p,
+    interval_text,
+    make_visible,
+    placebo_text,
+    sort_caveats,
+)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(1.068, "+6.8 %"), (0.9, "−10.0 %"), (1.0001, "0.0 %"), (0.9999, "0.0 %"), (None, "–")]
+)
+def test_ratios_read_as_signed_changes(ratio, text):
+    assert change_text(ratio) == text
+
+
+def test_a_missing_interval_is_a_dash():
+    assert interval_text(None, 1.2) == "–"
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(None, "–"), (3e-7, "<0.0001"), (0.00031, "0.0003"), (0.034, "0.034"), (1, "1")]
+)
+def test_p_values_have_two_digits(p, text):
+    assert format_p(p) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "text"),
+    [
+        ("pgbench.tps", 2373.0, "2.37 k tps"),
+        ("pgbench.latency_p95", 0.00142, "1.42 ms"),
+        ("pgbench.failures", 0.001, "0.1 %"),
+        ("pgbench.tps", None, "–"),
+        ("pgbench.tps", float("nan"), "–"),
+    ],
+)
+def test_values_carry_their_unit(metric, value, text):
+    assert format_metric(metric, value) == text
+
+
+def test_a_placebo_that_differs_is_an_alarm(sample):
+    alarmed = tuple(effect.model_copy(update={"decision": Decision.WORSE}) for effect in sample.placebo)
+
+    assert "do not trust" in placebo_text(sample.model_copy(update={"placebo": alarmed}))
+
+
+def test_a_placebo_with_a_wide_interval_is_no_reassurance(sample):
+    wide = tuple(
+        effect.model_copy(update={"low": 0.5, "high": 2.0, "decision": "inconclusive"}) for effect in sample.placebo
+    )
+
+    assert "as it should be" in placebo_text(sample)
+    assert "as it should be" not in placebo_text(sample.model_copy(update={"placebo": wide}))
+
+
+def test_an_experiment_without_a_placebo_says_what_that_costs(minimal):
+    assert "has no placebo" in placebo_text(minimal)
+
+
+def test_a_claim_that_nobody_wrote_is_made_of_the_hypothesis(minimal):
+    assert claim_text(minimal) == "b is different from a"
+
+
+def test_the_gravest_caveat_is_first(sample):
+    assert [caveat.severity for caveat in sort_caveats(sample.caveats)] == ["warning", "info"]
+
+
+@given(st.text())
+def test_visible_text_cannot_steer_a_terminal(text):
+    shown = make_visible(text)
+
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0x202A <= ord(c) <= 0x202E for c in shown)
+    assert make_visible(shown) == shown

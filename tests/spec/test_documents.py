@@ -1,0 +1,68 @@
+"""The generated documents and the shipped examples agree with the models."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pgtrial.spec import experiment as spec
+from pgtrial.spec.load import load_experiment
+from pgtrial.spec.schema import render_schema
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    found = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_page_is_up_to_date(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "experiment-file.md").read_text() == generator.render_page()
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "experiment.schema.json").read_text() == render_schema()
+
+
+def test_the_reference_page_has_every_table(generator: ModuleType) -> None:
+    tables = {
+        model
+        for model in vars(spec).values()
+        if isinstance(model, type) and issubclass(model, spec.Table) and model not in (spec.Table, spec.Experiment)
+    }
+
+    assert {model for _, model in generator.TABLES} == tables
+
+
+def test_every_key_has_a_description() -> None:
+    for model in vars(spec).values():
+        if isinstance(model, type) and issubclass(model, spec.Table):
+            for name, field in model.model_fields.items():
+                assert field.description, f"{model.__name__}.{name}"
+
+
+def test_the_schema_allows_what_the_file_allows() -> None:
+    schema = json.loads(render_schema())
+    duration = schema["$defs"]["WorkloadTable"]["properties"]["duration"]
+
+    assert {form["type"] for form in duration["anyOf"]} == {"string", "number"}
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/**/*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_without_error(path: Path) -> None:
+    assert load_experiment(path).experiment.experiment.name
+
+
+def test_the_first_example_is_what_init_writes() -> None:
+    shipped = ROOT / "src" / "pgtrial" / "cli" / "example.toml"
+
+    assert (ROOT / "examples" / "first.toml").read_text() == shipped.read_text()

@@ -1,0 +1,83 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgtrial.errors import SpecError
+from pgtrial.spec.load import parse_experiment
+from pgtrial.spec.quick import quick_experiment
+
+
+def test_two_values_of_a_setting_make_an_experiment_that_passes_all_checks() -> None:
+    text = quick_experiment(["shared_buffers=128MB,1GB"], mix="select-only", budget="10min", clients=4, scale=5)
+
+    experiment = parse_experiment(text, "", Path("/")).experiment
+    assert experiment.experiment.name == "shared_buffers-select-only"
+    assert experiment.factors["shared_buffers"].levels == ("128MB", "1GB")
+    assert experiment.workload.mix == "select-only"
+    assert experiment.workload.clients == 4
+    assert experiment.design.budget == 600
+    assert experiment.dataset.scale == 5
+
+
+def test_several_settings_are_crossed_and_a_single_value_is_common() -> None:
+    text = quick_experiment(["a=1,2", "b=3,4,5", "c=6"])
+
+    experiment = parse_experiment(text, "", Path("/")).experiment
+    assert list(experiment.factors) == ["a", "b"]
+    assert experiment.target.postgresql == {"c": "6"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "levels"),
+    [
+        ("s=a,b", ["a", "b"]),
+        ("s= a , b ", ["a", "b"]),
+        ("s='a, b',c", ["a, b", "c"]),
+        ('s="a, b","c, d"', ["a, b", "c, d"]),
+        ("s='',x", ["", "x"]),
+        ("s=\"it's\",y", ["it's", "y"]),
+        ("s=a=b,c=d", ["a=b", "c=d"]),
+        ("s=a b,c", ["a b", "c"]),
+    ],
+)
+def test_values_are_separated_by_commas_outside_quotation_marks(setting: str, levels: list[str]) -> None:
+    assert tomllib.loads(quick_experiment([setting]))["factors"]["s"]["levels"] == levels
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["shared_buffers"], 'cannot read the setting "shared_buffers"'),
+        (["=1,2"], "cannot read the setting"),
+        (["a b=1,2"], "cannot read the setting"),
+        (["a='x'y,2"], 'cannot read the values of "a"'),
+        (["a='x,2"], 'cannot read the values of "a"'),
+        (["a="], 'setting "a" has an empty value'),
+        (["a=1,,2"], 'setting "a" has an empty value'),
+        (["a=1,"], 'setting "a" has an empty value'),
+        (["a=1"], "nothing to compare"),
+        ([], "nothing to compare"),
+        (["a=1,2", "a=3,4"], 'setting "a" is given twice'),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_an_example(settings: list[str], message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        quick_experiment(settings)
+
+    assert "-s " in caught.value.hint
+
+
+def test_a_placebo_alone_is_something_to_compare() -> None:
+    text = quick_experiment(["work_mem=1MB"], placebo=True)
+
+    assert list(parse_experiment(text, "", Path("/")).experiment.arms) == ["control"]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="'", exclude_categories=["Cs"])), min_size=2, max_size=3))
+def test_any_value_reaches_the_file_as_it_was_given(values: list[str]) -> None:
+    setting = "s=" + ",".join(f"'{value}'" for value in values)
+
+    assert tomllib.loads(quick_experiment([setting]))["factors"]["s"]["levels"] == values

@@ -1,0 +1,13 @@
+import re
+from pathlib import Path
+
+import pgtrial.stats
+
+
+def test_every_caveat_code_is_documented_and_every_documented_one_exists():
+    modules = Path(pgtrial.stats.__file__).parent.glob("*.py")
+    emitted = {code for module in modules for code in re.findall(r'code="([a-z-]+)"', module.read_text("utf-8"))}
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
+    documented = set(re.findall(r"^\| `([a-z-]+)` \|", page.partition("## Caveats")[2], flags=re.MULTILINE))
+
+    assert emitted == documented

@@ -1,0 +1,193 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pgtrial.model.metric import Better
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.paired import compare_blocks
+from pgtrial.stats.power import (
+    Needed,
+    blocks_needed,
+    detectable_ratio,
+    find_equivalence_power,
+    find_power,
+)
+
+
+def observed(ratio, sd, *, blocks=6):
+    """What was seen, with an interval that decides nothing."""
+    return Comparison(
+        ratio=ratio,
+        low=0.01,
+        high=100,
+        confidence=0.95,
+        p_value=0.5,
+        p_sign_flip=0.5,
+        hodges_lehmann=ratio,
+        hl_low=None,
+        hl_high=None,
+        blocks=blocks,
+        sd_log_ratio=sd,
+    )
+
+
+def test_power_agrees_with_r():
+    # Dalgaard, "Introductory Statistics with R", section on one-sample problems and paired tests:
+    # power.t.test(delta = 10, sd = 10 * sqrt(2), power = 0.85, type = "paired") gives n = 19.96892.
+    pairs = 19.96892
+
+    assert find_power(10 / (10 * math.sqrt(2)) * math.sqrt(pairs), degrees=pairs - 1, alpha=0.05) == pytest.approx(
+        0.85, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 5, 19, 199])
+@pytest.mark.parametrize("alpha", [0.2, 0.05, 0.001])
+@pytest.mark.parametrize("shift", [0, 0.5, 2, 3.5])
+def test_power_agrees_with_the_noncentral_t_of_scipy(degrees, alpha, shift):
+    cut = stats.t.ppf(1 - alpha / 2, degrees)
+    upper = stats.nct.sf(cut, degrees, shift) if shift else alpha / 2
+    lower = stats.nct.cdf(-cut, degrees, shift) if shift else alpha / 2
+
+    assert find_power(shift, degrees=degrees, alpha=alpha) == pytest.approx(upper + lower, abs=1e-6)
+
+
+@given(st.integers(1, 999), st.sampled_from([0.2, 0.05, 1e-3, 1e-6]), st.floats(0, 1e4), st.floats(1, 2))
+def test_power_grows_with_the_effect_and_stays_a_probability(degrees, alpha, shift, factor):
+    small, large = (find_power(s, degrees=degrees, alpha=alpha) for s in (shift, shift * factor))
+
+    assert alpha - 1e-9 <= small <= large + 1e-9 <= 1 + 2e-9
+
+
+# PowerTOST (R): sampleN.TOST(CV = 0.2) reports power 0.834680 with n = 20, and CV = 0.3 power 0.815845 with n = 40:
+# crossover, true ratio 0.95, bounds 0.8 and 1.25, standard error sqrt(2 log(1 + CV²) / n), n - 2 degrees of freedom.
+@pytest.mark.parametrize(("cv", "n", "power"), [(0.2, 20, 0.834680), (0.3, 40, 0.815845)])
+def test_power_of_two_one_sided_tests_agrees_with_powertost(cv, n, power):
+    error = math.sqrt(2 * math.log1p(cv**2) / n)
+    lower, upper = ((math.log(bound) - math.log(0.95)) / error for bound in (0.8, 1.25))
+
+    assert find_equivalence_power(lower, upper, degrees=n - 2, alpha=0.05) == pytest.approx(power, abs=1e-6)
+
+
+def test_equivalence_has_no_power_without_room_between_the_bounds():
+    assert find_equivalence_power(-0.01, 0.01, degrees=50, alpha=0.05) < 1e-6
+    assert find_equivalence_power(0.0, 0.0, degrees=5, alpha=0.05) == 0
+
+
+def test_detectable_effect_is_the_one_that_is_found_with_that_power():
+    change = detectable_ratio(0.06, 8, confidence=0.95, power=0.9, comparisons=2)
+
+    shift = math.log1p(change) / 0.06 * math.sqrt(8)
+    assert find_power(shift, degrees=7, alpha=0.025) == pytest.approx(0.9, abs=1e-6)
+
+
+def test_detectable_effect_of_r():
+    # The same numbers as in Dalgaard's example, solved for the effect instead of the number of pairs.
+    assert math.log1p(detectable_ratio(0.1, 20, power=find_power(3.0, degrees=19, alpha=0.05))) == pytest.approx(
+        3.0 * 0.1 / math.sqrt(20), rel=1e-6
+    )
+
+
+def test_detectable_effect_shrinks_with_blocks_and_grows_with_noise_and_comparisons():
+    assert detectable_ratio(0.05, 20) < detectable_ratio(0.05, 6) < detectable_ratio(0.05, 6, comparisons=4)
+    assert detectable_ratio(0.05, 6) < detectable_ratio(0.1, 6)
+
+
+@pytest.mark.parametrize(("sd", "blocks"), [(None, 6), (0.0, 6), (0.05, 1), (0.05, 0), (3.0, 2)])
+def test_without_known_noise_or_within_reason_nothing_is_detectable(sd, blocks):
+    assert detectable_ratio(sd, blocks) is None
+
+
+def simulated_power(ratio, sd, blocks, is_decided):
+    rng = np.random.default_rng(11)
+    rounds = 1000
+    return (
+        sum(
+            is_decided(compare_blocks(np.ones(blocks), np.exp(rng.normal(math.log(ratio), sd, blocks))))
+            for _ in range(rounds)
+        )
+        / rounds
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sd", "expect", "better"),
+    [
+        (1.12, 0.06, None, Better.HIGHER),
+        (0.90, 0.06, None, Better.HIGHER),
+        (1.005, 0.03, None, Better.NEITHER),
+        (1.12, 0.06, "better", Better.HIGHER),
+        (0.99, 0.04, "better", Better.HIGHER),
+        (0.90, 0.06, "better", Better.LOWER),
+        (1.02, 0.06, "not-worse", Better.HIGHER),
+        (1.10, 0.06, "worse", Better.LOWER),
+        (1.005, 0.03, "equivalent", Better.LOWER),
+        (1.10, 0.06, "different", Better.NEITHER),
+    ],
+)
+def test_the_forecast_number_of_blocks_decides_with_the_promised_power(ratio, sd, expect, better):
+    needed = blocks_needed(observed(ratio, sd, blocks=2), expect=expect, margin=0.03, better=better)
+
+    def is_decided(comparison):
+        forecast = blocks_needed(comparison, expect=expect, margin=0.03, better=better)
+        return forecast == Needed(blocks=None, reachable=True)
+
+    assert needed.reachable
+    # A whole number of blocks exceeds 0.8 a little; four standard errors of the simulation are 0.05.
+    assert 0.75 <= simulated_power(ratio, sd, 2 + needed.blocks, is_decided) <= 0.92
+
+
+def test_decided_already_and_out_of_reach_are_told_apart():
+    decided = compare_blocks([100] * 6, [150, 151, 149, 150, 152, 148])
+
+    assert blocks_needed(decided, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=True)
+    assert blocks_needed(decided, expect="worse", margin=0.03, better=Better.HIGHER) == Needed(
+        blocks=None, reachable=True
+    )
+    on_the_bound = observed(1.03, 0.05)
+    assert blocks_needed(on_the_bound, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=False)
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [compare_blocks([100], [110]), compare_blocks([], []), compare_blocks([100, 100], [110, 110])],
+)
+def test_without_an_interval_there_is_no_forecast(comparison):
+    assert blocks_needed(comparison, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=False)
+
+
+def test_what_cannot_be_decided_is_out_of_reach():
+    apart = observed(1.5, 0.05)
+
+    assert not blocks_needed(apart, expect="better", margin=0.03, better=Better.NEITHER).reachable
+    assert not blocks_needed(apart, margin=0.03, better=Better.NEITHER).reachable
+    assert not blocks_needed(observed(1, 0.05), margin=0, better=Better.HIGHER).reachable
+
+
+def test_cap_counts_all_blocks():
+    comparison = observed(1.05, 0.06, blocks=6)
+    needed = blocks_needed(comparison, margin=0.03, better=Better.HIGHER).blocks
+
+    exactly = blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=6 + needed)
+    below = blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=5 + needed)
+    assert exactly == Needed(blocks=needed, reachable=True)
+    assert below == Needed(blocks=None, reachable=False)
+    assert not blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=3).reachable
+
+
+def test_comparisons_are_those_of_the_comparison_unless_given():
+    comparison = observed(1.06, 0.06)
+    several = replace(comparison, comparisons=5)
+
+    assert blocks_needed(several, margin=0.03, better=Better.HIGHER) == blocks_needed(
+        comparison, margin=0.03, better=Better.HIGHER, comparisons=5
+    )
+    assert (
+        blocks_needed(several, margin=0.03, better=Better.HIGHER).blocks
+        > blocks_needed(comparison, margin=0.03, better=Better.HIGHER).blocks
+    )

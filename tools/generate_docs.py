@@ -1,0 +1,132 @@
+"""Write docs/experiment-file.md and docs/experiment.schema.json from the models; a test compares them.
+
+python tools/generate_docs.py docs
+"""
+
+import argparse
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from pgtrial.cli import init
+from pgtrial.spec import experiment as spec
+from pgtrial.spec.fields import UNIONS, choices_of
+from pgtrial.spec.schema import render_schema
+from pgtrial.spec.values import Form
+
+# Heading and model in the order in which one writes a file.
+TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("[experiment]", spec.ExperimentTable),
+    ("[hypothesis]", spec.HypothesisTable),
+    ("[target]", spec.TargetTable),
+    ("[dataset]", spec.DatasetTable),
+    ("[workload]", spec.WorkloadTable),
+    ("[[workload.scenario]]", spec.ScenarioTable),
+    ("Load levels as a ramp", spec.RampTable),
+    ("Warm-up with a cap", spec.WarmupTable),
+    ("[arms.NAME]", spec.ArmTable),
+    ("[factors.NAME]", spec.FactorTable),
+    ("[design]", spec.DesignTable),
+)
+
+_INTRODUCTION = """\
+# The experiment file
+
+<!-- Written by tools/generate_docs.py from src/pgtrial/spec/; change the models, not this page. -->
+
+An experiment is one TOML file. `pgtrial init` writes a commented example, `pgtrial check FILE` says everything that is
+wrong with a file, `pgtrial plan FILE` shows what it will do. For completion in an editor there is a JSON Schema:
+`pgtrial schema`, or [experiment.schema.json](experiment.schema.json).
+
+- The file begins with `format = {format}`. Unknown keys are errors.
+- Times and sizes have PostgreSQL's units: `us`, `ms`, `s`, `min`, `h`, `d`; `B`, `kB`, `MB`, `GB`, `TB`. A time without
+  a unit is in seconds.
+- PostgreSQL settings stand under their own names; values are as in postgresql.conf, or TOML's numbers, `true` and
+  `false`. A name with a dot needs quotation marks: `"auto_explain.log_analyze" = true`. Names, units, ranges and
+  allowed values are checked for the version of the server (15 to 18).
+- Paths of scripts are relative to the experiment file.
+- Give either `[arms.NAME]` tables or `[factors.NAME]` tables. The first arm is the control. With factors every
+  combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each makes the control.
+- The settings by which pgtrial reaches and reads its cluster cannot be set: {owned}.
+"""
+
+
+def render_page() -> str:
+    """The page's Markdown, ending in a line feed."""
+    from pgtrial.spec.arm_checks import OWNED
+
+    parts = [_INTRODUCTION.format(format=spec.FORMAT, owned=", ".join(f"`{name}`" for name in OWNED))]
+    for heading, model in TABLES:
+        shown = f"`{heading}`" if heading.startswith("[") else heading
+        parts.append(f"## {shown}\n\n{(model.__doc__ or '').replace('``', '`')}\n\n" + "\n".join(_rows(model)) + "\n")
+    example = init.EXAMPLE.read_text(encoding="utf-8")
+    parts.append(f"## A whole file\n\nThis is what `pgtrial init` writes.\n\n```toml\n{example}```\n")
+    return "\n".join(parts)
+
+
+def _rows(model: type[BaseModel]) -> Iterator[str]:
+    yield "| Key | Value | Left out | Meaning |"
+    yield "|---|---|---|---|"
+    for name, field in model.model_fields.items():
+        cells = (f"`{field.alias or name}`", _form(field), _default(field), field.description or "")
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _form(field: FieldInfo) -> str:
+    forms = dict.fromkeys(_forms(field.annotation, field.metadata))
+    return ", or ".join(forms)
+
+
+def _forms(annotation: Any, metadata: Any) -> Iterator[str]:
+    given = [note.text for note in metadata if isinstance(note, Form)]
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if given:
+        yield from given
+    elif origin is typing.Annotated:
+        yield from _forms(inner[0], inner[1:])
+    elif origin not in UNIONS and (choices := choices_of(annotation)):
+        yield ", ".join(f"`{choice}`" if choice.isdecimal() else f'`"{choice}"`' for choice in choices)
+    elif origin is dict:
+        yield "a table of settings"
+    elif origin is tuple:
+        yield "a list of tables" if isinstance(inner[0], type) and issubclass(inner[0], BaseModel) else "a list"
+    elif inner:
+        for part in inner:
+            yield from _forms(part, ())
+    elif annotation is not type(None):
+        yield _plain(annotation)
+
+
+def _plain(annotation: Any) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {spec.RampTable: "a ramp", spec.WarmupTable: '`{ cap = "2min" }`'}[annotation]
+    return {bool: "`true` or `false`", int: "a whole number", float: "a number", str: "a text"}[annotation]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    default = field.default
+    if default is None or default in ("", {}, ()):
+        return "–"
+    if any(isinstance(note, Form) and "percentage" in note.text for note in field.metadata):
+        return f"`{default:.0%}`"
+    if any(isinstance(note, Form) and "time" in note.text for note in field.metadata):
+        return f"`{default:g}s`"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
+    (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
