@@ -10,6 +10,7 @@ second, which tells more than the ratio on a machine that others use too.
 
 import argparse
 import asyncio
+import os
 import random
 import re
 import statistics
@@ -173,8 +174,11 @@ def main() -> None:
     print(f"tps with the sampler      {statistics.fmean(slices.on):10.0f}")
     print(f"ratio on / off            {estimate(effect.ratio, effect.low, effect.high)}, {effect.blocks} pairs")
     print(f"Hodges-Lehmann            {estimate(effect.hodges_lehmann, effect.hl_low, effect.hl_high)}")
-    print(f"CPU of the sampler        {statistics.fmean(slices.sampler_cpu) * 1000:10.2f}  ms/s")
-    print(f"CPU of its backend        {statistics.fmean(slices.backend_cpu) * 1000:10.2f}  ms/s")
+    sampler, backend = statistics.fmean(slices.sampler_cpu), statistics.fmean(slices.backend_cpu)
+    print(f"CPU of the sampler        {sampler * 1000:10.2f}  ms/s")
+    print(f"CPU of its backend        {backend * 1000:10.2f}  ms/s")
+    cpus = os.cpu_count() or 1
+    print(f"both, of {cpus} CPUs          {(sampler + backend) / cpus * 100:10.2f}  %")
 
 
 if __name__ == "__main__":

@@ -135,15 +135,25 @@ def test_a_reset_of_one_object_leaves_no_increase_of_the_counter(one: Path) -> N
     assert (1, 0, "disk.reads") not in reduce_folder(one).increases
 
 
-@pytest.mark.parametrize("ends", [(0.5, 1.0), (-1.0, -0.5)])
+@pytest.mark.parametrize("ends", [(1.5, 0.0), (0.0, -1.5)])
 def test_readings_that_do_not_reach_over_the_window_yield_no_increase(one: Path, ends: tuple[float, float]) -> None:
     start, end = window(one)
-    write_wal(one, [(start + ends[0], 0), (end + ends[1], 30)])
+    first, last = start + ends[0], end + ends[1]
+    write_wal(one, [(first, 0), (first + 1, 10), (last - 1, 20), (last, 30)])
 
     reduction = reduce_folder(one)
 
     assert (1, 0, WAL) not in reduction.increases
-    assert reduction.gaps[1] >= 0.5
+    assert reduction.gaps[1] == pytest.approx(1.5)
+
+
+def test_a_step_stands_for_the_rest_of_the_window_when_the_next_reading_was_not_due_yet(one: Path) -> None:
+    start, end = window(one)
+    # 10 B/s at first, 30 B/s at last; half a second of the window lies before the first reading, 0.75 s after the last.
+    readings = [(start + 0.5, 0), (start + 1.5, 10), (end - 1.75, 20), (end - 0.75, 50)]
+    write_wal(one, readings)
+
+    assert reduce_folder(one).increases[1, 0, WAL] == {"": pytest.approx(50 + 0.5 * 10 + 0.75 * 30)}
 
 
 def test_the_longest_gap_between_readings_is_kept(one: Path) -> None:

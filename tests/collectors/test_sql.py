@@ -185,4 +185,6 @@ def test_idle_session_does_nothing(server: ThrowawayCluster, connection: psycopg
 
 
 def test_sampler_does_not_see_itself(connection: psycopg.Connection) -> None:
-    assert groups(connection, "pgtrial sampler") == []
+    connection.execute("SET application_name = 'itself'")
+
+    assert groups(connection, "itself") == []

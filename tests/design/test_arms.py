@@ -26,9 +26,7 @@ def test_the_first_arm_is_the_control_and_values_become_text() -> None:
 
 
 def test_the_placebo_is_a_second_copy_of_the_control() -> None:
-    arms = resolve_arms(
-        experiment(arms={"a": {"postgresql": {"jit": False}}, "b": {}}, design={"placebo": True})
-    )
+    arms = resolve_arms(experiment(arms={"a": {"postgresql": {"jit": False}}, "b": {}}, design={"placebo": True}))
 
     assert arms[-1] == Arm(name="placebo", role=Role.PLACEBO, settings=arms[0].settings)
     assert [arm.name for arm in arms] == ["a", "b", "placebo"]
@@ -63,9 +61,7 @@ def test_factors_make_every_combination() -> None:
 
 
 def test_an_arms_own_settings_override_the_common_ones() -> None:
-    made = experiment(
-        target={"postgresql": {"x": 1, "y": True}}, arms={"a": {}, "b": {"postgresql": {"y": False}}}
-    )
+    made = experiment(target={"postgresql": {"x": 1, "y": True}}, arms={"a": {}, "b": {"postgresql": {"y": False}}})
     a, b = resolve_arms(made)
 
     assert common_settings(made) == {"x": "1", "y": "on"}

@@ -56,9 +56,7 @@ def test_lists_of_different_length_are_refused() -> None:
     count=st.integers(2, 100),
 )
 def test_a_ramp_is_monotonic_distinct_and_has_both_ends(ramp: str, start: int, stop: int, count: int) -> None:
-    clients = [
-        clients for clients, _ in levels(clients={"ramp": ramp, "from": start, "to": stop, "levels": count})
-    ]
+    clients = [clients for clients, _ in levels(clients={"ramp": ramp, "from": start, "to": stop, "levels": count})]
 
     assert (clients[0], clients[-1]) == (start, stop)
     assert len(set(clients)) == len(clients) <= count

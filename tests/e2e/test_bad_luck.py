@@ -173,10 +173,7 @@ def small_disk(tmp_path):
 def test_disk_that_fills_up_is_one_clear_error(pgtrial, experiment_file, small_disk, tmp_path):
     filler = tmp_path / "fill.sql"
     filler.write_text("CREATE TABLE filler AS SELECT repeat(md5(i::text), 30) FROM generate_series(1, 1000000) AS i;\n")
-    file = experiment_file(
-        ("scale = 1", 'kind = "sql"\nsetup = "fill.sql"'),
-        ('mix      = "simple-update"', 'scenario = [{ name = "a", builtin = "select-only" }]'),
-    )
+    file = experiment_file(("scale = 1", 'scale = 1\nsetup = "fill.sql"'))
     tmp_path.chmod(0o755)
 
     result = pgtrial("run", str(file), "--work-directory", str(small_disk))

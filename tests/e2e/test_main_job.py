@@ -33,12 +33,12 @@ def test_hypothesis_file_becomes_verdict_report_and_data(pgtrial, experiment_fil
     for path in run_folders:
         count, seconds = duckdb.sql(
             f"SELECT sum(count), count(DISTINCT second) FROM '{path}/transactions.parquet'"
-        ).fetchone()
+        ).fetchall()[0]
         assert count > 0
         assert seconds == 2
         (ticks,) = duckdb.sql(
             f"SELECT count(*) FROM '{path}/samples.parquet' WHERE metric = 'proc_loadavg.load1'"
-        ).fetchone()
+        ).fetchall()[0]
         assert ticks >= 3
         entries = [json.loads(line) for line in (path / "server.jsonl").read_text().splitlines()]
         assert any(entry["message"].startswith("checkpoint complete") for entry in entries)
@@ -133,7 +133,7 @@ def test_latencies_agree_with_pgbenchs_own_mean(pgtrial, experiment_file, tmp_pa
         total, count, buckets, counts = duckdb.sql(
             "SELECT sum(latency_sum), sum(count), flatten(list(buckets)), flatten(list(bucket_counts)) "
             f"FROM '{path}/transactions.parquet'"
-        ).fetchone()
+        ).fetchall()[0]
         assert sum(counts) == count
         from_histogram = sum(bucket_value(b) * n for b, n in zip(buckets, counts, strict=True)) / count
         assert abs(from_histogram / (total / count) - 1) < 0.01

@@ -67,7 +67,9 @@ def test_a_name_of_an_extension_has_to_be_a_name() -> None:
 
 
 def test_what_the_server_only_shows_cannot_be_set() -> None:
-    assert "cannot be changed" in find(target={"postgresql": {"block_size": 8192}})["target.postgresql.block_size"].message
+    assert (
+        "cannot be changed" in find(target={"postgresql": {"block_size": 8192}})["target.postgresql.block_size"].message
+    )
 
 
 def test_every_wrong_value_has_the_path_it_stands_at() -> None:

@@ -13,8 +13,27 @@ from pgtrial.postgres.setting_values import find_fault, read_number
 
 # A setting of every kind, with values that are accepted and values that are not.
 VALUES: dict[str, tuple[str, ...]] = {
-    "shared_buffers": ("128MB", "16384", " 1 GB ", "0.5GB", "1e5", "0x4000", "040000", "15", "1", "120kB", "1mb", "1MiB",
-                       "-1", "x", "", "GB", "1.5.5", "9999TB", "1 2"),
+    "shared_buffers": (
+        "128MB",
+        "16384",
+        " 1 GB ",
+        "0.5GB",
+        "1e5",
+        "0x4000",
+        "040000",
+        "15",
+        "1",
+        "120kB",
+        "1mb",
+        "1MiB",
+        "-1",
+        "x",
+        "",
+        "GB",
+        "1.5.5",
+        "9999TB",
+        "1 2",
+    ),
     "work_mem": ("64kB", "63kB", "65536B", "1TB", "2TB", "on", "1.0001MB", ".5MB", "5.", "5.MB"),
     "checkpoint_timeout": ("30s", "1d", "1.1d", "29s", "5min", "0.5h", "30000ms", "5 minutes", "1M"),
     "max_connections": ("100", "100.4", "1e2", "0", "1", "1000", "262144", "10kB", "1s"),
@@ -55,7 +74,9 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     for name, value in CASES:
         quoted = value.replace("'", "''")
         statements.append(f"ALTER SYSTEM SET {name} = '{quoted}'")
-    answer = run(programs.path("postgres"), "--single", "-D", work / "data", "postgres", text="\n".join(statements) + "\n")
+    answer = run(
+        programs.path("postgres"), "--single", "-D", work / "data", "postgres", text="\n".join(statements) + "\n"
+    )
     failed = set(re.findall(r"STATEMENT:  (ALTER SYSTEM .*)", answer))
     for case, statement in zip(CASES, statements, strict=True):
         refused[case] = statement in failed

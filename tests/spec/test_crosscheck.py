@@ -92,7 +92,11 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         ),
         ("[workload]\n" + scenario(name="a", file="none.sql") + ARMS, "workload.scenario[0].file", "does not exist"),
         ("[workload]\nmix = 'olap'\nclients = [8, 2]\n" + ARMS, "workload.clients[1]", "2 clients are too few for 3"),
-        ("[workload]\nmix = 'olap'\nclients = [4, 5, 6]\nrate = [1, 2]\n" + ARMS, "workload.rate", "3 levels of clients"),
+        (
+            "[workload]\nmix = 'olap'\nclients = [4, 5, 6]\nrate = [1, 2]\n" + ARMS,
+            "workload.rate",
+            "3 levels of clients",
+        ),
         ("[workload]\nmix = 'olap'\nclients = [4, 4]\n" + ARMS, "workload.clients[1]", "load level 4 appears twice"),
         ("[workload]\nmix = 'olap'\nduration = '1500ms'\n" + ARMS, "workload.duration", "whole number of seconds"),
         (LOAD + ARMS + "[dataset]\nkind = 'sql'\n", "dataset", "needs a set-up file"),

@@ -38,7 +38,7 @@ def test_several_settings_are_crossed_and_a_single_value_is_common() -> None:
         ("s='a, b',c", ["a, b", "c"]),
         ('s="a, b","c, d"', ["a, b", "c, d"]),
         ("s='',x", ["", "x"]),
-        ("s=\"it's\",y", ["it's", "y"]),
+        ('s="it\'s",y', ["it's", "y"]),
         ("s=a=b,c=d", ["a=b", "c=d"]),
         ("s=a b,c", ["a b", "c"]),
     ],

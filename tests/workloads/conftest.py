@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.hosts.local import LocalHost, server_account
-from pgtrial.postgres.connect import fetch
+from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
 
@@ -28,6 +28,9 @@ class Server:
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in self.runner.run(fetch(self.cluster.conninfo(DATABASE), sql))]
+
+    def execute(self, sql: str) -> None:
+        self.runner.run(execute(self.cluster.conninfo(DATABASE), sql))
 
     def start_pgbench(self, argv: Sequence[str], environment: Mapping[str, str] = {}) -> "subprocess.Popen[str]":
         return subprocess.Popen(

@@ -35,7 +35,7 @@ def render_usage(error: click.ClickException) -> str:
 
 def _render_problem(problem: SpecProblem, source: str) -> list[str]:
     place = ":".join(str(part) for part in (source, problem.line) if part)
-    lines = [": ".join(part for part in (f"  {place}" if place else " ", problem.path, problem.message) if part)]
+    lines = ["  " + ": ".join(part for part in (place, problem.path, problem.message) if part)]
     if problem.hint:
         lines += textwrap.wrap(
             f"hint: {problem.hint}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 10, break_on_hyphens=False

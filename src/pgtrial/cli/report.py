@@ -6,7 +6,7 @@ import click
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
@@ -24,22 +24,11 @@ def command(*, folder: Path, output: Path | None, as_json: bool) -> None:
     Example:
       pgtrial report results/first-20260120T101500Z --output first.html
     """
-    from pgtrial.analysis.analyze import analyze
-    from pgtrial.analysis.findings import write_findings
-    from pgtrial.errors import StoreError
-    from pgtrial.report.html import write_html
-    from pgtrial.report.text import render_text
+    from pgtrial.cli.session import print_report, write_report
     from pgtrial.store import layout
 
-    findings = analyze(folder)
-    path = output or folder / layout.REPORT
-    try:
-        write_findings(findings, folder)
-        write_html(findings, path)
-    except OSError as error:
-        raise StoreError(f'cannot write "{error.filename or path}"', detail=f"{error.strerror}.") from error
+    findings = write_report(folder, output=output)
     if as_json:
         click.echo(findings.model_dump_json(indent=2))
     else:
-        click.echo(render_text(findings))
-        click.echo(f"\nreport: {path}")
+        print_report(findings, output or folder / layout.REPORT)

@@ -1,20 +1,18 @@
-"""What run, resume and demo share: do the runs, analyse, write the report, say the verdict."""
+"""What run, resume, demo and report share: do the runs, analyse, write the report, say the verdict."""
 
+import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings, write_findings
-from pgtrial.cli.console import show_progress
-from pgtrial.engine.experiment import run_experiment
-from pgtrial.errors import PgTrialError
+from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.html import render_html
-from pgtrial.report.text import render_text
 from pgtrial.store import layout
+
+if TYPE_CHECKING:
+    from pgtrial.analysis.findings import Findings
 
 GATE_STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 
@@ -27,29 +25,49 @@ def run_and_report(
     quiet: bool = False,
 ) -> None:
     """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
+    from rich.console import Console
+
+    from pgtrial.cli.console import show_progress
+    from pgtrial.engine.experiment import run_experiment
+
     console = Console(stderr=True)
     if not quiet:
-        console.print(f"results: {folder}", highlight=False, soft_wrap=True)
+        console.print(f"results: {folder}", highlight=False, markup=False, soft_wrap=True)
     try:
         with show_progress(console, quiet=quiet) as observer:
             run_experiment(folder, work_base=work_directory, tell=observer)
-    except (PgTrialError, KeyboardInterrupt):
+    except (PgTrialError, KeyboardInterrupt) as error:
         if folder.is_dir():
-            report(folder)
+            with contextlib.suppress(PgTrialError):  # the first error is the one to be told
+                print_report(write_report(folder), folder / layout.REPORT)
+            if isinstance(error, KeyboardInterrupt):
+                click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
-    findings = report(folder)
+    findings = write_report(folder)
+    print_report(findings, folder / layout.REPORT)
     if gate:
         sys.exit(GATE_STATUS[findings.hypothesis.verdict])
 
 
-def report(folder: Path, *, output: Path | None = None) -> Findings:
-    """Analyse the folder, write findings.json and report.html, print the summary and where the report is."""
+def write_report(folder: Path, *, output: Path | None = None) -> "Findings":
+    """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError."""
+    from pgtrial.analysis.analyze import analyze
+    from pgtrial.analysis.findings import write_findings
+    from pgtrial.report.html import write_html
+
     findings = analyze(folder)
-    write_findings(findings, folder)
     path = output or folder / layout.REPORT
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(render_html(findings), encoding="utf-8")
-    part.replace(path)
-    click.echo(render_text(findings))
-    click.echo(f"report: {path}")
+    try:
+        write_findings(findings, folder)
+        write_html(findings, path)
+    except OSError as error:
+        raise StoreError(f'cannot write "{error.filename or path}"', detail=f"{error.strerror}.") from error
     return findings
+
+
+def print_report(findings: "Findings", path: Path) -> None:
+    """Print the summary, and where the page is."""
+    from pgtrial.report.text import render_text
+
+    click.echo(render_text(findings))
+    click.echo(f"\nreport: {path}")

@@ -16,7 +16,7 @@ from pgtrial.design.arms import effective_settings, resolve_arms, setting_text
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.model.arm import Arm, Role
+from pgtrial.model.arm import Arm
 from pgtrial.postgres.setting_values import SettingFacts, find_fault, read_number
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.nearest import nearest_name
@@ -132,10 +132,14 @@ def _check_connections(experiment: Experiment, version: int) -> Iterator[SpecPro
     """Whether the clients of the largest load level fit into every arm's max_connections."""
     facts = read_catalogue(version)["max_connections"]
     needed = _most_clients(experiment) + OWN_CONNECTIONS
+    seen: set[str] = set()  # what all arms share is said once
     for arm in resolve_arms(experiment):
         allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, facts.boot or ""))
-        if allowed is not None and allowed < needed and arm.role is not Role.PLACEBO:
-            yield _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)
+        if allowed is not None and allowed < needed:
+            problem = _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)
+            if problem.path not in seen:
+                yield problem
+            seen.add(problem.path)
 
 
 def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, needed: int) -> SpecProblem:

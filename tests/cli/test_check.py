@@ -1,0 +1,137 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.main import main
+
+GOOD = """\
+format = 1
+[experiment]
+name = "small"
+[target]
+postgres = "16"
+[workload]
+mix = "olap"
+[arms.a.postgresql]
+shared_buffers = "1GB"
+[arms.b.postgresql]
+shared_buffers = "2GB"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = Path("e.toml")
+    path.write_text(GOOD)
+    return path
+
+
+def test_a_good_file_is_ok_with_the_facts(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(file)]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("ok: e.toml\n")
+    assert "a (control), b" in out
+    assert "12 in 6 blocks" in out
+    assert "checked against PostgreSQL 16" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_errors_of_the_file_and_of_its_settings_come_together_in_order(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        GOOD.replace('mix = "olap"', "mix = 3").replace('"1GB"', '"1 gig"').replace("[arms.b", "[arms.c]\nx=1\n[arms.b")
+    )
+    file.write_text(text.replace('shared_buffers = "2GB"', "io_method = 'sync'"))
+
+    assert main(["check", str(file)]) == 2
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert [line for line in captured.err.splitlines() if line.startswith("  e.toml")] == [
+        '  e.toml:7: workload.mix: invalid value for "mix": 3',
+        '  e.toml:9: arms.a.postgresql.shared_buffers: invalid value for setting "shared_buffers": "1 gig"',
+        '  e.toml:11: arms.c.x: unrecognized key "x"',
+        '  e.toml:13: arms.b.postgresql.io_method: unrecognized setting "io_method" for PostgreSQL 16',
+    ]
+    assert "hint: PostgreSQL 18 has it." in captured.err
+
+
+def test_json_has_the_problems(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.replace('"olap"', '"oltpp"'))
+
+    assert main(["check", "--json", str(file)]) == 2
+
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ok"] is False
+    assert answer["problems"] == [
+        {
+            "path": "workload.mix",
+            "message": 'invalid value for "mix": "oltpp"',
+            "line": 7,
+            "hint": 'Perhaps you meant "oltp". Available values: oltp, olap, tpcb-like, simple-update, select-only.',
+        }
+    ]
+
+
+def test_json_of_a_good_file_has_the_facts(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", str(file)]) == 0
+
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+
+
+def test_a_budget_that_is_too_short_is_an_error_of_its_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD + '[design]\nbudget = "1min"\n')
+
+    assert main(["check", str(file)]) == 2
+    assert "e.toml:13: design.budget: a budget of 1 min is too short for 2 blocks" in capsys.readouterr().err
+
+
+def test_programs_that_are_not_here_are_a_note_and_no_error(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.replace('"16"', '"/no/where"'))
+
+    assert main(["check", str(file)]) == 0
+    assert 'note: no PostgreSQL programs in "/no/where"' in capsys.readouterr().out
+
+
+def test_arms_that_do_not_differ_and_few_blocks_are_noted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.replace("2GB", "1GB") + "[design]\nblocks = 3\n")
+
+    assert main(["check", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert 'note: arms "a" and "b" have the same settings' in out
+    assert "note: 3 blocks are few" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "does not exist"),
+        (b"", "is empty"),
+        (b"\x7fELF\x02\xff\xfe", "not a text file"),
+        (b"x" * 10_000_000, "too large"),
+        (b"a = \n", "has 1 error"),
+    ],
+    ids=["missing", "empty", "binary", "10 MB", "syntax"],
+)
+def test_what_is_no_experiment_file_is_one_clear_error(
+    content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "e.toml"
+    if content is not None:
+        path.write_bytes(content)
+
+    assert main(["check", str(path)]) == 2
+
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.startswith("error: ")
+    assert len(text.splitlines()) <= 3
+
+
+def test_a_directory_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(tmp_path)]) == 2
+    assert "is a directory, not an experiment file" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.main import main
+
+
+def test_the_example_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+
+    assert main(["init", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"wrote {path}\nnext: pgtrial check {path}")
+    assert main(["check", str(path)]) == 0
+
+
+def test_without_a_path_it_is_written_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["init"]) == 0
+    assert (tmp_path / "experiment.toml").read_text().startswith("# An experiment of pgtrial")
+
+
+def test_a_file_is_replaced_only_when_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "e.toml"
+    path.write_text("mine")
+
+    assert main(["init", str(path)]) == 2
+    assert path.read_text() == "mine"
+    assert "exists already" in capsys.readouterr().err
+    assert main(["init", "--force", str(path)]) == 0
+    assert path.read_text() != "mine"
+
+
+@pytest.mark.parametrize("name", ["", "none/e.toml"])
+def test_a_place_that_cannot_be_written_is_one_error(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", "--force", str(tmp_path / name)]) == 2
+
+    text = capsys.readouterr().err
+    assert text.startswith("error: cannot write")
+    assert len(text.splitlines()) == 1

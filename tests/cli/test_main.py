@@ -1,0 +1,197 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from pgtrial import __version__
+from pgtrial.cli import main as cli
+from pgtrial.errors import RestoreError, SpecError, SpecProblem, TargetError
+
+HEAVY = ("pydantic", "psycopg", "duckdb", "scipy", "numpy", "jinja2", "rich", "vl_convert")
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: command)
+
+
+def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
+    code = (
+        "import json, sys\n"
+        "from pgtrial.cli.main import main\n"
+        "status = main(['--help'])\n"
+        "json.dump([status, sorted({name.partition('.')[0] for name in sys.modules})], sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    status, modules = json.loads(done.stderr)
+
+    assert status == 0
+    assert not set(HEAVY) & set(modules)
+    assert all(f"  {name} " in done.stdout and help_ in done.stdout for name, help_ in cli.COMMANDS)
+
+
+def test_help_is_quick() -> None:
+    def measure(*arguments: str) -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True, timeout=60)
+        return time.perf_counter() - started
+
+    # The best of several: the machine may be busy with something else.
+    best = min(measure("-m", "pgtrial", "--help") for _ in range(15))
+
+    assert best <= 0.15
+
+
+def test_every_module_with_a_command_is_in_the_table() -> None:
+    folder = Path(cli.__file__).parent
+    with_command = {path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()}
+
+    assert with_command == {name for name, _ in cli.COMMANDS}
+
+
+@pytest.mark.parametrize("name", [name for name, _ in cli.COMMANDS])
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--help"]) == 0
+    assert f"Usage: pgtrial {name}" in capsys.readouterr().out
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pgtrial {__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["chekc"], "error: no such command 'chekc'", 'Try "pgtrial --help".'),
+        (["check"], "error: missing argument 'FILE'", 'Try "pgtrial check --help".'),
+        (["plan", "--jsn", "x"], "error: no such option '--jsn'", 'Try "pgtrial plan --help".'),
+        (["run"], "error: no experiment given", "pgtrial run -s shared_buffers"),
+        (["run", "x.toml", "-s", "a=1,2", "--mix", "olap"], "error: -s, --mix cannot be used", "Change"),
+        (["run", "-s", "a"], 'error: cannot read the setting "a"', "-s NAME=A,B"),
+    ],
+)
+def test_wrong_usage_exits_with_2(
+    arguments: list[str], message: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert hint in captured.err
+
+
+def test_all_problems_of_a_quick_experiment_are_told_without_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "-s", "work_mem=1MB,2mb", "--mix", "olpa", "--duration", "5x"]) == 2
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "error: the command line has 3 errors"
+    assert [line.split(": ")[0].strip() for line in lines[1:] if "hint" not in line and line[:3] != "   "] == [
+        "workload.mix",
+        "workload.duration",
+        "factors.work_mem.levels[1]",
+    ]
+
+
+def test_an_error_is_shown_in_three_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fail_with(monkeypatch, TargetError("the server ended", detail="Line one.\nLine two.", hint="Try again."))
+
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr().err == "error: the server ended\ndetail: Line one.\n  Line two.\nhint: Try again.\n"
+
+
+def test_every_problem_of_a_file_has_its_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems = (SpecProblem(path="a.b", message="wrong", line=3, hint="Do this."), SpecProblem(path="c", message="bad"))
+    fail_with(monkeypatch, SpecError("two errors", problems=problems, source="x.toml"))
+
+    assert cli.main(["check"]) == 2
+    assert capsys.readouterr().err == (
+        "error: two errors\n  x.toml:3: a.b: wrong\n    hint: Do this.\n  x.toml: c: bad\n"
+    )
+
+
+def test_an_unexpected_exception_is_called_a_bug_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(monkeypatch, ZeroDivisionError("division by zero"))
+
+    assert cli.main(["check"]) == 1
+    text = capsys.readouterr().err
+    assert text.startswith("error: this is a bug in pgtrial: ZeroDivisionError: division by zero\nhint: ")
+    assert "Traceback" not in text
+
+    assert cli.main(["--debug", "check"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KeyboardInterrupt(), 130),
+        (click.Abort(), 130),
+        (RestoreError("x"), 6),
+        (SystemExit(4), 4),
+        (SystemExit("text"), 1),
+        (click.exceptions.Exit(3), 3),
+        (BrokenPipeError(), 141),
+    ],
+)
+def test_exit_codes(
+    error: BaseException, status: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(monkeypatch, error)
+    kept = os.dup(1)
+    try:
+        assert cli.main(["check"]) == status
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = [sys.executable, "-m", "pgtrial", "schema"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        status = process.wait(timeout=60)
+
+    assert errors == b""
+    assert status == 141
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback() -> None:
+    code = (
+        "import os, signal, sys, threading\n"
+        "from pgtrial.cli import main as cli\n"
+        "import click, time\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(30)\n"
+        "cli.LazyGroup.get_command = lambda *_: command\n"
+        "sys.exit(cli.main(['check']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "interrupted\n"

@@ -1,0 +1,120 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+
+TEXT = """\
+format = 1
+[experiment]
+name = "small"
+[hypothesis]
+claim = "more is faster"
+[target]
+postgres = "18"
+[target.postgresql]
+max_connections = 50
+[dataset]
+scale = 5
+[workload]
+mix = "oltp"
+clients = [5, 10]
+duration = "10s"
+[arms.small.postgresql]
+shared_buffers = "128MB"
+work_mem = "1MB"
+[arms.large.postgresql]
+shared_buffers = "256MB"
+[design]
+blocks = 2
+placebo = true
+seed = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "e.toml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def data(file: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["plan", "--json", str(file)]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(file)]) == 0
+
+    out = capsys.readouterr().out
+    for fact in (
+        "test        large differs from small in pgbench.tps, margin 3.0 %",
+        "max_connections  50         restart       all arms",
+        "shared_buffers   128MB      restart       small",
+        "                 256MB                    large",
+        "work_mem         1MB        no restart    small",
+        "                 (default)                large",
+        "placebo is a second copy of small.",
+        "clients  read  insert  update",
+        "10       7     2       1",
+        "6 runs, each with a server start of its own",
+        "Nothing on this host changes",
+        "below /var/tmp/pgtrial-",
+        "Not known before the first runs",
+        "2 blocks are few",
+    ):
+        assert fact in out
+
+
+def test_each_block_is_shown_with_its_order(
+    file: Path, data: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(file)]) == 0
+    shown = re.findall(r"block (\d)  (.+)", capsys.readouterr().out)
+
+    assert [(int(block), order.split(", ")) for block, order in shown] == [
+        (block, [slot["arm"] for slot in data["schedule"] if slot["block"] == block]) for block in (1, 2)
+    ]
+
+
+def test_the_data_add_up(data: dict[str, Any]) -> None:
+    seconds = data["seconds"]
+
+    assert seconds["total"] == pytest.approx(seconds["prepare"] + 6 * seconds["run"]["total"])
+    assert data["server_starts"] == 6 + 1 + 3
+    assert data["detectable_effect"] is None
+    assert data["host_changes"] == []
+    assert data["levels"][0] == {"clients": 5, "rate": None, "by_scenario": {"read": 3, "insert": 1, "update": 1}}
+    assert {change["setting"]: change["needs_restart"] for change in data["changes"]} == {
+        "max_connections": True,
+        "shared_buffers": True,
+        "work_mem": False,
+    }
+    assert data["arms"][2] == {**data["arms"][0], "name": "placebo", "role": "placebo"}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/**/*.toml")), ids=lambda path: path.stem)
+def test_the_plan_of_every_example_fits_80_columns(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(path)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 30
+    assert max(map(len, lines)) <= 80
+    assert not any(line != line.rstrip() for line in lines)
+
+
+def test_a_plan_of_a_wrong_file_is_its_errors(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(TEXT.replace("blocks = 2", "blocks = 0"))
+
+    assert main(["plan", str(file)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "design.blocks" in captured.err
