@@ -22,7 +22,7 @@ def test_value_of_a_bucket_is_within_the_relative_error(microseconds):
 
 
 def test_relative_error_is_at_most_one_percent():
-    assert RELATIVE_ERROR <= 0.01
+    assert round(RELATIVE_ERROR, 9) <= 0.01
 
 
 @given(st.integers(min_value=1, max_value=1300))
@@ -33,7 +33,7 @@ def test_buckets_join_without_gap_and_their_value_is_equally_far_from_both_ends(
     assert bucket_bounds(bucket + 1)[0] == pytest.approx(high)
     assert high / low == pytest.approx(GAMMA)
     assert value / low - 1 == pytest.approx(1 - value / high)
-    assert value / low - 1 == pytest.approx(RELATIVE_ERROR, rel=0.02)
+    assert value / low - 1 == pytest.approx(RELATIVE_ERROR / 2, rel=0.02)
 
 
 @given(st.floats(min_value=0, max_value=1e11), st.floats(min_value=0, max_value=1e11))
@@ -52,5 +52,5 @@ def test_everything_up_to_the_resolution_of_the_clock_is_one_bucket(microseconds
     assert bucket_bounds(bucket) == (0, 1e-6)
 
 
-def test_an_hour_needs_fewer_than_1200_buckets():
-    assert bucket_of(3600e6) == math.ceil(math.log(3.6e9) / math.log(1.02)) < 1200
+def test_an_hour_needs_fewer_than_2300_buckets():
+    assert bucket_of(3600e6) == math.ceil(math.log(3.6e9) / math.log(1.01)) < 2300

@@ -28,6 +28,7 @@ def setting(value: str, *, vartype: str = "string", unit: str = "", source: str 
         ("2ms", "2", "real", "ms"),
         ("ON", "on", "enum", ""),
         ("true", "on", "enum", ""),
+        ("on", "pglz", "enum", ""),  # wal_compression
         ("replica", "replica", "enum", ""),
         ("pg_stat_statements", "pg_stat_statements", "string", ""),
         ("100kB", "12", "integer", "8kB"),  # 12.5 blocks; the server rounds to even

@@ -207,3 +207,40 @@ def test_a_connection_refused_keeps_the_drivers_question() -> None:
 
     assert first.endswith("\n\tIs the server running locally and accepting connections on that socket?")
     assert second == "could not create connection for setup"
+
+
+def test_messages_of_threads_that_write_at_once_are_told_apart() -> None:
+    # As pgbench 15 and 18 wrote them, with four and eight threads.
+    text = (
+        "pgbench:pgbench:  error: error: could not create connection for client 7\n"
+        'connection to server on socket "/run/.s.PGSQL.5432" failed: FATAL:  sorry, too many clients already\n'
+        "pgbench: error: pgbench:pgbench:pgbench: error: client 3 script 0 aborted in command 4 query 0: "
+        'ERROR:  relation "x" does not exist\n'
+        "LINE 1: SELECT 1 FROM x;\n"
+        "                      ^\n"
+        " error: client 4 script 0 aborted in command 4 query 0: ERROR:  no\n"
+        "client 5 script 0 aborted in command 4 query 0: ERROR:  no\n"
+        "pgbench: pgbench:error:  client 6 script 0 aborted in command 4 query 0: ERROR:  no\n"
+        "pgbench:could not create connection for client 8\n"
+    )
+
+    errors = find_errors(text)
+
+    assert [error.splitlines()[0].split(" script")[0].split(" on socket")[0] for error in errors] == [
+        "could not create connection for client 7",
+        "connection to server",
+        "client 3",
+        "client 4",
+        "client 5",
+        "client 6",
+        "could not create connection for client 8",
+    ]
+    assert errors[2].splitlines()[1:] == ["LINE 1: SELECT 1 FROM x;", "                      ^"]
+
+
+def test_a_warning_of_pgbench_is_no_error() -> None:
+    text = (
+        "pgbench: warning: scale option ignored, using count from pgbench_branches table (1)\npgbench: hint: Relax.\n"
+    )
+
+    assert find_errors(text) == ()

@@ -170,7 +170,7 @@ def test_an_sql_error_in_a_script_is_found(play):
     )
 
     assert status != 0
-    assert 'ERROR:  column "nonsense" does not exist' in find_errors(stderr)[0]
+    assert any('ERROR:  column "nonsense" does not exist' in error for error in find_errors(stderr))
 
 
 def test_clients_lost_in_the_middle_are_found_though_the_others_go_on(play, server):
@@ -195,5 +195,5 @@ def test_more_clients_than_connections_are_found(play):
     ((_, status, stdout, stderr),) = play(MIX[:1], LoadLevel(index=0, clients=120), seconds=1)
 
     assert status != 0
-    assert "too many clients already" in find_errors(stderr)[0]
+    assert any("too many clients already" in error for error in find_errors(stderr))
     assert parse_summary(stdout).processed is None

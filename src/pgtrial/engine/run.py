@@ -109,7 +109,7 @@ class RunExecution:
     async def _load(self) -> SamplerReport:
         """Warm up, checkpoint and measure, with the sampler beside it."""
         cluster = self.target.cluster
-        sampler = Sampler()
+        sampler = Sampler(self.target.host)
         (spool := self.folder / "spool").mkdir()
         await sampler.start(
             SamplerConfig(
@@ -129,6 +129,8 @@ class RunExecution:
                 await self._measure(level)
         finally:
             report = await sampler.stop()
+        for caveat in report.caveats:
+            self.state.add_caveat(caveat, run=self.run.id)
         return report
 
     async def _warm_up(self) -> None:

@@ -15,6 +15,7 @@ from pgtrial.engine.sampler_convert import convert
 from pgtrial.engine.sampler_devices import find_devices
 from pgtrial.engine.sampler_spool import END, TROUBLE, read_header, read_records, read_times
 from pgtrial.errors import TargetError
+from pgtrial.hosts.local import LocalHost
 from pgtrial.model.caveat import Caveat, Severity
 
 __all__ = ["Gap", "Sampler", "SamplerConfig", "SamplerReport", "convert", "find_gaps"]
@@ -62,9 +63,10 @@ class SamplerReport:
 
 
 class Sampler:
-    """One sampler process; start and stop it once."""
+    """One sampler process, started through ``host``; start and stop it once."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: LocalHost | None = None) -> None:
+        self._host = host or LocalHost()
         self._process: asyncio.subprocess.Process | None = None
         self._spool = Path()
         self._without_device: tuple[str, ...] = ()
@@ -87,14 +89,12 @@ class Sampler:
             "devices": devices,
             "parent": os.getpid(),
         }
-        self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "pgtrial.engine.sampler",
+        self._process = process = await self._host.start(
+            [sys.executable, "-m", "pgtrial.engine.sampler"],
+            role="sampler",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for pgtrial, which then stops the sampler in order
         )
         assert process.stdin is not None
         assert process.stdout is not None

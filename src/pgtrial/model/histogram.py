@@ -1,14 +1,14 @@
 """The latency histogram: buckets whose width grows with the value, so that the relative error is bounded.
 
-Bucket i holds latencies in (GAMMA**(i-1), GAMMA**i] microseconds and is represented by the value whose relative
-distance to both ends is equal, 2·GAMMA**i / (GAMMA + 1). The relative error is then at most
-(GAMMA - 1) / (GAMMA + 1) < 1 %. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019, section 2.1.
+Bucket i holds latencies in (GAMMA**(i-1), GAMMA**i] microseconds: whatever value in it stands for a latency, the error
+is at most GAMMA - 1, 1 %. A bucket as a whole is represented by the value at the same relative distance from both ends,
+2·GAMMA**i / (GAMMA + 1), with half that error. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019, section 2.1.
 """
 
 import math
 
-GAMMA = 1.02
-RELATIVE_ERROR = (GAMMA - 1) / (GAMMA + 1)
+GAMMA = 1.01
+RELATIVE_ERROR = GAMMA - 1  # of any value inside the bucket
 
 
 def bucket_of(microseconds: float) -> int:

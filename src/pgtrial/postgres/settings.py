@@ -91,8 +91,9 @@ def is_same(wanted: str, setting: Setting) -> bool:
             return (text in _TRUE) == (setting.value == "on") and (text in _TRUE or text in _FALSE)
         case "enum":
             text, value = wanted.strip().lower(), setting.value.lower()
-            # Several enums also take boolean words: "true" for huge_pages = on, and the like.
-            return text == value or (text in _TRUE and value == "on") or (text in _FALSE and value == "off")
+            # Several enums also take boolean words: "true" for huge_pages = on, and the like; wal_compression = on
+            # reads back as the method that it means.
+            return text == value or (text in _TRUE and value in ("on", "pglz")) or (text in _FALSE and value == "off")
         case "integer" | "real":
             number = _in_unit(wanted, setting.unit)
             if number is None:

@@ -6,6 +6,7 @@ commandFailed.
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 _NUMBER = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
 
@@ -41,11 +42,13 @@ _SUMMARY_FIELDS = {
     }.items()
 }
 
-# How a message begins. The server's own FATAL reaches stderr without pgbench's name when the connection ends with it.
-_MESSAGE = re.compile(
-    r"(?:pgbench: (?P<level>error|fatal|warning|info|hint|detail)|(?P<severity>[A-Z]+)(?=:  )): *(?P<text>.*)"
-)
-_SERVER_CONTINUATIONS = ("DETAIL", "HINT", "CONTEXT", "QUERY", "STATEMENT", "LOCATION")
+# How a message begins. pgbench writes "pgbench: ", the level and the text one after the other, so the threads' messages
+# interleave: "pgbench:pgbench:  error: error: client 1 …" on one line, "client 2 …" on another.
+_PREFIX = re.compile(r"\s*(?:(?:pgbench|error|fatal|warning|info|hint|detail):\s*)+")
+_WITHOUT_PREFIX = re.compile(r"client \d+ .*aborted|connection to server .*failed|could not create connection")
+# The server's own words reach stderr without pgbench's name when the connection ends with them.
+_SERVER_LAST_WORDS = re.compile(r"(?:FATAL|PANIC):  ")
+_SERVER_NOTICE = re.compile(r"(?:WARNING|NOTICE|INFO|LOG|DEBUG):  ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,22 +139,31 @@ def find_errors(stderr: str) -> tuple[str, ...]:
     Notices and warnings of the server are none.
     """
     errors: list[str] = []
-    inside = False
-    for line in stderr.splitlines():
-        if line.startswith("progress: ") or not line.strip():
-            inside = False
-            continue
-        match = _MESSAGE.match(line)
-        is_continuation = match is None or match["severity"] in _SERVER_CONTINUATIONS
-        if is_continuation or (match is not None and match["level"] in {"hint", "detail"}):
-            if inside:
-                errors[-1] += f"\n{line.rstrip()}"
-            continue
-        assert match is not None  # what does not match is a continuation
-        inside = match["level"] in {"error", "fatal"} or match["severity"] in {"ERROR", "FATAL", "PANIC"}
-        if inside:
-            errors.append(match["text"].rstrip() if match["level"] else line.rstrip())
+    inside = False  # an error, to which the lines that begin nothing belong
+    for line in map(str.rstrip, stderr.splitlines()):
+        text, begins = _begin_message(line)
+        if begins:
+            inside = begins == "error"
+            if inside and text:
+                errors.append(text)
+        elif inside and errors:
+            errors[-1] += f"\n{line}"
     return tuple(errors)
+
+
+def _begin_message(line: str) -> tuple[str, Literal["error", "other", ""]]:
+    """(text, what begins with this line): an error, something else, or ("") nothing, as it goes on."""
+    if not line or line.startswith("progress: ") or _SERVER_NOTICE.match(line):
+        return line, "other"
+    if _WITHOUT_PREFIX.match(line) or _SERVER_LAST_WORDS.match(line):
+        return line, "error"
+    prefix = _PREFIX.match(line)
+    if prefix is None:
+        return line, ""
+    words = set(re.findall(r"[a-z]+", prefix[0]))
+    if words & {"error", "fatal"} or words == {"pgbench"}:  # the level may be on another thread's line
+        return line[prefix.end() :], "error"
+    return line, "" if words & {"hint", "detail"} else "other"
 
 
 def _find(pattern: re.Pattern[str], text: str) -> str | None:
