@@ -79,7 +79,9 @@ def test_other_lines_are_no_progress(line: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("situation", ["plain", "rate", "ser", "serretry", "dead", "ratefail", "idle"])
+@pytest.mark.parametrize(
+    "situation", ["plain", "rate", "serialization", "retried", "lag-and-retries", "ratefail", "idle"]
+)
 def test_each_progress_line_of_every_version_is_read(situation: str, version: str) -> None:
     lines = [line for line in captured(situation, version).splitlines() if line.startswith("progress")]
 
@@ -95,7 +97,9 @@ def test_each_progress_line_of_every_version_is_read(situation: str, version: st
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("situation", ["plain", "rate", "ser", "serretry", "dead", "ratefail", "idle"])
+@pytest.mark.parametrize(
+    "situation", ["plain", "rate", "serialization", "retried", "lag-and-retries", "ratefail", "idle"]
+)
 def test_each_summary_of_every_version_is_read(situation: str, version: str) -> None:
     summary = summary_of(situation, version)
 
@@ -105,9 +109,11 @@ def test_each_summary_of_every_version_is_read(situation: str, version: str) -> 
     assert summary.processed > 0
     assert summary.tps > 0
     assert 0 < summary.latency_mean < 3
-    assert (summary.skipped is None, summary.late is None) == ((situation not in {"rate", "ratefail", "dead"},) * 2)
-    assert (summary.retries is None) == (situation not in {"serretry", "dead"})
-    assert (summary.deadlock_failures is None) == (situation not in {"ser", "serretry", "dead"})
+    assert (summary.skipped is None, summary.late is None) == (
+        (situation not in {"rate", "ratefail", "lag-and-retries"},) * 2
+    )
+    assert (summary.retries is None) == (situation not in {"retried", "lag-and-retries"})
+    assert (summary.deadlock_failures is None) == (situation not in {"serialization", "retried", "lag-and-retries"})
 
 
 def test_counts_are_those_of_all_scripts_together() -> None:
@@ -122,7 +128,7 @@ def test_counts_are_those_of_all_scripts_together() -> None:
 
 
 def test_a_summary_has_numbers_of_failures_retries_and_late_transactions() -> None:
-    failed, retried, rated = (summary_of(situation, "15") for situation in ("ser", "serretry", "rate"))
+    failed, retried, rated = (summary_of(situation, "15") for situation in ("serialization", "retried", "rate"))
 
     assert (failed.processed, failed.failed, failed.serialization_failures) == (5491, 14725, 14725)
     assert (retried.retried, retried.retries, retried.deadlock_failures) == (5952, 13927, 0)
@@ -197,7 +203,9 @@ def test_each_error_line_is_found_and_no_more(path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("situation", ["plain", "rate", "ser", "serretry", "dead", "ratefail", "idle"])
+@pytest.mark.parametrize(
+    "situation", ["plain", "rate", "serialization", "retried", "lag-and-retries", "ratefail", "idle"]
+)
 def test_failed_and_retried_transactions_are_no_errors(situation: str, version: str) -> None:
     assert find_errors(captured(situation, version)) == ()
 

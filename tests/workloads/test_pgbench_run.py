@@ -178,8 +178,8 @@ def test_clients_lost_in_the_middle_are_found_though_the_others_go_on(play, serv
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             if server.query(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name = 'pgtrial/select' AND state = 'active' LIMIT 1"
+                "SELECT pg_terminate_backend(min(pid)) FROM pg_stat_activity "
+                "WHERE application_name = 'pgtrial/select' AND query LIKE '%%abalance%%' HAVING count(*) = 3"
             ):
                 return
 

@@ -45,7 +45,7 @@ _SUMMARY_FIELDS = {
 # How a message begins. pgbench writes "pgbench: ", the level and the text one after the other, so the threads' messages
 # interleave: "pgbench:pgbench:  error: error: client 1 …" on one line, "client 2 …" on another.
 _PREFIX = re.compile(r"\s*(?:(?:pgbench|error|fatal|warning|info|hint|detail):\s*)+")
-_WITHOUT_PREFIX = re.compile(r"client \d+ .*aborted|connection to server .*failed|could not create connection")
+_WITHOUT_LEVEL = re.compile(r"client \d+ .*aborted|connection to server .*failed|could not create connection")
 # The server's own words reach stderr without pgbench's name when the connection ends with them.
 _SERVER_LAST_WORDS = re.compile(r"(?:FATAL|PANIC):  ")
 _SERVER_NOTICE = re.compile(r"(?:WARNING|NOTICE|INFO|LOG|DEBUG):  ")
@@ -155,15 +155,13 @@ def _begin_message(line: str) -> tuple[str, Literal["error", "other", ""]]:
     """(text, what begins with this line): an error, something else, or ("") nothing, as it goes on."""
     if not line or line.startswith("progress: ") or _SERVER_NOTICE.match(line):
         return line, "other"
-    if _WITHOUT_PREFIX.match(line) or _SERVER_LAST_WORDS.match(line):
-        return line, "error"
     prefix = _PREFIX.match(line)
-    if prefix is None:
-        return line, ""
-    words = set(re.findall(r"[a-z]+", prefix[0]))
-    if words & {"error", "fatal"} or words == {"pgbench"}:  # the level may be on another thread's line
-        return line[prefix.end() :], "error"
-    return line, "" if words & {"hint", "detail"} else "other"
+    text = line[prefix.end() :] if prefix else line
+    levels = set(re.findall(r"[a-z]+", prefix[0])) if prefix else set()
+    if levels & {"error", "fatal"} or _WITHOUT_LEVEL.match(text) or _SERVER_LAST_WORDS.match(text):
+        return text, "error"
+    goes_on = prefix is None or levels & {"hint", "detail"}
+    return line, "" if goes_on else "other"
 
 
 def _find(pattern: re.Pattern[str], text: str) -> str | None:
