@@ -13,7 +13,7 @@ import click
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, errors as well.")
 def command(*, file: Path, as_json: bool) -> None:
-    r"""Check the experiment in FILE; nothing is started or changed.
+    """Check the experiment in FILE; nothing is started or changed.
 
     Prints what the file asks for, or every error with its line, and exits with 2 if there is one.
 

@@ -6,21 +6,25 @@ import click
 
 
 @click.command()
-@click.option("--blocks", default=None, type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
-@click.option("--duration", default=None, help="Measured time per run. Default: 4s.")
+@click.option("--blocks", default=None, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
+@click.option("--duration", default=None, metavar="TIME", help="Measured time per run. Default: 4s.")
 @click.option(
-    "--postgres", default=None, help="Major version or directory with the programs. Default: the first found."
+    "--postgres",
+    default=None,
+    metavar="WHICH",
+    help="Major version, such as 16, or directory with the programs. Default: the first found.",
 )
 @click.option(
     "--results",
     default=Path("results"),
-    show_default=True,
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path),
-    help="Where the result folder is made.",
+    help="Where the result folder is made. Default: results.",
 )
 @click.option(
     "--work-directory",
     default=None,
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path),
     help="Where the data live while the demo runs. Default: /var/tmp.",
 )
@@ -34,7 +38,7 @@ def command(
     work_directory: Path | None,
     quiet: bool,
 ) -> None:
-    r"""Show in under 3 minutes what pgtrial does, on a throw-away PostgreSQL.
+    """Show in under 3 minutes what pgtrial does, on a throw-away PostgreSQL.
 
     Does a simple update get faster when a commit does not wait for the disk? It must, and a second copy of the
     control (the placebo) must not differ from it.

@@ -11,7 +11,7 @@ EXAMPLE = Path(__file__).with_name("example.toml")
 @click.argument("path", default="experiment.toml", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def command(*, path: Path, force: bool) -> None:
-    r"""Write a commented example of an experiment file to PATH.
+    """Write a commented example of an experiment file to PATH.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ import click
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
-    r"""Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+    """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
 
     Nothing is started or changed.
 

@@ -6,17 +6,17 @@ import click
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
     default=None,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the page goes. Default: report.html in DIR.",
+    help="Where the page goes. Default: report.html in FOLDER.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
 def command(*, folder: Path, output: Path | None, as_json: bool) -> None:
-    r"""Analyse result folder DIR again; write findings.json and report.html and print the summary.
+    """Analyse result FOLDER again; write findings.json and report.html and print the summary.
 
     Needs nothing but the folder: no server, no network.
 

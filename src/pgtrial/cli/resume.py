@@ -10,13 +10,14 @@ import click
 @click.option(
     "--work-directory",
     default=None,
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path),
     help="Where the data live while the experiment runs. Default: as the file says, else /var/tmp.",
 )
 @click.option("--assert", "gate", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 def command(*, folder: Path, work_directory: Path | None, gate: bool, quiet: bool) -> None:
-    r"""Finish the schedule in result FOLDER; finished runs are kept.
+    """Finish the schedule in result FOLDER; finished runs are kept.
 
     \b
     Example:

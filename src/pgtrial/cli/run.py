@@ -13,29 +13,50 @@ import click
     "settings",
     multiple=True,
     metavar="NAME=A,B",
-    help="Without a file: compare values of a setting; the first is the control. Repeat for every combination.",
+    help="Without a file: compare values of a setting; the first is the control. "
+    "Repeat for every combination; a single value holds for all arms.",
 )
 @click.option(
-    "--mix", default=None, help="Without a file: oltp, olap, tpcb-like, simple-update (default), select-only."
+    "--mix",
+    default=None,
+    metavar="NAME",
+    help="Without a file: oltp, olap, tpcb-like, simple-update (default), select-only.",
 )
-@click.option("--clients", default=None, type=int, help="Without a file: number of clients. Default: 8.")
-@click.option("--duration", default=None, help="Without a file: measured time per run, such as 30s (default).")
-@click.option("--scale", default=None, type=int, help="Without a file: pgbench scale. Default: 10.")
-@click.option("--blocks", default=None, type=int, help="Without a file: number of blocks. Default: 6.")
-@click.option("--budget", default=None, help="Without a file: time for everything, such as 45min.")
-@click.option("--margin", default=None, help="Without a file: smallest effect that matters. Default: 3%.")
-@click.option("--postgres", default=None, help="Without a file: major version or directory with the programs.")
-@click.option("--seed", default=None, type=int, help="Without a file: seed of the random order.")
+@click.option("--clients", default=None, metavar="N", type=int, help="Without a file: number of clients. Default: 8.")
+@click.option("--duration", default=None, metavar="TIME", help="Without a file: measured time per run. Default: 30s.")
+@click.option(
+    "--scale", default=None, metavar="N", type=int, help="Without a file: pgbench scale. Default: 10, about 150 MB."
+)
+@click.option("--blocks", default=None, metavar="N", type=int, help="Without a file: number of blocks. Default: 6.")
+@click.option(
+    "--budget",
+    default=None,
+    metavar="TIME",
+    help="Without a file: time for everything, such as 45min, instead of blocks.",
+)
+@click.option(
+    "--margin", default=None, metavar="PERCENT", help="Without a file: smallest effect that matters. Default: 3%."
+)
+@click.option(
+    "--postgres",
+    default=None,
+    metavar="WHICH",
+    help="Without a file: major version, such as 16, or directory with the programs. Default: the first found.",
+)
+@click.option(
+    "--seed", default=None, metavar="N", type=int, help="Without a file: seed of the random order. Default: 1."
+)
 @click.option(
     "--results",
     default=Path("results"),
-    show_default=True,
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path),
-    help="Where the result folder is made.",
+    help="Where the result folder is made. Default: results.",
 )
 @click.option(
     "--work-directory",
     default=None,
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path),
     help="Where the data live while the experiment runs. Default: as the file says, else /var/tmp.",
 )
@@ -51,7 +72,7 @@ def command(
     quiet: bool,
     **quick: "str | int | None",
 ) -> None:
-    r"""Run the experiment in FILE, or a quick one given by options.
+    """Run the experiment in FILE, or a quick one given by options.
 
     \b
     Examples:

@@ -5,7 +5,7 @@ import click
 
 @click.command()
 def command() -> None:
-    r"""Print the JSON Schema of the experiment file; editors complete and check TOML with it.
+    """Print the JSON Schema of the experiment file; editors complete and check TOML with it.
 
     \b
     Example:

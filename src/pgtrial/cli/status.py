@@ -1,9 +1,11 @@
-"""pgtrial status: how far an experiment is, and whether something was left behind."""
+"""pgtrial status: how far an experiment is, what is known so far, and whether something was left behind."""
 
 import json
 from pathlib import Path
 
 import click
+
+FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 
 
 @click.command()
@@ -12,6 +14,9 @@ import click
 def command(*, folder: Path, as_json: bool) -> None:
     r"""Say how far the experiment in result FOLDER is; end what a killed pgtrial left running.
 
+    From the third complete block on it also says the estimate so far, and the change that could be detected. Looking
+    is free, but stopping because of what is seen is not: an experiment that ends when it looks good finds too much.
+
     \b
     Example:
       pgtrial status results/first-20260120T101500Z
@@ -19,8 +24,9 @@ def command(*, folder: Path, as_json: bool) -> None:
     from pgtrial.engine.status import read_status
 
     status = read_status(folder)
+    estimate = _estimate(folder) if status.blocks >= FEWEST_BLOCKS else None
     if as_json:
-        click.echo(json.dumps(status.as_dict()))
+        click.echo(json.dumps({**status.as_dict(), "estimate": estimate}))
         return
     click.echo(f"{status.name}: {status.done} of {status.slots} runs done, {status.state}")
     if status.invalid:
@@ -31,5 +37,21 @@ def command(*, folder: Path, as_json: bool) -> None:
         click.echo(f"  now: {status.current}")
     for line in status.arms:
         click.echo(f"  {line}")
+    if estimate is not None:
+        click.echo(f"So far, after {status.blocks} blocks: {estimate}")
     if status.state == "interrupted":
         click.echo(f'Go on with "pgtrial resume {folder}".')
+
+
+def _estimate(folder: Path) -> str:
+    """The hypothesis as it stands, and what these blocks can detect."""
+    from pgtrial.analysis.analyze import analyze
+    from pgtrial.units import format_percent
+
+    findings = analyze(folder)
+    detectable = findings.noise.detectable
+    if detectable is None:
+        return findings.hypothesis.reason
+    return (
+        f"{findings.hypothesis.reason} A change of {format_percent(detectable)} would be found with 80 % probability."
+    )

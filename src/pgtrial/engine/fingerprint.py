@@ -84,6 +84,8 @@ def _mount_of(path: Path) -> tuple[str, str, str] | None:
 
 def _add(facts: dict[str, str], name: str, path: Path) -> None:
     try:
-        facts[name] = path.read_text(encoding="utf-8").strip()
+        text = path.read_text(encoding="utf-8").strip()
     except OSError:
         return  # this kernel does not have it; absent is not zero
+    chosen = re.search(r"\[(.+)\]", text)  # where the file lists all there is, the one in force is in brackets
+    facts[name] = chosen[1] if chosen else text

@@ -13,12 +13,13 @@ from pgtrial.store.state import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """``state`` is running, complete or interrupted; ``arms`` has one line per arm."""
+    """``state`` is running, complete or interrupted; ``blocks`` are complete; ``arms`` has one line per arm."""
 
     name: str
     state: str
     slots: int
     done: int
+    blocks: int
     invalid: int
     current: str
     processes_ended: int
@@ -47,6 +48,7 @@ def read_status(folder: Path) -> Status:
         state="running" if running else "complete" if complete else "interrupted",
         slots=len(slots),
         done=len(done),
+        blocks=sum(count == len(arms) for count in Counter(run.slot.block for run in done).values()),
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
         processes_ended=ended,

@@ -14,7 +14,7 @@ RESTORE_TEXTS = {
 
 def _build(findings: Findings) -> dict[str, object]:
     experiment, asked = findings.experiment, findings.hypothesis
-    candidates = [arm.name for arm in experiment.arms if arm.role != "control"]
+    candidates = [arm.name for arm in experiment.arms if arm.role == "candidate"]
     return {
         "arms": len(experiment.arms),
         "planned": plural(experiment.blocks_planned, "block"),
