@@ -15,8 +15,8 @@ from pgtrial.workloads.scenarios import scenarios_of
 
 _WIDTH = 80
 _DETECTABLE = (
-    "Not known before the first runs: it depends on the noise of this machine. The report tells what could be "
-    "detected, and how many more blocks a decision needs."
+    "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
+    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
 )
 _HOST = (
     "Nothing on this host changes: no kernel, file-system or network setting, and no other PostgreSQL. The server "

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from textwrap import fill
 
 import click
 
@@ -12,7 +13,7 @@ FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, folder: Path, as_json: bool) -> None:
-    r"""Say how far the experiment in result FOLDER is; end what a killed pgtrial left running.
+    """Say how far the experiment in result FOLDER is; end what a killed pgtrial left running.
 
     From the third complete block on it also says the estimate so far, and the change that could be detected. Looking
     is free, but stopping because of what is seen is not: an experiment that ends when it looks good finds too much.
@@ -38,7 +39,7 @@ def command(*, folder: Path, as_json: bool) -> None:
     for line in status.arms:
         click.echo(f"  {line}")
     if estimate is not None:
-        click.echo(f"So far, after {status.blocks} blocks: {estimate}")
+        click.echo(fill(f"So far, after {status.blocks} blocks: {estimate}", 80, subsequent_indent="  "))
     if status.state == "interrupted":
         click.echo(f'Go on with "pgtrial resume {folder}".')
 
