@@ -242,8 +242,8 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
             code="generator-saturated",
             severity=Severity.WARNING,
             text=f"In {len(runs)} of {len(evidence.valid)} runs no CPU was left while more than half of the clients "
-            "had no query in the server: the load generator, or another program on this machine, holds the server up, and "
-            "an effect may look smaller than it is.",
+            "had no query in the server: the load generator, or another program on this machine, holds the server "
+            "up, and an effect may look smaller than it is.",
             hint="Use fewer clients, the prepared protocol, or heavier transactions; end other programs.",
             runs=runs,
         )

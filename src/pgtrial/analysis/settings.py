@@ -22,6 +22,9 @@ VOLATILE: Mapping[str, str] = {
     "port": "only part of the name of the socket",
     "unix_socket_directories": "a path of the throw-away cluster",
     "cluster_name": "a label in process titles",
+    "num_os_semaphores": "the sum of what other settings ask for, each of which is compared itself",
+    "shared_memory_size": "the sum of what other settings ask for, each of which is compared itself",
+    "shared_memory_size_in_huge_pages": "the sum of what other settings ask for, each of which is compared itself",
 }
 
 # Settings that the server computes from others; they may differ where those were declared to differ.
@@ -32,39 +35,13 @@ DERIVED: Mapping[str, tuple[str, ...]] = {
     "huge_pages_status": ("huge_pages", "shared_buffers", "huge_page_size"),
     "io_combine_limit": ("io_max_combine_limit",),
     "io_max_concurrency": ("shared_buffers", "max_connections"),
-    "num_os_semaphores": ("max_connections", "max_worker_processes", "autovacuum_max_workers", "max_wal_senders"),
     "subtransaction_buffers": ("shared_buffers",),
     "transaction_buffers": ("shared_buffers",),
     "wal_buffers": ("shared_buffers",),
-    "shared_memory_size": (
-        "shared_buffers",
-        "wal_buffers",
-        "max_connections",
-        "max_worker_processes",
-        "autovacuum_max_workers",
-        "max_wal_senders",
-        "max_locks_per_transaction",
-        "max_pred_locks_per_transaction",
-        "max_prepared_transactions",
-        "min_dynamic_shared_memory",
-        "huge_pages",
-        "huge_page_size",
-        "wal_level",
-        "track_activity_query_size",
-        "track_commit_timestamp",
-        "shared_preload_libraries",
-        "io_workers",
-        "io_max_concurrency",
-        "commit_timestamp_buffers",
-        "transaction_buffers",
-        "subtransaction_buffers",
-        "multixact_member_buffers",
-        "multixact_offset_buffers",
-        "notify_buffers",
-        "serializable_buffers",
-    ),
+    "transaction_deferrable": ("default_transaction_deferrable",),
+    "transaction_isolation": ("default_transaction_isolation",),
+    "transaction_read_only": ("default_transaction_read_only",),
 }
-_PARENTS = {**DERIVED, "shared_memory_size_in_huge_pages": DERIVED["shared_memory_size"]}
 
 
 def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
@@ -104,7 +81,7 @@ def find_undeclared(evidence: Evidence) -> tuple[Difference, ...]:
         groups: dict[tuple[str | None, ...], set[str]] = {}
         for run, value in by_run.items():
             declared = arms[run_arms[run]]
-            key = tuple(declared.get(each) for each in (name.lower(), *_PARENTS.get(name, ())))
+            key = tuple(declared.get(each) for each in (name.lower(), *DERIVED.get(name, ())))
             groups.setdefault(key, set()).add(value)
         if any(len(values) > 1 for values in groups.values()):
             values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
