@@ -25,7 +25,8 @@ from pgtrial.engine.sampler_link import APPLICATION
 from pgtrial.engine.sampling import Sampler, SamplerConfig
 from pgtrial.hosts.local import LocalHost, end_process, server_account
 from pgtrial.postgres.programs import find_programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
+from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, remove_directories
 from pgtrial.stats.paired import compare_blocks
 
 SCALE = 10

@@ -4,7 +4,8 @@ import asyncio
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
+from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, remove_directories
 
 VERSIONS = ("15", "16", "17", "18")
 
@@ -65,9 +67,10 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
-@pytest.fixture
-def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayCluster]:
-    """A cluster that runs; stopped and removed after the test."""
+@contextmanager
+def _run_cluster(
+    programs: Programs, runner: asyncio.Runner, *, settings: Mapping[str, str] | None = None
+) -> Iterator[ThrowawayCluster]:
     host, account = LocalHost(), server_account()
     # Not tmp_path: that is closed to the user whom the server runs as.
     work, socket_directory = prepare_directories(
@@ -82,7 +85,7 @@ def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayC
             account=account,
         )
         runner.run(cluster.initdb())
-        cluster.write_settings({"fsync": "off"})
+        cluster.write_settings({"fsync": "off", **(settings or {})})
         try:
             runner.run(cluster.start())
             yield cluster
@@ -90,3 +93,16 @@ def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayC
             runner.run(cluster.stop(immediate=True))
     finally:
         remove_directories(work, socket_directory)
+
+
+@pytest.fixture(scope="session")
+def run_cluster() -> Callable[..., AbstractContextManager[ThrowawayCluster]]:
+    """Context manager ``run_cluster(programs, runner, settings={})``: a cluster that runs, removed at the end."""
+    return _run_cluster
+
+
+@pytest.fixture
+def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayCluster]:
+    """A cluster that runs; stopped and removed after the test."""
+    with _run_cluster(programs, runner) as cluster:
+        yield cluster

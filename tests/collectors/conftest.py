@@ -5,17 +5,14 @@ The environment variable PGTRIAL_TEST_POSTGRES may name more directories with pr
 
 import asyncio
 import os
-import tempfile
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
 
 
 def _programs() -> dict[str, Programs]:
@@ -36,27 +33,10 @@ PROGRAMS = _programs()
 
 
 @pytest.fixture(scope="session", params=sorted(PROGRAMS))
-def server(request: pytest.FixtureRequest) -> Iterator[ThrowawayCluster]:
+def server(request: pytest.FixtureRequest, run_cluster: Callable[..., Any]) -> Iterator[ThrowawayCluster]:
     """A running server of one major version."""
-    host, account = LocalHost(), server_account()
-    work, socket_directory = prepare_directories(
-        Path(tempfile.gettempdir()), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
-    )
-    try:
-        with asyncio.Runner() as runner:
-            cluster = ThrowawayCluster(
-                host=host,
-                programs=runner.run(reachable_programs(host, PROGRAMS[request.param], work=work, account=account)),
-                directory=work,
-                socket_directory=socket_directory,
-                account=account,
-            )
-            runner.run(cluster.initdb())
-            cluster.write_settings({"fsync": "off", "autovacuum": "off"})
-            try:
-                runner.run(cluster.start())
-                yield cluster
-            finally:
-                runner.run(cluster.stop(immediate=True))
-    finally:
-        remove_directories(work, socket_directory)
+    with (
+        asyncio.Runner() as runner,
+        run_cluster(PROGRAMS[request.param], runner, settings={"autovacuum": "off"}) as cluster,
+    ):
+        yield cluster

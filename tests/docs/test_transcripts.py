@@ -291,7 +291,7 @@ def test_page_is_read_in_order() -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["pgtrial chekc e.toml", "pgtrial run --mixx olap", "pgtrial demo --blocks x"])
+@pytest.mark.parametrize("command", ["pgtrial validate e.toml", "pgtrial run --mixx olap", "pgtrial demo --blocks x"])
 def test_command_that_does_not_exist_is_found(command: str) -> None:
     with pytest.raises(click.UsageError):
         check_syntax(command)

@@ -1,18 +1,15 @@
 """What the server changes by itself when one setting changes is not taken for an undeclared difference."""
 
 import asyncio
-import tempfile
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from pgtrial.analysis.settings import DERIVED, VOLATILE
-from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import read_settings
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
 
 CHANGES = {
     "shared_buffers": "16MB",
@@ -29,20 +26,12 @@ CHANGES = {
 
 
 @pytest.fixture
-def cluster(each_programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayCluster]:
-    host, account = LocalHost(), server_account()
-    name = f"pgtrial-test-{uuid.uuid4().hex[:8]}"
-    work, socket_directory = prepare_directories(Path(tempfile.gettempdir()), name, account)
-    usable = runner.run(reachable_programs(host, each_programs, work=work, account=account))
-    cluster = ThrowawayCluster(
-        host=host, programs=usable, directory=work, socket_directory=socket_directory, account=account
-    )
-    try:
-        runner.run(cluster.initdb())
+def cluster(
+    each_programs: Programs, runner: asyncio.Runner, run_cluster: Callable[..., Any]
+) -> Iterator[ThrowawayCluster]:
+    with run_cluster(each_programs, runner) as cluster:
+        runner.run(cluster.stop())
         yield cluster
-    finally:
-        runner.run(cluster.stop(immediate=True))
-        remove_directories(work, socket_directory)
 
 
 def test_only_known_settings_follow_from_others(cluster, runner):

@@ -3,18 +3,15 @@
 import asyncio
 import os
 import subprocess
-import tempfile
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.programs import Programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, reachable_programs, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
 
 DATABASE = "postgres"
 
@@ -49,25 +46,9 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server(each_programs: Programs) -> Iterator[Server]:
-    host, account = LocalHost(), server_account()
-    # Not tmp_path: that is closed to the user whom the server runs as.
-    work, sockets = prepare_directories(Path(tempfile.gettempdir()), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account)
-    with asyncio.Runner() as runner:
-        try:
-            usable = runner.run(reachable_programs(host, each_programs, work=work, account=account))
-            cluster = ThrowawayCluster(
-                host=host, programs=usable, directory=work, socket_directory=sockets, account=account
-            )
-            runner.run(cluster.initdb())
-            cluster.write_settings({"fsync": "off"})
-            try:
-                runner.run(cluster.start())
-                server = Server(cluster=cluster, runner=runner)
-                status, _, stderr = server.pgbench(["--initialize", "--quiet"])
-                assert status == 0, stderr
-                yield server
-            finally:
-                runner.run(cluster.stop(immediate=True))
-        finally:
-            remove_directories(work, sockets)
+def server(each_programs: Programs, run_cluster: Callable[..., Any]) -> Iterator[Server]:
+    with asyncio.Runner() as runner, run_cluster(each_programs, runner) as cluster:
+        server = Server(cluster=cluster, runner=runner)
+        status, _, stderr = server.pgbench(["--initialize", "--quiet"])
+        assert status == 0, stderr
+        yield server

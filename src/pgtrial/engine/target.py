@@ -14,12 +14,12 @@ from pgtrial.knobs import postgresql
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import (
     ThrowawayCluster,
     prepare_directories,
-    reachable_programs,
     remove_directories,
 )
 from pgtrial.spec.experiment import DatasetTable

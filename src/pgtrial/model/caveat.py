@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caveat:
-    """``code`` is stable and listed in docs/statistics.md; ``text`` states facts, ``hint`` what to do."""
+    """``code`` is stable and listed in docs/result-folder.md; ``text`` states facts, ``hint`` what to do."""
 
     code: str
     severity: Severity

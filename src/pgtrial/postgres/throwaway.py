@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.errors import HostCommandError, PreflightError, SettingError, TargetError
+from pgtrial.errors import PreflightError, SettingError, TargetError
 from pgtrial.hosts.local import Account, LocalHost, end_process
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
@@ -236,28 +236,3 @@ def remove_directories(*directories: Path) -> None:
     """Remove directories with all that is in them; what is not there is as wished."""
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-async def reachable_programs(host: LocalHost, programs: Programs, *, work: Path, account: Account | None) -> Programs:
-    """Programs that ``account`` can execute: the found ones, or a copy of their installation in the work directory.
-
-    An installation below a home directory (as in a virtual environment of root) is closed to other users.
-    """
-    if account is None:
-        return programs
-    try:
-        await host.run([programs.path("postgres"), "--version"], account=account, directory=Path("/"))
-    except HostCommandError:
-        installation = programs.directory.parent
-        if len(installation.parts) < 4:  # /usr/local: far more than a server
-            raise
-        copy = work / "programs"
-        await host.run(["cp", "-a", "--reflink=auto", f"{installation}/.", copy])
-        await host.run(["chown", "-R", f"{account.uid}:{account.gid}", copy])
-        return Programs(
-            directory=copy / programs.directory.name,
-            version=programs.version,
-            major=programs.major,
-            origin=programs.origin,
-        )
-    return programs

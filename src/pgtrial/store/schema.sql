@@ -1,4 +1,6 @@
--- One database per result folder. Times are seconds since the epoch (UTC). Rows are appended; what happened is not edited.
+-- One database per result folder, made whole or not at all. Times are seconds since the epoch (UTC). Rows are appended; what happened is not edited.
+BEGIN;
+
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -95,3 +97,7 @@ CREATE TABLE process (                       -- what was started, so that it can
 CREATE TABLE work_directory (                -- what lies outside the result folder and is removed at the end
     path TEXT PRIMARY KEY
 ) STRICT;
+
+INSERT INTO meta VALUES ('format', '{format}');
+
+COMMIT;

@@ -26,9 +26,7 @@ class State:
         """Make a new database in an existing folder."""
         try:
             db = _connect(folder / layout.STATE, mode="rwc")
-            with db:
-                db.executescript(_SCHEMA.read_text(encoding="utf-8"))
-                db.execute("INSERT INTO meta VALUES ('format', ?)", (str(layout.FORMAT),))
+            db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=layout.FORMAT))
         except sqlite3.Error as err:
             raise StoreError(f'cannot create "{folder / layout.STATE}": {err}') from err
         return cls(db)
