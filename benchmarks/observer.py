@@ -1,22 +1,24 @@
 """What the sampler costs the load: select-only at full CPU, with the sampler on and off in turn.
 
-One pgbench runs all the time. Slices of a few seconds with and without the sampler follow each other in the orders
-on-off-off-on and off-on-on-off, drawn at random; the first second of a slice is not counted. The throughput of each
-pair of neighbouring slices gives one log ratio. Beside it stands the CPU time of the sampler and of its backend per
-second, which tells more than the ratio on a machine that others use too.
+One pgbench and one sampler run all the time; the sampler is frozen and thawed (SIGSTOP, SIGCONT) in slices of a second,
+in the orders on-off-off-on and off-on-on-off, drawn at random. Transactions count by their logged ends, without the
+first 50 ms of a slice. Each block of four slices gives one log ratio. Beside it stands the CPU time of the sampler and
+of its backend per second of sampling, which tells more than the ratio on a machine that others use too.
 
-    python benchmarks/observer.py [--pairs 20] [--seconds 5] [--clients 4] [--postgres 15]
+    python benchmarks/observer.py [--blocks 60] [--slice 1.0] [--clients 4] [--postgres 15]
 """
 
 import argparse
 import asyncio
+import math
 import os
 import random
-import re
+import signal
 import statistics
 import tempfile
+import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -28,20 +30,22 @@ from pgtrial.postgres.programs import find_programs
 from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, remove_directories
 from pgtrial.stats.paired import compare_blocks
+from pgtrial.store.parquet import connect
 
 SCALE = 10
 DATABASE = "postgres"
-PROGRESS = re.compile(r"progress: [0-9.]+ s, (?P<tps>[0-9.]+) tps")
+GUARD = 0.05  # s at the start of a slice that are not counted
+WARMUP = 5.0  # s
 
 
-@dataclass(slots=True, kw_only=True)
-class Slices:
-    """Mean tps per slice by state, in order of time, and CPU seconds per second of sampler and backend."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """tps of each block with and without the sampler, and CPU seconds per second of the sampler and its backend."""
 
-    on: list[float] = field(default_factory=list)
-    off: list[float] = field(default_factory=list)
-    sampler_cpu: list[float] = field(default_factory=list)
-    backend_cpu: list[float] = field(default_factory=list)
+    on: list[float]
+    off: list[float]
+    sampler_cpu: float
+    backend_cpu: float
 
 
 def cpu_seconds(pid: int) -> float:
@@ -49,85 +53,104 @@ def cpu_seconds(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) * 1e-9
 
 
-def draw_order(pairs: int, rng: random.Random) -> list[bool]:
-    """Sampler on or off, slice by slice."""
+def draw_order(blocks: int, rng: random.Random) -> list[bool]:
+    """Sampler on or off, slice by slice: ABBA or BAAB in each block."""
     order: list[bool] = []
-    while len(order) < 2 * pairs:
+    for _ in range(blocks):
         first = rng.random() < 0.5
         order += [first, not first, not first, first]
-    return order[: 2 * pairs]
+    return order
 
 
-async def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> Slices:
-    order = draw_order(options.pairs, random.Random(options.seed))
+async def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> Measured:
+    order = draw_order(options.blocks, random.Random(options.seed))
+    log = cluster.directory / "log"
     load = await cluster.host.start(
         [
             cluster.programs.path("pgbench"),
-            *("--select-only", "--no-vacuum", "--protocol=prepared", "--progress=1"),
+            *("--select-only", "--no-vacuum", "--protocol=prepared", "--log", f"--log-prefix={log}"),
             *(f"--client={options.clients}", f"--jobs={min(2, options.clients)}"),
-            f"--time={(len(order) + 10) * options.seconds}",
+            f"--time={math.ceil(len(order) * options.slice + 2 * WARMUP)}",
         ],
         role="load",
         account=cluster.account,
         environment=cluster.environment(DATABASE),
         directory=cluster.directory,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
     )
     try:
-        return await measure_slices(cluster, load, order=order, seconds=options.seconds)
+        await asyncio.sleep(WARMUP)
+        start, on_seconds, cpu = await switch(cluster, order, length=options.slice)
+        await load.wait()
     finally:
         await end_process(load, patience=10)
+    tps = count(sorted(cluster.directory.glob("log.*")), order, start=start, length=options.slice)
+    blocks = [range(first, first + 4) for first in range(0, len(order), 4)]
+    return Measured(
+        on=[statistics.fmean(tps[i] for i in block if order[i]) for block in blocks],
+        off=[statistics.fmean(tps[i] for i in block if not order[i]) for block in blocks],
+        sampler_cpu=cpu[0] / on_seconds,
+        backend_cpu=cpu[1] / on_seconds,
+    )
 
 
-async def next_tps(load: asyncio.subprocess.Process) -> float:
-    assert load.stderr is not None
-    while line := await load.stderr.readline():
-        match = PROGRESS.match(line.decode())
-        if match is not None:
-            return float(match["tps"])
-    raise SystemExit("pgbench ended before its time")
+async def switch(
+    cluster: ThrowawayCluster, order: list[bool], *, length: float
+) -> tuple[float, float, tuple[float, float]]:
+    """Freeze and thaw the sampler slice by slice: (start of the first slice, seconds thawed, CPU used meanwhile).
 
-
-async def measure_slices(
-    cluster: ThrowawayCluster, load: asyncio.subprocess.Process, *, order: list[bool], seconds: int
-) -> Slices:
-    slices = Slices()
-    for _ in range(seconds):
-        await next_tps(load)  # warm-up
+    A frozen sampler costs nothing, and thawed it goes on with its next tick: nothing starts or ends at a switch.
+    """
+    sampler = Sampler(cluster.host)
+    (spool := cluster.directory / "spool").mkdir()
     async with await psycopg.AsyncConnection.connect(cluster.conninfo(), autocommit=True) as connection:
+        await sampler.start(
+            SamplerConfig(
+                conninfo=cluster.conninfo("template1"),
+                version_num=connection.info.server_version,
+                database=DATABASE,
+                data_directories=(str(cluster.data),),
+                spool=str(spool),
+            )
+        )
+        found = await connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = %s", [APPLICATION])
+        ((backend,),) = await found.fetchall()
+    assert sampler.pid is not None  # it has started
+    start = time.time() + length / 2  # its ticks then fall into the middle of a slice
+    before = cpu_seconds(sampler.pid), cpu_seconds(backend)
+    try:
         for number, on in enumerate(order):
-            if not on:
-                slices.off.append(statistics.fmean([await next_tps(load) for _ in range(seconds)][1:]))
-                continue
-            sampler = Sampler()
-            spool = cluster.directory / f"spool-{number}"
-            spool.mkdir()
-            await sampler.start(
-                SamplerConfig(
-                    conninfo=cluster.conninfo("template1"),
-                    version_num=connection.info.server_version,
-                    database=DATABASE,
-                    data_directories=(str(cluster.data),),
-                    spool=str(spool),
-                )
-            )
-            found = await connection.execute(
-                "SELECT pid FROM pg_stat_activity WHERE application_name = %s", [APPLICATION]
-            )
-            ((backend,),) = await found.fetchall()
-            await next_tps(load)
-            before = cpu_seconds(sampler.pid or 0), cpu_seconds(backend)
-            slices.on.append(statistics.fmean([await next_tps(load) for _ in range(seconds - 1)]))
-            slices.sampler_cpu.append((cpu_seconds(sampler.pid or 0) - before[0]) / (seconds - 1))
-            slices.backend_cpu.append((cpu_seconds(backend) - before[1]) / (seconds - 1))
-            report = await sampler.stop()
-            if report.errors or report.gaps:
-                print(f"slice {number}: {report}")
-    return slices
+            await asyncio.sleep(start + number * length - time.time())
+            os.kill(sampler.pid, signal.SIGCONT if on else signal.SIGSTOP)
+        await asyncio.sleep(start + len(order) * length - time.time())
+        after = cpu_seconds(sampler.pid), cpu_seconds(backend)
+    finally:
+        os.kill(sampler.pid, signal.SIGCONT)
+        await sampler.stop()
+    return start, sum(order) * length, (after[0] - before[0], after[1] - before[1])
 
 
-async def with_cluster(options: argparse.Namespace) -> Slices:
+def count(logs: list[Path], order: list[bool], *, start: float, length: float) -> list[float]:
+    """tps of each slice, from the logged ends of the transactions, the guard left out."""
+    names = (
+        "{'client': 'INT', 'number': 'BIGINT', 'time': 'BIGINT', 'script': 'INT', 'epoch': 'BIGINT', 'us': 'BIGINT'}"
+    )
+    with connect() as db:
+        found = dict(
+            db.execute(
+                f"""
+                SELECT slice, count(*)
+                FROM (SELECT (epoch - $start + us / 1e6) / $length AS place, floor(place)::INT AS slice
+                      FROM read_csv($logs, delim = ' ', header = false, columns = {names}))
+                WHERE place >= 0 AND (place - slice) * $length >= $guard
+                GROUP BY slice
+                """,
+                {"start": start, "length": length, "guard": GUARD, "logs": [str(path) for path in logs]},
+            ).fetchall()
+        )
+    return [found.get(number, 0) / (length - GUARD) for number in range(len(order))]
+
+
+async def with_cluster(options: argparse.Namespace) -> Measured:
     host, account = LocalHost(), server_account()
     work, sockets = prepare_directories(
         Path(tempfile.gettempdir()), f"pgtrial-observer-{uuid.uuid4().hex[:8]}", account
@@ -156,30 +179,30 @@ async def with_cluster(options: argparse.Namespace) -> Slices:
 
 def estimate(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or low is None or high is None:
-        return "         – (too few pairs)"
+        return "         – (too few blocks)"
     return f"{value:10.4f}  (95 % interval {low:.4f} to {high:.4f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what the sampler costs the load.")
-    parser.add_argument("--pairs", type=int, default=20, help="pairs of slices, on and off (20)")
-    parser.add_argument("--seconds", type=int, default=5, help="length of a slice (5)")
+    parser.add_argument("--blocks", type=int, default=60, help="blocks of four slices, ABBA or BAAB (60)")
+    parser.add_argument("--slice", type=float, default=1.0, help="length of a slice in seconds (1.0)")
     parser.add_argument("--clients", type=int, default=4, help="pgbench clients (4)")
     parser.add_argument("--postgres", default=None, help="major version or directory of programs (the first found)")
     parser.add_argument("--seed", type=int, default=20260120, help="of the order of the slices")
     options = parser.parse_args()
-    slices = asyncio.run(with_cluster(options))
+    measured = asyncio.run(with_cluster(options))
 
-    effect = compare_blocks(slices.off, slices.on)
-    print(f"tps without the sampler   {statistics.fmean(slices.off):10.0f}")
-    print(f"tps with the sampler      {statistics.fmean(slices.on):10.0f}")
-    print(f"ratio on / off            {estimate(effect.ratio, effect.low, effect.high)}, {effect.blocks} pairs")
+    effect = compare_blocks(measured.off, measured.on)
+    print(f"tps without the sampler   {statistics.fmean(measured.off):10.0f}")
+    print(f"tps with the sampler      {statistics.fmean(measured.on):10.0f}")
+    print(f"ratio on / off            {estimate(effect.ratio, effect.low, effect.high)}, {effect.blocks} blocks")
     print(f"Hodges-Lehmann            {estimate(effect.hodges_lehmann, effect.hl_low, effect.hl_high)}")
-    sampler, backend = statistics.fmean(slices.sampler_cpu), statistics.fmean(slices.backend_cpu)
-    print(f"CPU of the sampler        {sampler * 1000:10.2f}  ms/s")
-    print(f"CPU of its backend        {backend * 1000:10.2f}  ms/s")
+    print(f"CPU of the sampler        {measured.sampler_cpu * 1000:10.2f}  ms/s")
+    print(f"CPU of its backend        {measured.backend_cpu * 1000:10.2f}  ms/s")
     cpus = os.cpu_count() or 1
-    print(f"both, of {cpus} CPUs          {(sampler + backend) / cpus * 100:10.2f}  %")
+    share = (measured.sampler_cpu + measured.backend_cpu) / cpus
+    print(f"both, of {cpus} CPUs          {share * 100:10.2f}  %")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.reachable import reachable_programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 
 VERSIONS = ("15", "16", "17", "18")
 

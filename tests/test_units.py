@@ -10,9 +10,12 @@ from pgtrial.units import (
     format_count,
     format_duration,
     format_percent,
+    format_share,
+    format_times,
     parse_bytes,
     parse_duration,
     parse_ratio,
+    tie_units,
 )
 
 
@@ -70,7 +73,7 @@ def test_error_of_a_size_names_the_units():
         (3599.6, "1 h"),
         (7170, "2 h"),
         (7500, "2 h 5 min"),
-        (-1.5, "-1.5 s"),
+        (-1.5, "−1.5 s"),
         (math.nan, "–"),
         (math.inf, "–"),
     ],
@@ -90,7 +93,7 @@ def test_durations_are_written_in_two_parts_at_most(seconds, text):
         (999.4, "999"),
         (999.6, "1 k"),
         (12345, "12.3 k"),
-        (-12345, "-12.3 k"),
+        (-12345, "−12.3 k"),
         (4.56e6, "4.56 M"),
         (7.8e9, "7.8 G"),
         (0.00123, "0.00123"),
@@ -123,11 +126,11 @@ def test_sizes_are_written_with_the_units_of_postgresql(value, text):
     ("share", "plain", "signed"),
     [
         (0.123, "12.3 %", "+12.3 %"),
-        (-0.123, "-12.3 %", "-12.3 %"),
+        (-0.123, "−12.3 %", "−12.3 %"),
         (0.0001, "0.0 %", "0.0 %"),
         (-0.0001, "0.0 %", "0.0 %"),
         (0.9996, "100 %", "+100 %"),
-        (-1.5, "-150 %", "-150 %"),
+        (-1.5, "−150 %", "−150 %"),
         (math.nan, "–", "–"),
     ],
 )
@@ -140,14 +143,45 @@ def test_percentages_have_no_negative_zero(share, plain, signed):
     ("before", "after", "text"),
     [
         (15154, 16185, "+6.8 %"),
-        (15154, 15095, "-0.4 %"),
-        (178, 167, "-6.2 %"),
-        (10128, 8452, "-16.5 %"),
-        (55.36, 38.58, "-30.3 %"),
+        (15154, 15095, "−0.4 %"),
+        (178, 167, "−6.2 %"),
+        (10128, 8452, "−16.5 %"),
+        (55.36, 38.58, "−30.3 %"),
     ],
 )
 def test_change_is_relative_to_the_first(before, after, text):
     assert format_change(after / before) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "change", "times"),
+    [
+        (1e-9, "−100 %", "less than 0.01 times"),
+        (0.05, "−95.0 %", "0.05 times"),
+        (2.34, "+134 %", "2.3 times"),
+        (9.99, "+899 %", "10.0 times"),
+        (10, "× 10", "10 times"),
+        (12.34, "× 12.3", "12.3 times"),
+        (1234.5, "× 1234", "1234 times"),
+        (10_000, "× 10000", "10000 times"),
+        (1.1e9, "more than × 10000", "more than 10000 times"),
+        (math.inf, "more than × 10000", "more than 10000 times"),
+    ],
+)
+def test_many_times_as_much_is_told_as_a_factor(ratio, change, times):
+    assert format_change(ratio) == change
+    assert format_times(ratio) == times
+
+
+@pytest.mark.parametrize(("share", "text"), [(0.03, "3 %"), (0.025, "2.5 %"), (0.95, "95 %"), (0.999, "99.9 %")])
+def test_chosen_shares_have_the_digits_that_were_given(share, text):
+    assert format_share(share) == text
+
+
+def test_a_number_is_tied_to_its_unit():
+    text = "up to 4.2 % in 3 min 20 s and 8 kB, × 12.3 of 6 blocks"
+
+    assert tie_units(text) == "up to 4.2_% in 3_min 20_s and 8_kB, ×_12.3 of 6 blocks".replace("_", "\u00a0")
 
 
 @given(st.floats(min_value=1e-6, max_value=1e9))

@@ -6,6 +6,8 @@ import re
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _DURATION = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B)\b)|(?<=×) (?=\d)")
+_MOST_TIMES = 10_000  # as much; of more nobody wants the figure
 
 
 def parse_duration(text: str) -> float:
@@ -44,7 +46,7 @@ def format_duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "–"
     if seconds < 0:
-        return "-" + format_duration(-seconds)
+        return "−" + format_duration(-seconds)
     if seconds == 0:
         return "0 s"
     # Each limit is where three digits round up to the next unit: 999.5 µs is written 1 ms.
@@ -67,8 +69,8 @@ def format_count(value: float) -> str:
         return "–"
     for factor, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= factor * 0.9995:
-            return _significant(value / factor) + prefix
-    return _significant(value)
+            return _minus(_significant(value / factor) + prefix)
+    return _minus(_significant(value))
 
 
 def format_bytes(value: float) -> str:
@@ -82,18 +84,39 @@ def format_bytes(value: float) -> str:
 
 
 def format_percent(share: float, *, signed: bool = False) -> str:
-    """ "12.3 %" of 0.123; with a sign where it is a difference."""
+    """ "12.3 %" of 0.123, for what was measured; with a plus sign where it is a difference."""
     if not math.isfinite(share):
         return "–"
     digits = 1 if abs(share) < 0.9995 else 0
     percent = round(share * 100, digits) + 0.0  # adding zero turns -0.0 into 0.0
     sign = "+" if signed and percent > 0 else ""
-    return f"{sign}{percent:.{digits}f} %"
+    return _minus(f"{sign}{percent:.{digits}f} %")
+
+
+def format_share(share: float) -> str:
+    """ "95 %", "2.5 %": a share that somebody chose, without digits that nobody gave."""
+    return f"{share * 100:.4g} %"
 
 
 def format_change(ratio: float) -> str:
-    """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"."""
-    return format_percent(ratio - 1, signed=True)
+    """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"; from ten times on as a factor: "× 12.3"."""
+    if ratio > _MOST_TIMES:
+        return f"more than × {_MOST_TIMES}"
+    return f"× {_significant(ratio)}" if ratio >= 10 else format_percent(ratio - 1, signed=True)
+
+
+def format_times(ratio: float) -> str:
+    """The same ratio in words: "2.3 times", "0.30 times", "12.3 times", "more than 10000 times"."""
+    if ratio > _MOST_TIMES:
+        return f"more than {_MOST_TIMES} times"
+    if ratio < 0.01:
+        return "less than 0.01 times"
+    return f"{_significant(ratio) if ratio >= 10 else f'{ratio:.{1 if ratio >= 2 else 2}f}'} times"
+
+
+def tie_units(text: str) -> str:
+    """The same text with no-break spaces between numbers and their units."""
+    return _TIES.sub("\u00a0", text)
 
 
 def _significant(value: float) -> str:
@@ -104,3 +127,8 @@ def _significant(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-12))
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _minus(text: str) -> str:
+    """With the sign that is as wide as a plus, and not a hyphen, at which a line may break."""
+    return text.replace("-", "−")

@@ -42,6 +42,28 @@ def test_one_block_is_too_few(assess: Assess, evidence: Evidence) -> None:
 
     assert (caveat.code, caveat.severity) == ("too-few-blocks", Severity.INVALID)
     assert "1 of 6" in caveat.text
+    assert caveat.hint == 'Finish the schedule with "pgtrial resume".'
+
+
+def test_a_schedule_of_one_block_cannot_be_mended_by_finishing_it(assess: Assess, evidence: Evidence) -> None:
+    valid = tuple(run for run in evidence.valid if run.slot.block == 1)
+    slots = tuple(run.slot for run in valid)
+    (caveat,) = quality_blocks.check_blocks(assess(valid=valid, slots=slots))
+
+    assert caveat.hint == "Plan more blocks."
+
+
+def test_a_lack_of_blocks_is_told_once(assess: Assess, evidence: Evidence) -> None:
+    one = assess(valid=tuple(run for run in evidence.valid if run.slot.block == 1))
+
+    assert [caveat.code for caveat in one.primary.effect.caveats] == ["no-interval"]
+    assert list(quality_blocks.check_primary_effect(one)) == []
+
+
+def test_a_lack_of_values_in_enough_blocks_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:
+    rest = {key: value for key, value in values.items() if evidence.valid[key[0] - 1].slot.block == 1}
+
+    assert "no-interval" in {caveat.code for caveat in quality_blocks.check_primary_effect(assess(values=rest))}
 
 
 @pytest.mark.parametrize(("runs", "text"), [(0, "has no runs yet"), (18, "None of the 18 runs finished")])
@@ -58,7 +80,7 @@ def test_a_placebo_beyond_the_margin_makes_the_method_invalid(
     (caveat,) = quality_blocks.check_placebo(assess(values=with_placebo(evidence, values, 1.2)))
 
     assert (caveat.code, caveat.severity) == ("placebo-effect", Severity.INVALID)
-    assert "beyond the margin of 5.0 %" in caveat.text
+    assert "beyond the margin of 5 %" in caveat.text
 
 
 def test_a_placebo_inside_the_margin_is_a_warning(assess: Assess, evidence: Evidence, values: Values) -> None:
@@ -113,7 +135,7 @@ def test_a_trend_of_the_control_is_told(assess: Assess, evidence: Evidence, valu
     (caveat,) = quality_blocks.check_level_drift(assess(values=changed))
 
     assert (caveat.code, caveat.severity) == ("level-drift", Severity.INFO)
-    assert "by -" in caveat.text
+    assert "by −" in caveat.text
 
 
 def test_without_an_effect_there_is_no_trend_to_look_for(assess: Assess) -> None:

@@ -8,6 +8,7 @@ from pgtrial.analysis import quality_runs
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduce import Reduction, Wait
+from pgtrial.model.caveat import Severity
 
 Assess = Any
 
@@ -48,7 +49,8 @@ def test_a_warm_up_that_ended_by_its_cap_is_told_of_valid_runs(assess: Assess) -
     events = tuple(Event(run=run, t=0.0, kind="warmup-capped", data={}) for run in (2, 5, 99))
     (caveat,) = quality_runs.check_warmup(assess(events=events))
 
-    assert (caveat.code, caveat.runs) == ("warmup-capped", (2, 5))
+    assert (caveat.code, caveat.severity, caveat.runs) == ("warmup-capped", Severity.INFO, (2, 5))
+    assert caveat.text.startswith("In 2 of 18 runs the warm-up was ended by its cap")
 
 
 def test_throughput_that_falls_inside_the_runs_is_told(
@@ -63,7 +65,7 @@ def test_throughput_that_falls_inside_the_runs_is_told(
 
     assert caveat.code == "unsteady"
     assert caveat.text.startswith("Throughput of off ")
-    assert "-50." in caveat.text
+    assert "−50." in caveat.text
 
 
 def test_steadiness_needs_two_runs_with_transactions_in_both_halves(assess: Assess, reduction: Reduction) -> None:

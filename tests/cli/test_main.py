@@ -77,11 +77,20 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["chekc"], "error: no such command 'chekc'", 'Try "pgtrial --help".'),
-        (["check"], "error: missing argument 'FILE'", 'Try "pgtrial check --help".'),
-        (["plan", "--jsn", "x"], "error: no such option '--jsn'", 'Try "pgtrial plan --help".'),
+        (["chekc"], 'error: no such command "chekc"\n', 'hint: Perhaps you meant "check". Try "pgtrial --help".'),
+        (["xyz"], 'error: no such command "xyz"\n', 'hint: Try "pgtrial --help".'),
+        (["check"], 'error: missing argument "FILE"\n', 'Try "pgtrial check --help".'),
+        (
+            ["plan", "--jsn", "x"],
+            'error: no such option "--jsn"\n',
+            'hint: Perhaps you meant "--json". Try "pgtrial plan --help".',
+        ),
+        (["plan", "--xyz", "x"], 'error: no such option "--xyz"\n', 'hint: Try "pgtrial plan --help".'),
+        (["demo", "--blocks", "it's"], 'error: invalid value for "--blocks": "it\'s" is not', "pgtrial demo --help"),
+        (["report", ".", "-o", "/tmp"], 'error: invalid value for "-o" / "--output": File "/tmp" is a directory\n', ""),
         (["run"], "error: no experiment given", "pgtrial run -s shared_buffers"),
         (["run", "x.toml", "-s", "a=1,2", "--mix", "olap"], "error: -s, --mix cannot be used", "Change"),
+        (["run", "x.toml", "--no-placebo"], "error: --no-placebo cannot be used", "Change"),
         (["run", "-s", "a"], 'error: cannot read the setting "a"', "-s NAME=A,B"),
     ],
 )
@@ -106,6 +115,20 @@ def test_all_problems_of_a_quick_experiment_are_told_without_lines(capsys: pytes
         "workload.duration",
         "factors.work_mem.levels[1]",
     ]
+
+
+def test_a_wrong_option_of_the_demo_is_told_without_the_file_inside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert cli.main(["demo", "--duration", "x"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the command line has 1 error\n"
+        '  workload.duration: invalid value for "duration": expected a time such as 30s or 10min (units: us, ms, s, '
+        'min, h, d), got "x"\n'
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_is_shown_in_three_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.Ca
 
     out = capsys.readouterr().out
     for fact in (
-        "test        large differs from small in pgbench.tps, margin 3.0 %",
+        "test        large is different from small in pgbench.tps, margin 3 %",
         "max_connections  50         restart       all arms",
         "shared_buffers   128MB      restart       small",
         "                 256MB                    large",

@@ -2,7 +2,7 @@
 
 A transcript is a code block of the language "console". "$ pgtrial …" is run, in the order of the page, in a directory
 that all blocks of the page share; what follows up to the next "$" is the expected output, standard output and error
-together as on a terminal of 80 columns. In it,
+together as on a terminal of 80 columns. What starts no server is run in this process, which is much quicker. In it,
 
 - "…" inside a line stands for any text, and each run of blanks in that line for one or more blanks,
 - a line that is only "…" stands for any number of lines,
@@ -14,7 +14,7 @@ the language "sh". Each directory begins with the result folders FINISHED and ST
 """
 
 import contextlib
-import os
+import io
 import re
 import shlex
 import subprocess
@@ -27,7 +27,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pgtrial.cli.main import COMMANDS, group
+from pgtrial.cli.main import COMMANDS, group, main
 from pgtrial.postgres.programs import Programs
 from pgtrial.testing import write_result_folder
 
@@ -36,7 +36,11 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FINISHED = "results/commit-20260120T101500Z"
 STOPPED = "results/commit-20260121T090000Z"
 ANY = "…"
-LONGEST = 300  # s; a run of the pages takes some 20 s on an idle machine
+LONGEST = 300  # s; the longest run takes some 10 s on an idle machine
+HARMLESS = {"init", "check", "plan", "status", "report", "schema"}  # commands that start nothing
+USAGE = 2  # exit status of a command that was refused before it started anything
+# Commands keep the help option of the context in which they are first used.
+PARENT = click.Context(group, info_name="pgtrial", **group.context_settings)
 BLOCK = re.compile(
     r"^(?P<comment><!-- not run: [^\n]+ -->\n)?"
     r'```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$',
@@ -73,7 +77,9 @@ def read_page(text: str) -> Iterator[Command | File]:
 
 def read_transcript(text: str, first_line: int) -> Iterator[Command]:
     """Commands of pgtrial with their output; other commands are left out."""
-    for part in re.finditer(r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+    for part in re.finditer(
+        r"^\$ (?:\.venv/bin/)?(?P<command>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", text, re.MULTILINE
+    ):
         output, mark, status = part["output"].rstrip().partition("[exit status ")
         if part["command"].startswith("pgtrial"):
             yield Command(
@@ -86,7 +92,7 @@ def read_transcript(text: str, first_line: int) -> Iterator[Command]:
 
 def shown_commands(text: str) -> Iterator[str]:
     """Every command of pgtrial in a page, run or not: in transcripts, in blocks for a shell, and in a sentence."""
-    starts = {"console": r"\$ (?=pgtrial)", "sh": r"(?:\.venv/bin/)?(?=pgtrial)"}
+    starts = {"console": r"\$ (?:\.venv/bin/)?(?=pgtrial)", "sh": r"(?:\.venv/bin/)?(?=pgtrial)"}
     for block in BLOCK.finditer(text):
         if start := starts.get(block["language"]):
             lines = join_lines(block["text"])
@@ -157,7 +163,24 @@ def tell_difference(part: Sequence[str], lines: Sequence[str]) -> str:
 def run_command(command: Command, directory: Path) -> str:
     """What is wrong with the command's output or exit status; empty if nothing is."""
     arguments = [complete(argument, directory) for argument in arguments_of(command.text)]
-    environment = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "CLICOLOR_FORCE"}}
+    starts_nothing = "--help" in arguments or arguments[0] in HARMLESS or command.status == USAGE
+    status, output = (run_here if starts_nothing else run_apart)(arguments, directory)
+    wrong = find_difference(command.output, output)
+    if status != command.status:
+        wrong = f"exit status {status}, not {command.status}\n{wrong}"
+    return wrong and f"line {command.line}: {command.text}\n{wrong.rstrip()}\n{output}"
+
+
+def run_here(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
+    """Exit status and output of the command line, called as a function."""
+    output = io.StringIO()
+    with contextlib.chdir(directory), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        status = main(arguments)
+    return status, output.getvalue()
+
+
+def run_apart(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
+    """The same of a process of its own, which may have signals, servers and log handlers."""
     done = subprocess.run(
         [sys.executable, "-m", "pgtrial", *arguments],
         cwd=directory,
@@ -167,18 +190,20 @@ def run_command(command: Command, directory: Path) -> str:
         encoding="utf-8",
         timeout=LONGEST,
         check=False,
-        env={**environment, "COLUMNS": "80", "PYTHONUTF8": "1"},
     )
-    wrong = find_difference(command.output, done.stdout)
-    if done.returncode != command.status:
-        wrong = f"exit status {done.returncode}, not {command.status}\n{wrong}"
-    return wrong and f"line {command.line}: {command.text}\n{wrong.rstrip()}\n{done.stdout}"
+    return done.returncode, done.stdout
 
 
 @pytest.mark.parametrize(
     "page", [pytest.param(page, id=page.name) for page in PAGES if list(read_page(page.read_text(encoding="utf-8")))]
 )
-def test_commands_do_what_the_page_shows(page: Path, programs: Programs, tmp_path: Path) -> None:
+def test_commands_do_what_the_page_shows(
+    page: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("PYTHONUTF8", "1")
     write_result_folder(tmp_path / FINISHED)
     write_result_folder(tmp_path / STOPPED, runs=10)
     wrong = []
@@ -198,11 +223,11 @@ def check_syntax(command: str) -> None:
     name = next((word for word in words if not word.startswith("-")), None)
     if name is None or {"-h", "--help"} & set(words):
         return
-    chosen = group.get_command(click.Context(group), name)
+    chosen = group.get_command(PARENT, name)
     if chosen is None:
         raise click.UsageError(f"no such command: {name}")
     with contextlib.suppress(click.MissingParameter):  # a sentence may name a command without its file
-        chosen.make_context(name, words[words.index(name) + 1 :])
+        chosen.make_context(name, words[words.index(name) + 1 :], parent=PARENT)
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
@@ -222,9 +247,9 @@ def test_every_command_shows_its_help_in_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in COMMANDS])
 def test_examples_in_a_help_are_commands_on_lines_of_their_own(name: str) -> None:
-    command = group.get_command(click.Context(group), name)
+    command = group.get_command(PARENT, name)
     assert command is not None
-    with click.Context(command, info_name=f"pgtrial {name}") as context:
+    with click.Context(command, info_name=name, parent=PARENT) as context:
         text = command.get_help(context)
     examples = re.findall(r"^    (pgtrial .*)$", text, re.MULTILINE)
 

@@ -8,7 +8,7 @@ from pgtrial.hosts.processes import identify
 from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute_script, fetch
 from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.throwaway import prepare_directories, remove_directories
+from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 
 
 def test_server_listens_on_its_private_socket_only(throwaway, runner):

@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -221,3 +222,18 @@ def test_ticks_of_time_are_round_and_few(span):
     assert 0 in ticks
     assert 2 <= len(ticks) <= 10
     assert all(math.isclose(b - a, ticks[1] - ticks[0]) for a, b in pairwise(ticks))
+
+
+@pytest.mark.parametrize(("high", "tick"), [(12.0, "× 10"), (40.0, "× 20")])
+def test_effects_of_many_times_are_factors_in_labels_and_on_the_axis(sample, high, tick):
+    effects = tuple(
+        effect.model_copy(update={"ratio": 11.2, "low": 10.4, "high": high, "block_ratios": (11.0, 11.4)})
+        for effect in sample.effects
+    )
+    chart = primary_forest(sample.model_copy(update={"effects": effects}))
+    assert chart is not None
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", vl_convert.vegalite_to_svg({**chart.spec, "width": 800}))
+
+    assert any(": × 11.2 (× 10.4 to × " in text for text in texts)
+    assert tick in texts
+    assert not any(text.startswith("+9") for text in texts)

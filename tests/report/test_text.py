@@ -51,6 +51,20 @@ def test_placebo_noise_time_and_caveats_are_said(sample):
     assert "→ Repeat at a quieter hour" in text
 
 
+@pytest.mark.parametrize("width", range(60, 80))
+def test_no_line_breaks_between_a_number_and_its_unit(sample, width):
+    caveat = sample.caveats[0].model_copy(
+        update={
+            "text": "It took 4.2 % of the CPU time, 3.5 s of 10 min.",
+            "hint": "Leave 5 % or 1.5 GB for others, × 2.",
+        }
+    )
+    text = render_text(sample.model_copy(update={"caveats": (caveat,)}), width=width)
+
+    for phrase in ("4.2 %", "3.5 s", "10 min", "5 %", "1.5 GB", "× 2"):
+        assert phrase in text
+
+
 def test_graver_caveats_come_first(sample):
     text = render_text(sample)
 

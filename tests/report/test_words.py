@@ -6,6 +6,7 @@ from pgtrial.model.verdict import Decision
 from pgtrial.report.words import (
     change_text,
     claim_text,
+    detectable_text,
     format_metric,
     format_p,
     interval_text,
@@ -16,7 +17,8 @@ from pgtrial.report.words import (
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(1.068, "+6.8 %"), (0.9, "−10.0 %"), (1.0001, "0.0 %"), (0.9999, "0.0 %"), (None, "–")]
+    ("ratio", "text"),
+    [(1.068, "+6.8 %"), (0.9, "−10.0 %"), (1.0001, "0.0 %"), (0.9999, "0.0 %"), (12.3, "× 12.3"), (None, "–")],
 )
 def test_ratios_read_as_signed_changes(ratio, text):
     assert change_text(ratio) == text
@@ -45,6 +47,15 @@ def test_p_values_have_two_digits(p, text):
 )
 def test_values_carry_their_unit(metric, value, text):
     assert format_metric(metric, value) == text
+
+
+@pytest.mark.parametrize(
+    ("detectable", "text"), [(0.031, "3.1 %"), (10.0, "1000 %"), (10.1, "more than 10 times"), (None, "–")]
+)
+def test_a_detectable_change_beyond_measure_is_no_figure(sample, detectable, text):
+    noise = sample.noise.model_copy(update={"detectable": detectable})
+
+    assert detectable_text(sample.model_copy(update={"noise": noise})) == text
 
 
 def test_a_placebo_that_differs_is_an_alarm(sample):

@@ -118,6 +118,12 @@ def test_parts_that_contradict_each_other_are_refused(text: str, path: str, mess
     assert message in find(text)[path].message
 
 
+def test_a_claim_is_about_an_arm_beside_the_control() -> None:
+    problem = find(LOAD + ARMS + "[hypothesis]\narm = 'c'\n[design]\nplacebo = true\n")["hypothesis.arm"]
+
+    assert "Arms beside the control are: b, placebo." in problem.hint
+
+
 @pytest.mark.parametrize("setting", OWNED)
 def test_settings_by_which_pgtrial_reaches_its_cluster_are_refused_with_the_reason(setting: str) -> None:
     in_arm = find(LOAD + ARMS + f"[target.postgresql]\n{setting} = 'x'\n")[f"target.postgresql.{setting}"]

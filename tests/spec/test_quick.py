@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgtrial.errors import SpecError
 from pgtrial.spec.load import parse_experiment
-from pgtrial.spec.quick import quick_experiment
+from pgtrial.spec.quick import quick_experiment, read_time
 
 
 def test_two_values_of_a_setting_make_an_experiment_that_passes_all_checks() -> None:
@@ -20,6 +20,24 @@ def test_two_values_of_a_setting_make_an_experiment_that_passes_all_checks() -> 
     assert experiment.workload.clients == 4
     assert experiment.design.budget == 600
     assert experiment.dataset.scale == 5
+
+
+def test_bare_numbers_are_seconds_as_in_a_file() -> None:
+    text = quick_experiment(["work_mem=1MB,2MB"], duration="5", warmup="2.5", budget="600")
+
+    experiment = parse_experiment(text, "", Path("/")).experiment
+    assert experiment.workload.duration == 5
+    assert experiment.workload.warmup == 2.5
+    assert experiment.design.budget == 600
+    assert "duration = 5\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("5", 5), ("0.5", 0.5), ("5s", "5s"), ("auto", "auto"), ("", ""), ("-5", "-5"), ("9" * 400,) * 2],
+)
+def test_only_a_bare_number_is_no_text(text: str, value: str | float) -> None:
+    assert read_time(text) == value
 
 
 def test_several_settings_are_crossed_and_a_single_value_is_common() -> None:

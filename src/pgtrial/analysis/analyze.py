@@ -1,5 +1,9 @@
 """A result folder -> findings: the whole inference in the order in which it happens."""
 
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial import __version__
@@ -18,6 +22,9 @@ from pgtrial.analysis.settings import compare_settings
 from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.analysis.waits import describe_waits
 from pgtrial.stats.power import detectable_ratio
+from pgtrial.units import format_duration
+
+_log = logging.getLogger(__name__)
 
 
 def analyze(folder: Path) -> Findings:
@@ -26,37 +33,49 @@ def analyze(folder: Path) -> Findings:
     An experiment that is not finished gives findings about the blocks it has. StoreError when the folder is no
     result folder, of a newer format, or lacks a file of a run that counts.
     """
-    evidence = read_evidence(folder)
-    reduction = reduce_runs(evidence)
-    observations = observe_runs(evidence, reduction)
+    with _log_time("read the record of the runs"):
+        evidence = read_evidence(folder)
+    with _log_time("reduced transactions, samples and waits"):
+        reduction = reduce_runs(evidence)
+        observations = observe_runs(evidence, reduction)
     values = index_values(observations)
-    estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
+    with _log_time("estimated the effects"):
+        estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
     primary = find_primary(evidence, estimated, arm=evidence.hypothesis_arm)
     placebo = find_primary(evidence, estimated, arm=evidence.placebo.name) if evidence.placebo else None
-    caveats = check_quality(
-        Assessment(evidence=evidence, reduction=reduction, values=values, primary=primary, placebo=placebo)
-    )
+    with _log_time("checked the quality"):
+        caveats = check_quality(
+            Assessment(evidence=evidence, reduction=reduction, values=values, primary=primary, placebo=placebo)
+        )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats)
     candidates = {arm.name for arm in evidence.candidates}
-    return Findings(
-        pgtrial_version=__version__,
-        experiment=describe_experiment(evidence),
-        hypothesis=hypothesis,
-        effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
-        placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
-        noise=_noise(evidence, primary, placebo),
-        needed=needed,
-        runs=describe_runs(evidence, values),
-        observations=observations,
-        curve=trace_curve(evidence, values),
-        series=trace_series(evidence, reduction),
-        distributions=collect_distributions(evidence, reduction),
-        waits=describe_waits(evidence, reduction, values),
-        settings=compare_settings(evidence),
-        fingerprint=describe_world(evidence),
-        overhead=sum_overhead(evidence),
-        caveats=caveats,
-    )
+    with _log_time("described runs, series, distributions and waits"):
+        return Findings(
+            pgtrial_version=__version__,
+            experiment=describe_experiment(evidence),
+            hypothesis=hypothesis,
+            effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
+            placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
+            noise=_noise(evidence, primary, placebo),
+            needed=needed,
+            runs=describe_runs(evidence, values),
+            observations=observations,
+            curve=trace_curve(evidence, values),
+            series=trace_series(evidence, reduction),
+            distributions=collect_distributions(evidence, reduction),
+            waits=describe_waits(evidence, reduction, values),
+            settings=compare_settings(evidence),
+            fingerprint=describe_world(evidence),
+            overhead=sum_overhead(evidence),
+            caveats=caveats,
+        )
+
+
+@contextmanager
+def _log_time(step: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    _log.info("%s in %s", step, format_duration(time.perf_counter() - started))
 
 
 def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | None) -> Noise:

@@ -12,7 +12,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
-from pgtrial.units import format_change, format_percent
+from pgtrial.units import format_change, format_share
 
 MIN_BLOCKS = 2  # below, there is no interval at all
 MIN_BLOCKS_FOR_DRIFT = 5
@@ -30,14 +30,18 @@ def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
             hint='See why in the table of runs; "pgtrial resume" goes on with the schedule.',
         )
         return
-    blocks = len(evidence.pairs(evidence.hypothesis_arm))
-    if blocks < MIN_BLOCKS:
+    if _lacks_blocks(assessment):
+        blocks, planned = len(evidence.pairs(evidence.hypothesis_arm)), _planned(assessment)
         yield CaveatFinding(
             code="too-few-blocks",
             severity=Severity.INVALID,
-            text=f"Fewer than {MIN_BLOCKS} blocks have a valid run of both arms ({blocks} of {_planned(assessment)}).",
-            hint='Finish the schedule with "pgtrial resume", or plan more blocks.',
+            text=f"Fewer than {MIN_BLOCKS} blocks have a valid run of both arms ({blocks} of {planned}).",
+            hint="Plan more blocks." if planned < MIN_BLOCKS else 'Finish the schedule with "pgtrial resume".',
         )
+
+
+def _lacks_blocks(assessment: Assessment) -> bool:
+    return len(assessment.evidence.pairs(assessment.evidence.hypothesis_arm)) < MIN_BLOCKS
 
 
 def _planned(assessment: Assessment) -> int:
@@ -62,15 +66,18 @@ def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
         code="placebo-effect",
         severity=Severity.INVALID if is_biased else Severity.WARNING,
         text=f"The placebo, a second copy of the control, differs from it by {format_change(effect.ratio)} ({interval})"
-        + (f", beyond the margin of {format_percent(effect.margin)}." if is_biased else "."),
+        + (f", beyond the margin of {format_share(effect.margin)}." if is_biased else "."),
         hint="Look for what differs between the runs besides the settings, and run more blocks.",
     )
 
 
 def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """What the comparison itself says of the effect that the claim is about."""
+    """What the comparison itself says of the effect that the claim is about, unless ``check_blocks`` has said it."""
     if assessment.primary is not None:
-        yield from assessment.primary.effect.caveats
+        lacks_blocks = _lacks_blocks(assessment)
+        for caveat in assessment.primary.effect.caveats:
+            if caveat.code != "no-interval" or not lacks_blocks:
+                yield caveat
 
 
 def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:

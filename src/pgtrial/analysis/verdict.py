@@ -10,7 +10,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.spec.experiment import Expect
 from pgtrial.stats import power
 from pgtrial.stats.equivalence import judge
-from pgtrial.units import format_change, format_percent
+from pgtrial.units import format_change, format_percent, format_share, format_times
 
 # What the interval says of the margin, for every verdict that can be reached; {margin} is "the margin of 3 %".
 _REASONS = {
@@ -98,11 +98,11 @@ def _size(evidence: Evidence, effect: Effect, ratio: float) -> str:
     if effect.metric == TPS.name:
         words = f"{effect.arm} is {_compared(ratio, more='faster', less='slower', same='as fast as')} {control}"
         if not 0.5 < ratio < 2:
-            words = f"{effect.arm} is {ratio:.{1 if ratio >= 2 else 2}f} times as fast as {control}"
+            words = f"{effect.arm} is {format_times(ratio)} as fast as {control}"
     else:
         name = _LATENCIES.get(effect.metric, effect.metric)
         compared = _compared(ratio, more="higher", less="lower", same="the same as")
-        words = f"the {name} of {effect.arm} is {compared} that of {control}"
+        words = f"the {name} of {effect.arm} is {compared if ratio < 10 else format_times(ratio)} that of {control}"
     if effect.scenario is not None:
         words += f" in scenario {effect.scenario}"
     if effect.low is None or effect.high is None:
@@ -119,7 +119,7 @@ def _compared(ratio: float, *, more: str, less: str, same: str) -> str:
 
 def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed) -> str:
     hypothesis = evidence.experiment.hypothesis
-    margin = f"the margin of {hypothesis.margin * 100:g} %"
+    margin = f"the margin of {format_share(hypothesis.margin)}"
     if verdict is Verdict.INCONCLUSIVE:
         return f", which does not settle the claim at {margin}: {needed.text}"
     return f", {_REASONS[hypothesis.expect, verdict].format(margin=margin)}"

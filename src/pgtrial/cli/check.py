@@ -8,9 +8,11 @@ from textwrap import fill
 
 import click
 
+from pgtrial.cli import options
+
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, errors as well.")
 def command(*, file: Path, as_json: bool) -> None:
     """Check the experiment in FILE; nothing is started or changed.
@@ -21,7 +23,7 @@ def command(*, file: Path, as_json: bool) -> None:
     Example:
       pgtrial check experiment.toml
     """
-    from pgtrial.cli.options import check_file
+    from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import describe_facts
     from pgtrial.errors import SpecError
 

@@ -1,8 +1,11 @@
 """pgtrial demo: a question with a known answer, answered here."""
 
+import json
 from pathlib import Path
 
 import click
+
+from pgtrial.cli import options
 
 
 @click.command()
@@ -14,21 +17,9 @@ import click
     metavar="WHICH",
     help="Major version, such as 16, or directory with the programs. Default: the first found.",
 )
-@click.option(
-    "--results",
-    default=Path("results"),
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
-    help="Where the result folder is made. Default: results.",
-)
-@click.option(
-    "--work-directory",
-    default=None,
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
-    help="Where the data live while the demo runs. Default: /var/tmp.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@options.results
+@options.work_directory
+@options.quiet
 def command(
     *,
     blocks: int | None,
@@ -47,17 +38,18 @@ def command(
     Example:
       pgtrial demo
     """
+    from pgtrial.cli.checked import check_options
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import create_folder
-    from pgtrial.spec.load import parse_experiment
+    from pgtrial.engine.folder import create_folder
+    from pgtrial.spec.quick import read_time
 
     text = Path(__file__).with_name("demo.toml").read_text(encoding="utf-8")
     for line, value in (
         ("blocks  = 6", blocks and f"blocks  = {blocks}"),
-        ('duration = "4s"', duration and f'duration = "{duration}"'),
-        ("[dataset]", postgres and f'[target]\npostgres = "{postgres}"\n\n[dataset]'),
+        ('duration = "4s"', duration and f"duration = {json.dumps(read_time(duration))}"),
+        ("[dataset]", postgres and f"[target]\npostgres = {json.dumps(postgres)}\n\n[dataset]"),
     ):
         if value:
             text = text.replace(line, str(value), 1)
-    loaded = parse_experiment(text, "demo.toml", Path.cwd())
-    run_and_report(create_folder(loaded, results), work_directory=work_directory, quiet=quiet)
+    folder = create_folder(check_options(text).loaded, results)
+    run_and_report(folder, work_directory=work_directory, quiet=quiet)

@@ -1,12 +1,24 @@
 """Errors as text: PostgreSQL's three parts, and every problem of an experiment file with its place."""
 
+import re
 import textwrap
+from collections.abc import Iterable
 
 import click
 
 from pgtrial.errors import PgTrialError, SpecError, SpecProblem
 
 _WIDTH = 100  # of hints; a message stays on its line, so that it can be searched for
+
+
+class NoSuchCommandError(click.UsageError):
+    """The group has no command of this name; ``nearest`` is the one that was probably meant, or None."""
+
+    def __init__(self, name: str, commands: Iterable[str], *, context: click.Context) -> None:
+        from pgtrial.spec.nearest import nearest_name
+
+        super().__init__(f'no such command "{name}"', context)
+        self.nearest = nearest_name(name, commands)
 
 
 def render_error(error: PgTrialError) -> str:
@@ -25,12 +37,18 @@ def render_error(error: PgTrialError) -> str:
 
 def render_usage(error: click.ClickException) -> str:
     """A wrong option or argument in the same form."""
-    message = error.format_message().rstrip(".")
+    message, nearest = error.format_message(), None
+    if isinstance(error, click.NoSuchOption):
+        # Without click's own proposals, which would follow in the message.
+        message, nearest = f'no such option "{error.option_name}"', next(iter(error.possibilities or ()), None)
+    elif isinstance(error, NoSuchCommandError):
+        nearest = error.nearest
+    message = re.sub(r"(?<!\w)'([^']*)'(?!\w)", r'"\1"', message).rstrip(".")
     message = message[:1].lower() + message[1:] if not message[:2].isupper() else message
-    text = f"error: {message}\n"
+    hints = [f'Perhaps you meant "{nearest}".'] if nearest else []
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        text += f'hint: Try "{error.ctx.command_path} --help".\n'
-    return text
+        hints.append(f'Try "{error.ctx.command_path} --help".')
+    return f"error: {message}\n" + (f"hint: {' '.join(hints)}\n" if hints else "")
 
 
 def _render_problem(problem: SpecProblem, source: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import ClassVar
 import click
 
 from pgtrial import __version__
-from pgtrial.cli.error_text import render_error, render_usage
+from pgtrial.cli.error_text import NoSuchCommandError, render_error, render_usage
 from pgtrial.errors import PgTrialError
 
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
@@ -51,6 +51,13 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"pgtrial.cli.{cmd_name}").command
         assert isinstance(command, click.Command), cmd_name
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.table:
+            raise NoSuchCommandError(args[0], self.table, context=ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

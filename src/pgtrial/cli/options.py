@@ -1,92 +1,24 @@
-"""From arguments to a checked experiment: a file, or the options of a quick one."""
+"""Arguments and options that several commands share. Importing this costs no more than click."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgtrial.design.plan import Plan, make_plan
-from pgtrial.errors import PreflightError, SpecError, SpecProblem
-from pgtrial.postgres.catalogue import VERSIONS, check_settings
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.spec.load import LoadedExperiment, examine, locate_problems, refuse
-from pgtrial.spec.quick import quick_experiment
-from pgtrial.spec.syntax import read_text
+import click
 
-_QUICK_SOURCE = "the command line"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """An experiment without errors. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
-
-    ``version`` is the major version that its settings were checked against.
-    """
-
-    loaded: LoadedExperiment
-    plan: Plan
-    programs: Programs | None
-    missing: str
-    version: int
-
-
-def load_file_or_quick(
-    file: Path | None, settings: Sequence[str], quick: Mapping[str, "str | int | None"]
-) -> LoadedExperiment:
-    """The experiment of ``pgtrial run``; SpecError if it has errors, or if both a file and options are given."""
-    given = [f"--{name.replace('_', '-')}" for name, value in quick.items() if value is not None]
-    if settings:
-        given.insert(0, "-s")
-    if file is not None:
-        if given:
-            raise SpecError(
-                f"{', '.join(given)} cannot be used with an experiment file",
-                hint=f'Change "{file}" instead, or leave the file out.',
-            )
-        return check_file(file).loaded
-    if not given:
-        raise SpecError(
-            "no experiment given",
-            hint="Name an experiment file, or compare values of a setting: pgtrial run -s shared_buffers=128MB,1GB",
-        )
-    text = quick_experiment(settings, **quick)  # type: ignore[arg-type]  # click has converted each option
-    try:
-        return check_text(text, _QUICK_SOURCE, Path.cwd()).loaded
-    except SpecError as error:
-        # Lines of a text that nobody has seen help nobody; the paths name the options well enough.
-        problems = tuple(replace(problem, line=None) for problem in error.problems)
-        count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
-        raise SpecError(f"{_QUICK_SOURCE} has {count}", problems=problems) from None
-
-
-def check_file(path: Path) -> Checked:
-    """Read a file and check it with everything that is known on this machine; SpecError with all problems."""
-    return check_text(read_text(path), str(path), path.absolute().parent)
-
-
-def check_text(text: str, source_name: str, folder: Path) -> Checked:
-    examination = examine(text, folder)
-    experiment, problems = examination.experiment, examination.problems
-    if experiment is None:
-        raise refuse(source_name, problems)
-    programs, missing = _find(experiment.target.postgres)
-    wanted = experiment.target.postgres or ""
-    version = programs.major if programs else int(wanted) if wanted.isdecimal() else VERSIONS[-1]
-    found: list[SpecProblem] = list(check_settings(experiment, version))
-    plan = None
-    if not problems and not found:
-        try:
-            plan = make_plan(experiment)
-        except SpecError as error:
-            found += error.problems
-    if plan is None:
-        raise refuse(source_name, locate_problems(text, [*problems, *found]))
-    loaded = LoadedExperiment(experiment=experiment, folder=folder, text=text, source_name=source_name)
-    return Checked(loaded=loaded, plan=plan, programs=programs, missing=missing, version=version)
-
-
-def _find(wanted: str | None) -> tuple[Programs | None, str]:
-    # A file can be checked and planned on a machine without PostgreSQL; only running it needs the programs.
-    try:
-        return find_programs(wanted), ""
-    except PreflightError as error:
-        return None, error.message
+file = click.argument("file", type=click.Path(path_type=Path))
+folder = click.argument("folder", type=click.Path(path_type=Path))
+results = click.option(
+    "--results",
+    default=Path("results"),
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    help="Where the result folder is made. Default: results.",
+)
+work_directory = click.option(
+    "--work-directory",
+    default=None,
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    help="Where the data live during the runs. Default: as the file says, else /var/tmp.",
+)
+gate = click.option("--assert", "gate", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")

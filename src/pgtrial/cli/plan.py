@@ -5,9 +5,11 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
+
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
     """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
@@ -18,7 +20,7 @@ def command(*, file: Path, as_json: bool) -> None:
     Example:
       pgtrial plan experiment.toml
     """
-    from pgtrial.cli.options import check_file
+    from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.cli.plan_text import render_plan
 

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pgtrial.cli.options import Checked
+from pgtrial.cli.checked import Checked
 from pgtrial.design.arms import common_settings, effective_settings
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
-from pgtrial.units import format_duration, format_percent
+from pgtrial.spec.experiment import RELATIONS
+from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
 
@@ -92,11 +93,9 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
 def claim_sentence(checked: Checked) -> str:
     """ "large is better than small in pgbench.tps, margin 3 %": the hypothesis with its defaults filled in."""
     hypothesis, plan = checked.loaded.experiment.hypothesis, checked.plan
-    relation = {"different": "differs from", "equivalent": "is equivalent to"}.get(hypothesis.expect)
-    relation = relation or f"is {hypothesis.expect.replace('-', ' ')} than"
     scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
-    margin = format_percent(hypothesis.margin)
-    return f"{plan.claimed} {relation} {plan.arms[0].name} in {hypothesis.metric}{scenario}, margin {margin}"
+    relation = f"{plan.claimed} is {RELATIONS[hypothesis.expect]} {plan.arms[0].name}"
+    return f"{relation} in {hypothesis.metric}{scenario}, margin {format_share(hypothesis.margin)}"
 
 
 def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:

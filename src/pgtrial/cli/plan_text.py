@@ -2,7 +2,7 @@
 
 import textwrap
 
-from pgtrial.cli.options import Checked
+from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels
 from pgtrial.cli.table import render_table
 from pgtrial.model.arm import Role

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
+
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@options.folder
 @click.option(
     "-o",
     "--output",

@@ -4,18 +4,14 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
+
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--work-directory",
-    default=None,
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
-    help="Where the data live while the experiment runs. Default: as the file says, else /var/tmp.",
-)
-@click.option("--assert", "gate", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@options.folder
+@options.work_directory
+@options.gate
+@options.quiet
 def command(*, folder: Path, work_directory: Path | None, gate: bool, quiet: bool) -> None:
     """Finish the schedule in result FOLDER; finished runs are kept.
 

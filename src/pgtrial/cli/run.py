@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli import options
+
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -25,6 +27,12 @@ import click
 @click.option("--clients", default=None, metavar="N", type=int, help="Without a file: number of clients. Default: 8.")
 @click.option("--duration", default=None, metavar="TIME", help="Without a file: measured time per run. Default: 30s.")
 @click.option(
+    "--warmup",
+    default=None,
+    metavar="TIME",
+    help='Without a file: load before the measured time: a time, 0, or "auto" (until steady; the default).',
+)
+@click.option(
     "--scale", default=None, metavar="N", type=int, help="Without a file: pgbench scale. Default: 10, about 150 MB."
 )
 @click.option("--blocks", default=None, metavar="N", type=int, help="Without a file: number of blocks. Default: 6.")
@@ -38,6 +46,11 @@ import click
     "--margin", default=None, metavar="PERCENT", help="Without a file: smallest effect that matters. Default: 3%."
 )
 @click.option(
+    "--placebo/--no-placebo",
+    default=None,
+    help="Without a file: a second copy of the control, which must show no effect. Default: none.",
+)
+@click.option(
     "--postgres",
     default=None,
     metavar="WHICH",
@@ -46,22 +59,10 @@ import click
 @click.option(
     "--seed", default=None, metavar="N", type=int, help="Without a file: seed of the random order. Default: 1."
 )
-@click.option(
-    "--results",
-    default=Path("results"),
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
-    help="Where the result folder is made. Default: results.",
-)
-@click.option(
-    "--work-directory",
-    default=None,
-    metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
-    help="Where the data live while the experiment runs. Default: as the file says, else /var/tmp.",
-)
-@click.option("--assert", "gate", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@options.results
+@options.work_directory
+@options.gate
+@options.quiet
 def command(
     *,
     file: Path | None,
@@ -70,7 +71,7 @@ def command(
     work_directory: Path | None,
     gate: bool,
     quiet: bool,
-    **quick: "str | int | None",
+    **quick: "str | int | bool | None",
 ) -> None:
     """Run the experiment in FILE, or a quick one given by options.
 
@@ -79,9 +80,9 @@ def command(
       pgtrial run experiment.toml
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
-    from pgtrial.cli.options import load_file_or_quick
+    from pgtrial.cli.checked import load_file_or_quick
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import create_folder
+    from pgtrial.engine.folder import create_folder
 
     loaded = load_file_or_quick(file, settings, quick)
     folder = create_folder(loaded, results)

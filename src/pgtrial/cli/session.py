@@ -1,20 +1,45 @@
 """What run, resume, demo and report share: do the runs, analyse, write the report, say the verdict."""
 
 import contextlib
+import logging
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pgtrial.analysis.findings import Findings
 
+_log = logging.getLogger(__name__)
+
 GATE_STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Announcer:
+    """Names the folder at the first run: an experiment that ends before it leaves none behind."""
+
+    folder: Path
+    console: "Console"
+    tell: Observer
+    quiet: bool
+    has_begun: bool = False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunStarted) and not self.has_begun:
+            self.has_begun = True
+            if not self.quiet:
+                self.console.print(f"results: {self.folder}", highlight=False, markup=False, soft_wrap=True)
+        self.tell(event)
 
 
 def run_and_report(
@@ -31,11 +56,10 @@ def run_and_report(
     from pgtrial.engine.experiment import run_experiment
 
     console = Console(stderr=True)
-    if not quiet:
-        console.print(f"results: {folder}", highlight=False, markup=False, soft_wrap=True)
     try:
         with show_progress(console, quiet=quiet) as observer:
-            run_experiment(folder, work_base=work_directory, tell=observer)
+            announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
+            run_experiment(folder, work_base=work_directory, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
         if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
@@ -44,6 +68,9 @@ def run_and_report(
                 click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
     findings = write_report(folder)
+    if not announcer.has_begun and not quiet:
+        done = sum(arm.runs_done for arm in findings.experiment.arms)
+        click.echo(f"all {done} runs are done; nothing to run", err=True)
     print_report(findings, folder / layout.REPORT)
     if gate:
         sys.exit(GATE_STATUS[findings.hypothesis.verdict])
@@ -57,11 +84,12 @@ def write_report(folder: Path, *, output: Path | None = None) -> "Findings":
 
     findings = analyze(folder)
     path = output or folder / layout.REPORT
+    _log.info("wrote %s", write_findings(findings, folder))
     try:
-        write_findings(findings, folder)
         write_html(findings, path)
     except OSError as error:
-        raise StoreError(f'cannot write "{error.filename or path}"', detail=f"{error.strerror}.") from error
+        raise StoreError(f'cannot write "{path}": {error.strerror}') from error
+    _log.info("wrote %s", path)
     return findings
 
 

@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
-from textwrap import fill
 
 import click
+
+from pgtrial.cli import options
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@options.folder
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, folder: Path, as_json: bool) -> None:
     """Say how far the experiment in result FOLDER is; end what a killed pgtrial left running.
@@ -23,23 +24,28 @@ def command(*, folder: Path, as_json: bool) -> None:
       pgtrial status results/first-20260120T101500Z
     """
     from pgtrial.engine.status import read_status
+    from pgtrial.report.text import wrap_lines
+    from pgtrial.report.words import plural
 
     status = read_status(folder)
     estimate = _estimate(folder) if status.blocks >= FEWEST_BLOCKS else None
     if as_json:
-        click.echo(json.dumps({**status.as_dict(), "estimate": estimate}))
+        click.echo(json.dumps({**status.as_dict(), "estimate": estimate}, indent=2))
         return
     click.echo(f"{status.name}: {status.done} of {status.slots} runs done, {status.state}")
     if status.invalid:
-        click.echo(f"  {status.invalid} invalid or interrupted attempts, which do not count")
+        attempts = plural(status.invalid, "invalid or interrupted attempt")
+        click.echo(f"  {attempts}, which {'does' if status.invalid == 1 else 'do'} not count")
     if status.processes_ended:
-        click.echo(f"  {status.processes_ended} processes of a killed pgtrial were still running and have been ended")
+        processes = "1 process" if status.processes_ended == 1 else f"{status.processes_ended} processes"
+        click.echo(f"  ended {processes} that a killed pgtrial had left running")
     if status.current:
         click.echo(f"  now: {status.current}")
     for line in status.arms:
         click.echo(f"  {line}")
     if estimate is not None:
-        click.echo(fill(f"So far, after {status.blocks} blocks: {estimate}", 80, subsequent_indent="  "))
+        after = f"{'After' if status.state == 'complete' else 'So far, after'} {status.blocks} blocks"
+        click.echo("\n".join(wrap_lines(f"{after}: {estimate}", 80, indent="  ", first="")))
     if status.state == "interrupted":
         click.echo(f'Go on with "pgtrial resume {folder}".')
 
@@ -47,12 +53,10 @@ def command(*, folder: Path, as_json: bool) -> None:
 def _estimate(folder: Path) -> str:
     """The hypothesis as it stands, and what these blocks can detect."""
     from pgtrial.analysis.analyze import analyze
-    from pgtrial.units import format_percent
+    from pgtrial.report.words import detectable_text
 
     findings = analyze(folder)
-    detectable = findings.noise.detectable
-    if detectable is None:
-        return findings.hypothesis.reason
-    return (
-        f"{findings.hypothesis.reason} A change of {format_percent(detectable)} would be found with 80 % probability."
-    )
+    reason = findings.hypothesis.reason
+    if findings.noise.detectable is None:
+        return reason
+    return f"{reason} A change of {detectable_text(findings)} would be found with 80 % probability."

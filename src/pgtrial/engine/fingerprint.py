@@ -9,6 +9,7 @@ from pgtrial import __version__
 from pgtrial.hosts.processes import boot_id
 from pgtrial.postgres.programs import Programs
 
+VERSION_FACT = "PostgreSQL/version"
 _KERNEL_SETTINGS = (
     "vm/swappiness",
     "vm/dirty_ratio",
@@ -47,7 +48,7 @@ def read_environment(*, programs: Programs, data_directory: Path) -> dict[str, s
     """Facts of the experiment as a whole; "group/name" to value."""
     facts = read_machine()
     facts |= {
-        "PostgreSQL/version": programs.version,
+        VERSION_FACT: programs.version,
         "PostgreSQL/programs": str(programs.directory),
         "PostgreSQL/found by": programs.origin,
         "pgtrial/version": __version__,

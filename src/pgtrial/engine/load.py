@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,19 @@ from typing import Any
 from pgtrial.hosts.local import LocalHost, end_process
 from pgtrial.workloads.pgbench import Generator, Progress, Summary, find_errors, parse_progress, parse_summary
 
-_STDERR_LINES_KEPT = 2000
+_LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
+_LONGEST_LINE = 4000  # characters of one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
-    """How the generators ended. ``started`` is when the last one was started (epoch s)."""
+    """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
+
+    From ``started`` on, each runs at least as long as it was told to; both are in seconds since the epoch.
+    """
 
     started: float
+    all_started: float
     summaries: tuple[Summary, ...]
     errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
 
@@ -61,6 +67,7 @@ async def run_generators(
     enough = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         processes = []
+        started = time.time()
         for generator in generators:
             process = await host.start(
                 [program, *generator.argv_tail],
@@ -71,7 +78,7 @@ async def run_generators(
             )
             stack.push_async_callback(end_process, process)
             processes.append(process)
-        started = time.time()
+        all_started = time.time()
         listeners = [
             asyncio.create_task(_listen(process, index, seconds, on_second, enough))
             for index, process in enumerate(processes)
@@ -90,7 +97,10 @@ async def run_generators(
         for line in _complaints(status, stderr)
     ]
     return LoadOutcome(
-        started=started, summaries=tuple(parse_summary(stdout) for _, (_, stdout, _) in ended), errors=tuple(errors)
+        started=started,
+        all_started=all_started,
+        summaries=tuple(parse_summary(stdout) for _, (_, stdout, _) in ended),
+        errors=tuple(errors),
     )
 
 
@@ -114,15 +124,14 @@ async def _listen(
     """
     assert process.stdout is not None  # both were asked for as pipes
     assert process.stderr is not None
-    other: list[str] = []
+    first: list[str] = []
+    last: deque[str] = deque(maxlen=_LINES_KEPT)
     stdout = asyncio.create_task(process.stdout.read())
     try:
-        async for raw in process.stderr:
-            line = raw.decode("utf-8", "replace")
+        async for line in _read_lines(process.stderr):
             progress = parse_progress(line)
             if progress is None:
-                if len(other) < _STDERR_LINES_KEPT:
-                    other.append(line)
+                (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue
             second = seconds.add(index, progress)
             if second is not None and on_second(*second):
@@ -130,9 +139,21 @@ async def _listen(
         status = await process.wait()
         if status != 0:
             enough.set()
-        return status, (await stdout).decode("utf-8", "replace"), "".join(other)
+        return status, (await stdout).decode("utf-8", "replace"), "\n".join((*first, *last))
     finally:
         stdout.cancel()
+
+
+async def _read_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Lines without their ends; one that is longer than the reader's buffer comes in pieces."""
+    while not stream.at_eof():
+        try:
+            raw = await stream.readuntil(b"\n")
+        except asyncio.LimitOverrunError as err:
+            raw = await stream.readexactly(err.consumed)
+        except asyncio.IncompleteReadError as err:
+            raw = err.partial
+        yield raw.decode("utf-8", "replace").rstrip("\n")
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:

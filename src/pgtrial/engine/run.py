@@ -4,54 +4,46 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.engine.collect import (
+    InvalidRunError,
+    check_run,
+    collect,
+    discard_raw,
+    keep_server_log,
+    make_raw_folders,
+)
 from pgtrial.engine.events import LoadProgress, Observer, PhaseStarted
 from pgtrial.engine.fingerprint import read_machine
 from pgtrial.engine.load import LoadOutcome, run_generators
-from pgtrial.engine.sampling import Sampler, SamplerConfig, SamplerReport, convert
+from pgtrial.engine.plan import Plan
+from pgtrial.engine.sampling import Sampler, SamplerConfig, SamplerReport
 from pgtrial.engine.target import DATABASE, Target
 from pgtrial.knobs import postgresql
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.postgres.settings import Setting
-from pgtrial.spec.experiment import WarmupTable, WorkloadTable
+from pgtrial.spec.experiment import WarmupTable
 from pgtrial.stats.steady import is_steady, steady_window
-from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.store.transactions import IngestReport, LevelLog, ingest
+from pgtrial.store.transactions import LevelLog
 from pgtrial.workloads.pgbench import plan_generators
-from pgtrial.workloads.scenarios import Scenario
 
-SESSIONS_GONE_PATIENCE = 10.0  # s for the load's sessions to end after the load has
+_POLITE = 1.0  # s for the load's sessions to end by themselves after the load has
+_PATIENCE = 10.0  # s for them to end at all
+_SESSIONS = """
+    SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
+    FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
+"""
+_CLOCK_STEP = 0.2  # s, above what the clocks' reading can differ by
 
 OnSecond = Callable[[float, float | None], bool]
-
-
-class InvalidRunError(Exception):
-    """The run happened but cannot count; the message says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is the same for all runs."""
-
-    workload: WorkloadTable
-    scenarios: tuple[Scenario, ...]
-    levels: tuple[LoadLevel, ...]
-    scripts: Path  # folder with the scenarios' scripts
-    seed: int
-    baseline: Mapping[str, Setting]  # the control's settings, for the record of changes
-
-
-def measured_time(plan_levels: Sequence[LoadLevel], workload: WorkloadTable) -> float:
-    """Measured seconds of one run."""
-    return len(plan_levels) * workload.duration
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,8 +63,8 @@ class RunExecution:
 
     async def execute(self) -> float | None:
         """Do it all. Returns mean tps over the levels. Raises InvalidRunError; TargetError and the like from below."""
-        self.folder.mkdir(parents=True)
-        cluster = self.target.cluster
+        spool, log_folder = make_raw_folders(self.folder)
+        cluster, clock = self.target.cluster, _clock_offset()
         try:
             if self.restore:
                 with self._phase(PhaseName.RESTORE):
@@ -81,16 +73,23 @@ class RunExecution:
             with self._phase(PhaseName.START):
                 settings = await self.target.start(self.arm)
                 self._record_settings(settings)
-            report = await self._load()
+            report = await self._load(spool, log_folder)
             with self._phase(PhaseName.STOP):
                 died = cluster.has_died()
-                await cluster.stop(immediate=self.restore)
+                # Data that the next run goes on with must not need recovery: it would be part of that run alone.
+                await cluster.stop(immediate=self.plan.restore == "each-run")
             with self._phase(PhaseName.COLLECT):
-                ingested = await asyncio.to_thread(self._collect)
-            self._check(report, ingested, died=died)
+                ingested = await asyncio.to_thread(collect, self.folder, self.logs)
+            if died:
+                raise InvalidRunError("the server died")
+            if abs(_clock_offset() - clock) > _CLOCK_STEP:
+                raise InvalidRunError("the machine's clock was set, or it slept")
+            check_run(self.outcomes, self.logs, sampler=report, ingested=ingested)
         finally:
             await cluster.stop(immediate=True)
-        return self._mean_tps(ingested)
+            keep_server_log(cluster.log, self.folder)
+            discard_raw(self.folder)
+        return ingested.counted / self.plan.measured_time
 
     def _record_settings(self, settings: Mapping[str, Setting]) -> None:
         now = time.time()
@@ -106,11 +105,10 @@ class RunExecution:
             )
         self.state.add_settings(self.run.id, [(s.name, s.shown, s.source) for s in settings.values()])
 
-    async def _load(self) -> SamplerReport:
+    async def _load(self, spool: Path, log_folder: Path) -> SamplerReport:
         """Warm up, checkpoint and measure, with the sampler beside it."""
         cluster = self.target.cluster
         sampler = Sampler(self.target.host)
-        (spool := self.folder / "spool").mkdir()
         await sampler.start(
             SamplerConfig(
                 conninfo=cluster.conninfo(),  # not the load's database: the sampler's transactions would count there
@@ -126,7 +124,7 @@ class RunExecution:
             with self._phase(PhaseName.CHECKPOINT):
                 await execute(cluster.conninfo(), "CHECKPOINT")
             for level in self.plan.levels:
-                await self._measure(level)
+                await self._measure(level, log_folder)
         finally:
             report = await sampler.stop()
         for caveat in report.caveats:
@@ -148,17 +146,14 @@ class RunExecution:
 
         with self._phase(PhaseName.WARMUP, length=cap):
             outcome = await self._run(level, seconds=math.ceil(cap), log_directory=None, on_second=on_second)
-            if outcome.errors:
-                raise InvalidRunError(f"warm-up: {outcome.errors[0]}")
-            await self._wait_until_sessions_are_gone()
+            self._check_outcome("warm-up", outcome)
+            await self._end_sessions()
         if until_steady and not is_steady(series, window=window):
             self.state.add_event(time.time(), "warmup-capped", run=self.run.id, seconds=cap, tps=series)
 
-    async def _measure(self, level: LoadLevel) -> None:
+    async def _measure(self, level: LoadLevel, log_folder: Path) -> None:
         workload = self.plan.workload
         guard, duration = guard_time(level), workload.duration
-        logs = self.folder / "pgbench"
-        logs.mkdir(exist_ok=True)
 
         def on_second(tps: float, latency: float | None) -> bool:
             self.tell(LoadProgress(tps=tps, latency=latency))
@@ -166,22 +161,31 @@ class RunExecution:
 
         self.tell(PhaseStarted(name=PhaseName.MEASURE, level=level, length=guard + duration))
         outcome = await self._run(
-            level, seconds=math.ceil(guard + duration), log_directory=str(logs), on_second=on_second
+            level, seconds=math.ceil(guard + duration), log_directory=str(log_folder), on_second=on_second
         )
         start = outcome.started + guard
         self.state.add_phase(
             self.run.id, Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index)
         )
         self.outcomes.append((level, outcome))
+        self._check_outcome(level.label, outcome)
+        if outcome.all_started > start:
+            raise InvalidRunError(
+                f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
+            )
+        await self._end_sessions()
+
+    def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
         if outcome.errors:
-            raise InvalidRunError(f"{level.label}: {outcome.errors[0]}")
+            died = "the server died: " if self.target.cluster.has_died() else ""
+            raise InvalidRunError(f"{label}: {died}{outcome.errors[0]}")
         if self.target.cluster.has_died():
-            raise InvalidRunError(f"{level.label}: the server died")
-        await self._wait_until_sessions_are_gone()
+            raise InvalidRunError(f"{label}: the server died")
 
     async def _run(
         self, level: LoadLevel, *, seconds: int, log_directory: str | None, on_second: OnSecond
     ) -> LoadOutcome:
+        seed = self.plan.seed + self.run.slot.block
         generators = plan_generators(
             self.plan.scenarios,
             level,
@@ -190,8 +194,9 @@ class RunExecution:
             cpus=len(os.sched_getaffinity(0)),
             script_directory=str(self.plan.scripts),
             log_directory=log_directory,
-            # The arms of a block see the same random numbers, other blocks see others.
-            seed=self.plan.seed + self.run.slot.block,
+            # The arms of a block see the same random numbers, other blocks see others; and the warm-up too: it must not
+            # touch the very rows that are measured next, and so put them into the cache.
+            seed=seed if log_directory is not None else -seed,
         )
         outcome = await run_generators(
             self.target.host,
@@ -218,53 +223,13 @@ class RunExecution:
                 )
         return outcome
 
-    async def _wait_until_sessions_are_gone(self) -> None:
-        deadline = time.monotonic() + SESSIONS_GONE_PATIENCE
-        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'"
-        while (await fetch(self.target.cluster.conninfo(), query))[0][0]:
-            if time.monotonic() > deadline:
-                raise InvalidRunError(
-                    f"sessions of the load are still there {SESSIONS_GONE_PATIENCE:g} s after its end"
-                )
+    async def _end_sessions(self) -> None:
+        """Wait until the load's sessions are gone; end those that go on with a query nobody waits for any more."""
+        begun = time.monotonic()
+        while (await fetch(self.target.cluster.conninfo(), _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
+            if time.monotonic() > begun + _PATIENCE:
+                raise InvalidRunError(f"sessions of the load are still there {_PATIENCE:g} s after its end")
             await asyncio.sleep(0.02)
-
-    def _collect(self) -> IngestReport:
-        """Turn what the run left into the result folder's files, and remove what they were made from."""
-        report = ingest(self.logs, self.folder / layout.TRANSACTIONS)
-        convert(self.folder / "spool", self.folder)
-        (self.folder / layout.SERVER_LOG).write_bytes(self.target.cluster.log.read_bytes())
-        for log in self.logs:
-            for path in log.files:
-                path.unlink()
-        (self.folder / "pgbench").rmdir()
-        return report
-
-    def _check(self, report: SamplerReport, ingested: IngestReport, *, died: bool) -> None:
-        """Whatever makes the run's numbers untrue makes it invalid."""
-        if died:
-            raise InvalidRunError("the server died")
-        if report.errors:
-            raise InvalidRunError(f"sampler: {report.errors[0]}")
-        windows = [log.window for log in self.logs]
-        for gap in report.gaps:
-            if any(gap.start < end and gap.end > start for start, end in windows):
-                raise InvalidRunError(f"sampler: no sample of {gap.source} for {gap.end - gap.start:.1f} s")
-        for level, outcome in self.outcomes:
-            failed = sum(summary.failed or 0 for summary in outcome.summaries)
-            if failed:
-                raise InvalidRunError(f"{level.label}: {failed} transactions failed")
-        told = 0
-        for _, outcome in self.outcomes:
-            for summary in outcome.summaries:
-                if summary.processed is None:
-                    raise InvalidRunError("pgbench ended without a summary")
-                told += summary.processed + (summary.skipped or 0)
-        logged = ingested.transactions
-        if told != logged:
-            raise InvalidRunError(f"pgbench did {told} transactions but its log has {logged}: is the disk full?")
-
-    def _mean_tps(self, ingested: IngestReport) -> float | None:
-        return ingested.counted / measured_time(self.plan.levels, self.plan.workload)
 
     @contextmanager
     def _phase(self, name: PhaseName, *, length: float | None = None) -> Iterator[None]:
@@ -272,3 +237,8 @@ class RunExecution:
         start = time.time()
         yield
         self.state.add_phase(self.run.id, Phase(name=name, start=start, end=time.time()))
+
+
+def _clock_offset() -> float:
+    """Seconds by which the machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
+    return time.time() - time.monotonic()

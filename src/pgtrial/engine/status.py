@@ -5,7 +5,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pgtrial.engine.experiment import is_locked, lock_folder, sweep
+from pgtrial.engine.folder import is_locked, lock_folder
+from pgtrial.engine.sweep import sweep
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
 from pgtrial.store.state import State
@@ -35,7 +36,7 @@ def read_status(folder: Path) -> Status:
     running, ended = is_locked(folder), 0
     if not running:
         with contextlib.suppress(StoreError), lock_folder(folder):
-            ended = sweep(folder, keep_data=True).processes
+            ended = sweep(folder)
     with contextlib.closing(State.open(folder)) as state:
         slots, runs, arms = state.slots(), state.runs(), state.arms()
     done = [run for run in runs if run.state is RunState.DONE]

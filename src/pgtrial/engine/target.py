@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pgtrial.design.arms import common_settings
 from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.fingerprint import VERSION_FACT
 from pgtrial.errors import HostCommandError, PreflightError, SettingError, WorkloadError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.knobs import postgresql
@@ -17,10 +18,12 @@ from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.throwaway import (
-    ThrowawayCluster,
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import (
+    check_access,
     prepare_directories,
     remove_directories,
+    remove_until_gone,
 )
 from pgtrial.spec.experiment import DatasetTable
 from pgtrial.spec.load import LoadedExperiment
@@ -42,6 +45,8 @@ _LOADING: Mapping[str, str] = {
     "max_wal_size": "4GB",
     "checkpoint_timeout": "1h",
 }
+# Limits that the experiment's settings may have are meant for its load.
+_LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +68,12 @@ class Target:
 
     async def remove(self) -> None:
         """End the server and remove everything that lies outside the result folder."""
-        await self.cluster.stop(immediate=True)
-        remove_directories(self.cluster.directory, self.cluster.socket_directory)
+        try:
+            await self.cluster.stop(immediate=True)
+        finally:
+            # Also when Ctrl-C comes just now; then the server has to be stopped once more.
+            await self.cluster.stop(immediate=True)
+            await remove_until_gone(self.cluster.directory, self.cluster.socket_directory)
 
 
 async def prepare_target(
@@ -78,6 +87,7 @@ async def prepare_target(
     experiment = loaded.experiment
     account = server_account()
     programs = find_programs(experiment.target.postgres)
+    _check_version(state, programs)
     settings = common_settings(experiment)
     for left in state.work_directories():
         target = _target(host, programs, left, _socket_of(left), settings)
@@ -86,7 +96,7 @@ async def prepare_target(
             usable = await reachable_programs(host, programs, work=left, account=account)
             return _target(host, usable, left, target.cluster.socket_directory, settings)
         remove_directories(left)
-    base = base or Path(experiment.target.directory or "/var/tmp").expanduser().absolute()
+    base = (base or Path(experiment.target.directory or "/var/tmp")).expanduser().absolute()
     _check_space(base, experiment.dataset)
     name = f"pgtrial-{secrets.token_hex(4)}"
     # Written down first: what is not made yet is easily removed, what is not known never.
@@ -95,6 +105,7 @@ async def prepare_target(
     work, socket_directory = prepare_directories(base, name, account)
     target = _target(host, programs, work, socket_directory, settings)
     try:
+        await check_access(host, work, account)
         usable = await reachable_programs(host, programs, work=work, account=account)
         target = _target(host, usable, work, socket_directory, settings)
         await _load(target, loaded, tell)
@@ -102,6 +113,16 @@ async def prepare_target(
         await target.remove()
         raise
     return target
+
+
+def _check_version(state: State, programs: Programs) -> None:
+    """Runs of two versions in one experiment could not be compared."""
+    before = state.fingerprints().get(None, {}).get(VERSION_FACT, programs.version)
+    if before != programs.version:
+        raise PreflightError(
+            f'the experiment was begun with PostgreSQL {before}, but {programs.version} is in "{programs.directory}"',
+            hint="Put the programs of the earlier version first in PATH, or begin a new experiment.",
+        )
 
 
 def _socket_of(work: Path) -> Path:
@@ -141,7 +162,8 @@ async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> Non
     cluster, experiment = target.cluster, loaded.experiment
     tell(Preparing(step=f"making a cluster with PostgreSQL {target.programs.version}"))
     await cluster.initdb()
-    cluster.write_settings({**target.settings, **_LOADING})
+    unlimited = {name: "0" for name in _LIMITS if name in target.settings}
+    cluster.write_settings({**target.settings, **_LOADING, **unlimited})
     await cluster.start()
     await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
     dataset = experiment.dataset

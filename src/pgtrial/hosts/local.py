@@ -116,7 +116,7 @@ class LocalHost:
             process = await asyncio.create_subprocess_exec(
                 *_guarded(argv, account),
                 cwd=directory,
-                env={**os.environ, "LC_ALL": "C.UTF-8", MARK: self.mark, **(environment or {})},
+                env={**_inherited(), MARK: self.mark, **(environment or {})},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -127,8 +127,22 @@ class LocalHost:
             raise HostCommandError(f'cannot start "{argv[0]}": {err.strerror or err}') from err
         identity = identify(process.pid)
         if identity is not None:
-            self.on_start(identity, role)
+            try:
+                self.on_start(identity, role)
+            except BaseException:
+                await end_process(process, with_signal=signal.SIGQUIT)  # nobody else knows of it
+                raise
         return process
+
+
+def _inherited() -> dict[str, str]:
+    """The caller's environment without what would change what the programs do or say.
+
+    PostgreSQL's programs take settings from PG* (also the server: PGPORT, PGDATESTYLE, PGCLIENTENCODING), and their
+    words, some of which are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def _guarded(argv: Sequence[str | Path], account: Account | None) -> list[str]:

@@ -1,5 +1,6 @@
 """Connections to a server; the one place where psycopg's errors become pgtrial's."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString
@@ -15,6 +16,15 @@ APPLICATION = "pgtrial"
 def conninfo(*, host: str, port: int, user: str, database: str) -> str:
     """A libpq connection string."""
     return make_conninfo(host=host, port=port, user=user, dbname=database, connect_timeout=10)
+
+
+def forget_caller() -> None:
+    """Take libpq's variables out of this process's environment: PGOPTIONS, PGSERVICE, PGSSLMODE, PGHOSTADDR …
+
+    They would hold for everything that a connection string does not say.
+    """
+    for name in [name for name in os.environ if name.startswith("PG") and name != "PG_CONFIG"]:
+        del os.environ[name]
 
 
 @asynccontextmanager
@@ -39,8 +49,11 @@ async def fetch(conninfo: str, query: LiteralString, parameters: Sequence[Any] =
 
 
 async def execute(conninfo: str, statement: LiteralString) -> None:
-    """One statement over a connection of its own."""
+    """One statement over a connection of its own, which no timeout of the experiment's settings cuts short."""
     async with connect(conninfo) as connection:
+        await connection.execute("SET statement_timeout = 0")
+        if connection.info.server_version >= 170000:
+            await connection.execute("SET transaction_timeout = 0")
         await connection.execute(statement)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.postgres.throwaway import ThrowawayCluster, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import remove_until_gone, writing
 
 _COMPLETE = "snapshot.complete"
 
@@ -30,14 +31,28 @@ class Snapshot:
         return self._mark.is_file()
 
     async def take(self) -> None:
-        """Keep the data of the stopped cluster; the cluster's own directory is gone until ``restore``."""
-        self.cluster.data.rename(self.directory)
+        """Keep the data of the stopped cluster; the cluster's own directory is gone until ``restore``.
+
+        Raises TargetError if some of the data lie elsewhere, where no copy would put them back.
+        """
+        links = [path for path in (self.cluster.data / "pg_tblspc").iterdir() if path.is_symlink()]
+        if links:
+            raise TargetError(
+                f'the data have a tablespace in "{links[0].resolve()}"',
+                detail="It could not be put back before each run.",
+                hint="Leave it out of the set-up; directory in [target] chooses the storage of all data.",
+            )
+        with writing(self.directory):
+            self.cluster.data.rename(self.directory)
         await self._sync(self.directory)
-        self._mark.touch()
+        with writing(self._mark):
+            self._mark.touch()
 
     async def restore(self) -> None:
         """Put the data back and write them out, so that the copy's own write-back is over before the load begins."""
-        remove_directories(self.cluster.data)
+        # Nothing of the old data may stay: the copy would come to lie inside them, and they would be used again.
+        if not await remove_until_gone(self.cluster.data):
+            raise TargetError(f'cannot remove the data of the run before in "{self.cluster.data}"')
         try:
             await self.host.run(["cp", "-a", "--reflink=auto", self.directory, self.cluster.data])
         except HostCommandError as err:

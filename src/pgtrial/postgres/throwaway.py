@@ -3,20 +3,19 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.errors import PreflightError, SettingError, TargetError
+from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.local import Account, LocalHost, end_process
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings
+from pgtrial.postgres.work_directory import PORT, writing
 
 SUPERUSER = "postgres"
-PORT = 5432  # names the socket file only: no TCP port is opened
 CONF = "pgtrial.conf"
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
@@ -72,10 +71,8 @@ class ThrowawayCluster:
         return conninfo(host=str(self.socket_directory), port=PORT, user=SUPERUSER, database=database)
 
     def environment(self, database: str) -> dict[str, str]:
-        """Variables by which pgbench reaches the server, and nothing of the caller's own PG* variables."""
-        inherited = {name: "" for name in os.environ if name.startswith("PG") and name != "PG_CONFIG"}
+        """Variables by which pgbench reaches the server."""
         return {
-            **inherited,
             "PGHOST": str(self.socket_directory),
             "PGPORT": str(PORT),
             "PGUSER": SUPERUSER,
@@ -99,14 +96,16 @@ class ThrowawayCluster:
             directory=self.directory,
         )
         self.own(self.conf, "")
-        with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
+        main = self.data / "postgresql.conf"
+        with writing(main), main.open("a", encoding="utf-8") as file:
             file.write(f"\ninclude = '{CONF}'\n")
 
     def own(self, path: Path, text: str) -> None:
-        """Write a file that the server may read."""
-        path.write_text(text, encoding="utf-8")
-        if self.account is not None:
-            os.chown(path, self.account.uid, self.account.gid)
+        """Write a file that the server may read. Raises TargetError."""
+        with writing(path):
+            path.write_text(text, encoding="utf-8")
+            if self.account is not None:
+                os.chown(path, self.account.uid, self.account.gid)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Set what the next start uses, instead of what was set before."""
@@ -120,7 +119,7 @@ class ThrowawayCluster:
         """
         self.log.unlink(missing_ok=True)
         startup = self.directory / "startup.log"
-        with startup.open("wb") as output:
+        with writing(startup), startup.open("wb") as output:
             self.process = await self.host.start(
                 [self.programs.path("postgres"), "-D", self.data],
                 role="server",
@@ -189,50 +188,12 @@ class ThrowawayCluster:
         return self.process is not None and self.process.returncode is not None
 
     async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
-        """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept."""
+        """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
+
+        Whoever is cancelled while it waits has to stop the server once more.
+        """
         if self.process is None:
             return
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
-        process, self.process = self.process, None
-        await end_process(process, with_signal=stop_signal, patience=patience)
-
-
-def prepare_directories(base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
-    """Make a private work directory under ``base``, and the socket's directory: (work, socket).
-
-    The socket's directory lies in the work directory if its path is short enough for a socket, else in /tmp.
-    Raises PreflightError when ``base`` cannot be used.
-    """
-    work = base / name
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-        work.mkdir(mode=0o700)
-    except OSError as err:
-        raise _unusable(base, err.strerror or str(err)) from err
-    socket_directory = work / "s"
-    # sun_path holds 107 bytes and a final zero (unix(7)).
-    if len(os.fsencode(socket_directory / f".s.PGSQL.{PORT}.lock")) > 107:
-        socket_directory = Path("/tmp") / name
-    try:
-        for directory in (socket_directory, work / "programs"):
-            directory.mkdir(mode=0o700)
-        for directory in (work, socket_directory):
-            if account is not None:
-                os.chown(directory, account.uid, account.gid)
-    except OSError as err:
-        remove_directories(work, socket_directory)
-        raise _unusable(base, err.strerror or str(err)) from err
-    return work, socket_directory
-
-
-def _unusable(base: Path, reason: str) -> PreflightError:
-    return PreflightError(
-        f'cannot make a work directory in "{base}": {reason}',
-        hint="Choose another place with directory in [target] or --work-directory.",
-    )
-
-
-def remove_directories(*directories: Path) -> None:
-    """Remove directories with all that is in them; what is not there is as wished."""
-    for directory in directories:
-        shutil.rmtree(directory, ignore_errors=True)
+        await end_process(self.process, with_signal=stop_signal, patience=patience)
+        self.process = None  # not before: what was not waited for still runs

@@ -15,7 +15,7 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible, plural
-from pgtrial.units import format_duration
+from pgtrial.units import format_duration, tie_units
 
 _HERE = Path(__file__).parent
 # Where the menu of vega-embed would lead; the page has no menu, and names no site.
@@ -79,7 +79,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["script_json"] = script_json
-    environment.filters["tie"] = lambda text: re.sub(r"(?<=\d) (?=%|[µm]?s\b|min\b|h\b)", "\u00a0", text)
+    environment.filters["tie"] = tie_units
     environment.filters["symbol"] = lambda severity: SEVERITY_SYMBOLS[Severity(severity)]
     return environment
 

@@ -11,9 +11,9 @@ from pgtrial.report.words import (
     VERDICT_SYMBOLS,
     change_text,
     claim_text,
+    detectable_text,
     effect_text,
     format_p,
-    format_share,
     interval_text,
     make_visible,
     metric_label,
@@ -25,13 +25,13 @@ from pgtrial.report.words import (
     plural,
     sort_caveats,
 )
-from pgtrial.units import format_duration, format_percent
+from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 METRICS = ("pgbench.tps", "pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p99")
 HEADS = ("change", "interval", "p", "decision")
 LEFT = {"arm", "metric", "load", "decision"}
 NARROWEST_ARM = 8
-TIED = "\u00a0"  # between a number and its unit while lines are broken; printed as a space
+TIED = "\u00a0"  # while lines are broken; printed as a space
 
 
 def render_text(findings: Findings, *, width: int = 80) -> str:
@@ -46,9 +46,10 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
-def _wrap(text: str, width: int, *, indent: str = "", first: str | None = None) -> list[str]:
+def wrap_lines(text: str, width: int, *, indent: str = "", first: str | None = None) -> list[str]:
+    """Lines of at most ``width`` characters; a number stays with its unit, hidden characters are written out."""
     lines = textwrap.wrap(
-        text,
+        tie_units(text),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
@@ -62,12 +63,12 @@ def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
         f"{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict.upper()}",
-        *_wrap(asked.reason, width, indent="  "),
-        *_wrap(f"Claim: {claim_text(findings)}", width, indent="  "),
+        *wrap_lines(asked.reason, width, indent="  "),
+        *wrap_lines(f"Claim: {claim_text(findings)}", width, indent="  "),
     ]
     if not experiment.complete:
         done = f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')}"
-        lines += _wrap(f'Not finished: {done} complete; "pgtrial resume" goes on.', width, indent="  ")
+        lines += wrap_lines(f'Not finished: {done} complete; "pgtrial resume" goes on.', width, indent="  ")
     return lines
 
 
@@ -101,9 +102,13 @@ def _effects(findings: Findings, width: int) -> list[str]:
     if not overall:
         return ["No effect could be estimated."]
     head = f"Effects against {asked.control} ({format_share(asked.confidence)} intervals, margin ±"
-    lines = [*_wrap(f"{head}{format_share(asked.margin)})", width), *_table("metric", overall, width)]
+    lines = [*wrap_lines(f"{head}{format_share(asked.margin)})", width), *_table("metric", overall, width)]
     if len(findings.experiment.levels) > 1 and by_level:
-        lines += ["", *_wrap(f"By load level: {metric_label(asked.metric)}", width), *_table("load", by_level, width)]
+        lines += [
+            "",
+            *wrap_lines(f"By load level: {metric_label(asked.metric)}", width),
+            *_table("load", by_level, width),
+        ]
     return lines
 
 
@@ -139,17 +144,16 @@ def _trust(findings: Findings, width: int) -> list[str]:
     lines = []
     arm = placebo_arm(findings)
     found = f" {effect_text(placebo_effect(findings))}." if arm is not None else ""
-    lines += _wrap(f"Placebo:{found} {placebo_text(findings)}", width, indent="  ", first="")
-    noise = findings.noise
-    if noise.detectable is not None:
-        lines += _wrap(
-            f"Noise: with these blocks a change of {format_percent(noise.detectable)} is found with 80 % probability.",
+    lines += wrap_lines(f"Placebo:{found} {placebo_text(findings)}", width, indent="  ", first="")
+    if findings.noise.detectable is not None:
+        lines += wrap_lines(
+            f"Noise: with these blocks a change of {detectable_text(findings)} is found with 80 % probability.",
             width,
             indent="  ",
             first="",
         )
     if findings.hypothesis.verdict in {"inconclusive", "invalid"} and needed_text(findings):
-        lines += _wrap(f"Needed: {needed_text(findings)}", width, indent="  ", first="")
+        lines += wrap_lines(f"Needed: {needed_text(findings)}", width, indent="  ", first="")
     return lines
 
 
@@ -160,7 +164,7 @@ def _time(findings: Findings, width: int) -> list[str]:
     phases = ", ".join(f"{name} {format_duration(seconds)}".replace(" ", TIED) for name, seconds in spent.items())
     share = findings.overhead.share
     rest = "" if share is None else f" ({format_percent(share)} of it not measured load)"
-    return _wrap(f"Time{rest}: {phases}.", width, indent="  ", first="")
+    return wrap_lines(f"Time{rest}: {phases}.", width, indent="  ", first="")
 
 
 def _caveats(findings: Findings, width: int) -> list[str]:
@@ -169,7 +173,7 @@ def _caveats(findings: Findings, width: int) -> list[str]:
         mark = f"{SEVERITY_SYMBOLS[Severity(caveat.severity)]} {caveat.severity}: "
         runs = "run" if len(caveat.runs) == 1 else "runs"
         about = f" ({runs} {', '.join(map(str, caveat.runs))})" if caveat.runs else ""
-        lines += _wrap(f"{caveat.text}{about}", width, indent="    ", first=f"  {mark}")
+        lines += wrap_lines(f"{caveat.text}{about}", width, indent="    ", first=f"  {mark}")
         if caveat.hint:
-            lines += _wrap(caveat.hint, width, indent="      ", first="    → ")
+            lines += wrap_lines(caveat.hint, width, indent="      ", first="    → ")
     return ["Caveats", *lines] if lines else []

@@ -6,7 +6,8 @@ import unicodedata
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.units import format_change, format_count, format_duration, format_percent
+from pgtrial.spec.experiment import RELATIONS
+from pgtrial.units import format_change, format_count, format_duration, format_percent, format_share
 
 ALL = "all"
 
@@ -28,13 +29,7 @@ VERDICT_SYMBOLS = {
     Verdict.INVALID: "!",
 }
 SEVERITY_SYMBOLS = {Severity.INFO: "i", Severity.WARNING: "!", Severity.INVALID: "✘"}
-EXPECT_WORDS = {
-    "better": "better than",
-    "worse": "worse than",
-    "not-worse": "not worse than",
-    "equivalent": "equivalent to",
-    "different": "different from",
-}
+_MOST_DETECTABLE = 10  # times; a larger change is no figure to plan with
 
 
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
@@ -115,11 +110,8 @@ def placebo_effect(findings: Findings) -> Effect | None:
 
 
 def change_text(ratio: float | None) -> str:
-    """ "+6.8 %" of 1.068, with a real minus sign; a dash where there is no ratio."""
-    if ratio is None:
-        return "–"
-    text = format_change(ratio)
-    return text[1:] if text in {"+0.0 %", "-0.0 %"} else text.replace("-", "−")
+    """ "+6.8 %" of 1.068; a dash where there is no ratio."""
+    return "–" if ratio is None else format_change(ratio)
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -139,11 +131,6 @@ def effect_text(effect: Effect | None) -> str:
     return f"{change_text(effect.ratio)} ({confidence} interval {interval_text(effect.low, effect.high)})"
 
 
-def format_share(share: float) -> str:
-    """ "95 %", "2.5 %": a share that somebody chose, without digits that nobody gave."""
-    return f"{share * 100:.4g} %"
-
-
 def format_p(p: float | None) -> str:
     """Two significant digits; what is below 0.0001 is only said to be so."""
     if p is None:
@@ -156,6 +143,14 @@ def format_p(p: float | None) -> str:
 def p_of(effect: Effect) -> float | None:
     """The p-value to show: adjusted for the number of arms where that was done."""
     return effect.p_value if effect.p_adjusted is None else effect.p_adjusted
+
+
+def detectable_text(findings: Findings) -> str:
+    """The smallest change that these blocks find with 80 % probability; a dash where that is not known."""
+    detectable = findings.noise.detectable
+    if detectable is None:
+        return "–"
+    return f"more than {_MOST_DETECTABLE} times" if detectable > _MOST_DETECTABLE else format_percent(detectable)
 
 
 def placebo_text(findings: Findings) -> str:
@@ -196,5 +191,10 @@ def needed_text(findings: Findings) -> str:
 
 def claim_text(findings: Findings) -> str:
     """The claim as the user wrote it, or as the file's figures state it."""
+    return findings.hypothesis.claim or tested_text(findings)
+
+
+def tested_text(findings: Findings) -> str:
+    """ "large is better than small": the relation that was tested."""
     asked = findings.hypothesis
-    return asked.claim or f"{asked.arm} is {EXPECT_WORDS.get(asked.expect, asked.expect)} {asked.control}"
+    return f"{asked.arm} is {RELATIONS.get(asked.expect, asked.expect)} {asked.control}"

@@ -66,7 +66,8 @@ def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
         hint = f"The first arm is the control. Name another one: {', '.join(candidates)}." if candidates else ""
         yield ("hypothesis", "arm"), message, hint
     elif claimed not in candidates:
-        yield ("hypothesis", "arm"), f'arm "{claimed}" does not exist', hint_name(claimed, candidates, what="Arms are")
+        hint = hint_name(claimed, candidates, what="Arms beside the control are")
+        yield ("hypothesis", "arm"), f'arm "{claimed}" does not exist', hint
 
 
 def _check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:

@@ -58,6 +58,16 @@ class Expect(StrEnum):
     DIFFERENT = "different"
 
 
+# How a claim reads: "large is better than small".
+RELATIONS: dict[str, str] = {
+    Expect.BETTER: "better than",
+    Expect.WORSE: "worse than",
+    Expect.NOT_WORSE: "not worse than",
+    Expect.EQUIVALENT: "equivalent to",
+    Expect.DIFFERENT: "different from",
+}
+
+
 class ExperimentTable(Table):
     """What the experiment is called."""
 

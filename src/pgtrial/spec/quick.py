@@ -15,7 +15,7 @@ _LONGEST_NAME = 50
 _VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,'"]*?))\s*(,|$)""")
 
 
-_Value = str | int | bool | list[str]
+_Value = str | float | bool | list[str]
 
 
 def quick_experiment(
@@ -24,6 +24,7 @@ def quick_experiment(
     mix: str | None = None,
     clients: int | None = None,
     duration: str | None = None,
+    warmup: str | None = None,
     scale: int | None = None,
     blocks: int | None = None,
     budget: str | None = None,
@@ -53,10 +54,21 @@ def quick_experiment(
         ("target", [("postgres", postgres)]),
         ("target.postgresql", [(name, values[0]) for name, values in parsed if len(values) == 1]),
         ("dataset", [("scale", scale)]),
-        ("workload", [("mix", mix), ("clients", clients), ("duration", duration)]),
+        (
+            "workload",
+            [
+                ("mix", mix),
+                ("clients", clients),
+                ("duration", duration and read_time(duration)),
+                ("warmup", warmup and read_time(warmup)),
+            ],
+        ),
         *((f"factors.{_key(name)}", [("levels", values)]) for name, values in varied),
         *([] if varied else [("arms.control", [("description", "the settings in [target.postgresql]")])]),
-        ("design", [("blocks", blocks), ("budget", budget), ("placebo", placebo), ("seed", seed)]),
+        (
+            "design",
+            [("blocks", blocks), ("budget", budget and read_time(budget)), ("placebo", placebo), ("seed", seed)],
+        ),
     ]
     text = f"# Written by pgtrial run; run it again with: pgtrial run experiment.toml\nformat = {FORMAT}\n"
     for table, pairs in tables:
@@ -64,6 +76,13 @@ def quick_experiment(
         if given:
             text += f"\n[{table}]\n" + "\n".join(given) + "\n"
     return text
+
+
+def read_time(text: str) -> str | float:
+    """A time of the command line as the file has it: a bare number is a number of seconds there, not a text."""
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
+        return text
+    return float(text) if "." in text else int(text)
 
 
 def _parse_setting(text: str) -> tuple[str, list[str]]:

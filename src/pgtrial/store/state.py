@@ -11,6 +11,7 @@ from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.store import layout
+from pgtrial.store.sqlite import connect, connect_to_read
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
@@ -25,7 +26,7 @@ class State:
     def create(cls, folder: Path) -> "State":
         """Make a new database in an existing folder."""
         try:
-            db = _connect(folder / layout.STATE, mode="rwc")
+            db = connect(folder / layout.STATE, mode="rwc")
             db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=layout.FORMAT))
         except sqlite3.Error as err:
             raise StoreError(f'cannot create "{folder / layout.STATE}": {err}') from err
@@ -41,7 +42,7 @@ class State:
                 hint='Name a folder that "pgtrial run" made, such as results/NAME-DATE.',
             )
         try:
-            db = _connect(path, mode="rw" if write else "ro")
+            db = connect(path, mode="rw") if write else connect_to_read(path)
             found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         except sqlite3.Error as err:
             raise StoreError(f'cannot read "{path}": {err}') from err
@@ -220,8 +221,15 @@ class State:
     # -- what must be ended or removed -----------------------------------------------------------------------
 
     def add_process(self, *, pid: int, start_ticks: int, boot_id: str, role: str, t: float) -> None:
-        with self._write() as db:
-            db.execute("INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (pid, start_ticks, boot_id, role, t))
+        # Of use in this boot only, so it need not survive a power cut: the load must not wait for a disk that is busy.
+        self._db.execute("PRAGMA synchronous = OFF")
+        try:
+            with self._write() as db:
+                db.execute(
+                    "INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (pid, start_ticks, boot_id, role, t)
+                )
+        finally:
+            self._db.execute("PRAGMA synchronous = FULL")
 
     def processes(self) -> tuple[tuple[int, int, str, str], ...]:
         """(pid, start ticks, boot id, role) of everything that was ever started."""
@@ -233,14 +241,3 @@ class State:
 
     def work_directories(self) -> tuple[Path, ...]:
         return tuple(Path(path) for (path,) in self._db.execute("SELECT path FROM work_directory ORDER BY rowid"))
-
-
-def _connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    # "immutable" would be needed on a read-only medium with WAL files missing; a finished folder is checkpointed
-    # into one file when it is closed, which "ro" can read.
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=10)
-    if mode != "ro":
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-    return db

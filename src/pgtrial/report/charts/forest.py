@@ -6,15 +6,16 @@ from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.words import LATENCY_METRICS, change_text, interval_text, level_label, metric_label
 
 ROW_HEIGHT = 48
-# "+12 %" of 1.12. The tick at no effect has no sign.
+# As units.format_change, but the tick at no effect has no sign, and there is no largest factor.
 CHANGE_LABEL = (
     "abs(datum.value - 1) < 1e-9 ? '0 %'"
+    " : datum.value >= 10 ? '× ' + format(datum.value, '.3~r')"
     " : (datum.value > 1 ? '+' : '−') + format(abs(datum.value - 1) * 100, '.3~r') + ' %'"
 )
 
 # On a long axis changes in percent would crowd at −100 % and run into millions.
 LONG = 30
-FACTOR_LABEL = "abs(datum.value - 1) < 1e-9 ? '0 %' : '×' + format(datum.value, '.3~r')"
+FACTOR_LABEL = "abs(datum.value - 1) < 1e-9 ? '0 %' : '× ' + format(datum.value, '.3~r')"
 
 
 def primary_forest(findings: Findings) -> Chart | None:

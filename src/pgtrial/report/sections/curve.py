@@ -3,7 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import format_share
+from pgtrial.units import format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:

@@ -6,12 +6,12 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.words import (
     change_text,
     format_p,
-    format_share,
     interval_text,
     level_label,
     metric_label,
     p_of,
 )
+from pgtrial.units import format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import EXPECT_WORDS, format_share, metric_label, placebo_arm, plural
+from pgtrial.report.words import metric_label, placebo_arm, plural, tested_text
+from pgtrial.units import format_share
 
 RESTORE_TEXTS = {
     "each-run": "Before every run the data were put back to the same snapshot, so no run inherits the work of another.",
@@ -26,7 +27,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "confidence": format_share(asked.confidence),
         "compared": len(candidates),
         "margin": format_share(asked.margin),
-        "expect": f"{asked.arm} is {EXPECT_WORDS.get(asked.expect, asked.expect)} {asked.control}",
+        "expect": tested_text(findings),
         "metric": metric_label(asked.metric),
         "lost": sum(arm.runs_invalid for arm in experiment.arms),
         "workload": experiment.workload,

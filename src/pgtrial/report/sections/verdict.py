@@ -8,8 +8,8 @@ from pgtrial.report.words import (
     VERDICT_SYMBOLS,
     change_text,
     claim_text,
+    detectable_text,
     effect_text,
-    format_share,
     interval_text,
     level_label,
     metric_label,
@@ -20,14 +20,13 @@ from pgtrial.report.words import (
     primary_effect,
     sort_caveats,
 )
-from pgtrial.units import format_percent
+from pgtrial.units import format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
     asked = findings.hypothesis
     effect = primary_effect(findings)
     placebo = placebo_effect(findings)
-    detectable = findings.noise.detectable
     return {
         "verdict": asked.verdict,
         "symbol": VERDICT_SYMBOLS[asked.verdict],
@@ -42,7 +41,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "placebo_change": change_text(placebo.ratio) if placebo else "–",
         "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
         "placebo_text": placebo_text(findings),
-        "detectable": "–" if detectable is None else format_percent(detectable),
+        "detectable": detectable_text(findings),
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],

@@ -1,0 +1,83 @@
+"""What a run leaves: turned into the result folder's files, judged, and the rest removed."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgtrial.engine.load import LoadOutcome
+from pgtrial.engine.sampling import SamplerReport, convert
+from pgtrial.errors import StoreError
+from pgtrial.model.run import LoadLevel
+from pgtrial.store import layout
+from pgtrial.store.transactions import IngestReport, LevelLog, ingest
+
+_SPOOL = "spool"  # of the sampler
+_LOGS = "pgbench"
+
+
+class InvalidRunError(Exception):
+    """The run happened but cannot count; the message says why."""
+
+
+def make_raw_folders(folder: Path) -> tuple[Path, Path]:
+    """Make the folder of a run, in it one for the sampler and one for pgbench's logs: these two. Raises StoreError."""
+    spool, logs = folder / _SPOOL, folder / _LOGS
+    try:
+        folder.mkdir(parents=True)
+        spool.mkdir()
+        logs.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool, logs
+
+
+def collect(folder: Path, logs: Sequence[LevelLog]) -> IngestReport:
+    """Write the run's Parquet files out of what pgbench and the sampler wrote."""
+    report = ingest(logs, folder / layout.TRANSACTIONS)
+    convert(folder / _SPOOL, folder)
+    return report
+
+
+def keep_server_log(log: Path, folder: Path) -> None:
+    """Copy the server's log into the folder of a run, if the server came so far. Raises StoreError."""
+    try:
+        shutil.copyfile(log, folder / layout.SERVER_LOG)
+    except FileNotFoundError:
+        return
+    except OSError as err:
+        raise StoreError(f'cannot write "{folder / layout.SERVER_LOG}": {err.strerror}') from err
+
+
+def discard_raw(folder: Path) -> None:
+    """Remove what the files were made from, or would have been: pgbench's logs can be larger than all the rest."""
+    for name in (_SPOOL, _LOGS):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def check_run(
+    outcomes: Sequence[tuple[LoadLevel, LoadOutcome]],
+    logs: Sequence[LevelLog],
+    *,
+    sampler: SamplerReport,
+    ingested: IngestReport,
+) -> None:
+    """Raise InvalidRunError for whatever makes the run's numbers untrue."""
+    if sampler.errors:
+        raise InvalidRunError(f"sampler: {sampler.errors[0]}")
+    windows = [log.window for log in logs]
+    for gap in sampler.gaps:
+        if any(gap.start < end and gap.end > start for start, end in windows):
+            raise InvalidRunError(f"sampler: no sample of {gap.source} for {gap.end - gap.start:.1f} s")
+    told = 0
+    for level, outcome in outcomes:
+        failed = sum(summary.failed or 0 for summary in outcome.summaries)
+        if failed:
+            raise InvalidRunError(f"{level.label}: {failed} transactions failed")
+        for summary in outcome.summaries:
+            if summary.processed is None:
+                raise InvalidRunError(f"{level.label}: pgbench ended without a summary")
+            told += summary.processed + (summary.skipped or 0)
+    if told != ingested.transactions:
+        raise InvalidRunError(
+            f"pgbench did {told} transactions but its log has {ingested.transactions}: is the disk full?"
+        )

@@ -1,0 +1,130 @@
+"""The result folder of an experiment: made whole or not at all, read again, locked while a pgtrial is at work in it."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgtrial import __version__
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.duration import blocks_of
+from pgtrial.design.levels import load_levels
+from pgtrial.design.schedule import plan_schedule
+from pgtrial.errors import StoreError
+from pgtrial.spec.load import LoadedExperiment, load_experiment
+from pgtrial.store import layout
+from pgtrial.store.state import State
+from pgtrial.workloads.scenarios import scenarios_of
+
+
+def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
+    """Make a new result folder with the schedule in it; never an existing one. Raises StoreError.
+
+    It is made under another name and renamed, so that a folder with its name is whole.
+    """
+    name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    part = results / f".{name}-{os.getpid()}"
+    try:
+        part.mkdir(parents=True)
+    except OSError as err:
+        raise StoreError(
+            f'cannot make a result folder in "{results}": {err.strerror}',
+            hint="Choose another place with --results.",
+        ) from err
+    try:
+        _fill_folder(part, loaded)
+        return _publish(part, name)
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
+    experiment = loaded.experiment
+    (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
+    scripts = folder / layout.FILES
+    scripts.mkdir()
+    for scenario in scenarios_of(experiment, loaded.folder):
+        if scenario.script is not None:
+            (scripts / f"{scenario.name}.sql").write_text(scenario.script, encoding="utf-8")
+    if experiment.dataset.setup is not None:
+        shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
+    arms = resolve_arms(experiment)
+    with contextlib.closing(State.create(folder)) as state:
+        state.set_plan(
+            arms,
+            load_levels(experiment.workload),
+            plan_schedule(arms, blocks=blocks_of(experiment), seed=experiment.design.seed),
+        )
+        state.set_meta(pgtrial_version=__version__, created=str(time.time()))
+
+
+def _publish(part: Path, name: str) -> Path:
+    """Give the folder its name, with a number behind it while that is taken."""
+    folder, number = part.with_name(name), 1
+    while True:
+        try:
+            if not os.path.lexists(folder):  # an empty folder would be replaced
+                return part.rename(folder)
+        except OSError:
+            if not os.path.lexists(folder):  # else another pgtrial was quicker
+                raise
+        number += 1
+        folder = part.with_name(f"{name}-{number}")
+
+
+def load_stored(folder: Path) -> LoadedExperiment:
+    """Read the experiment of a result folder, with the scripts as they were then. Raises StoreError, SpecError."""
+    State.open(folder).close()  # says so if this is no result folder
+    loaded = load_experiment(folder / layout.EXPERIMENT, check_files=False)
+    experiment = loaded.experiment
+    scenarios = tuple(
+        scenario.model_copy(update={"file": f"{scenario.name}.sql"}) if scenario.file else scenario
+        for scenario in experiment.workload.scenario
+    )
+    dataset = experiment.dataset
+    if dataset.setup is not None:
+        dataset = dataset.model_copy(update={"setup": layout.SETUP})
+    stored = experiment.model_copy(
+        update={
+            "workload": experiment.workload.model_copy(update={"scenario": scenarios}),
+            "dataset": dataset,
+        }
+    )
+    return replace(loaded, experiment=stored, folder=folder / layout.FILES)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep a second pgtrial off the folder. The kernel gives the lock back whatever happens to this process."""
+    try:
+        file = (folder / layout.LOCK).open("a+b")
+    except OSError as err:
+        raise StoreError(f'cannot lock the result folder "{folder}": {err.strerror}') from err
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f'result folder "{folder}" is in use by another pgtrial',
+                hint=f'See how far it is with "pgtrial status {folder}".',
+            ) from None
+        yield
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a pgtrial is at work in the folder; also of a folder that this user may only read."""
+    try:
+        with (folder / layout.LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # no pgtrial has been at work in it yet
+    return False

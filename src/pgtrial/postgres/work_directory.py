@@ -1,0 +1,89 @@
+"""The private directories of an experiment's cluster: made, checked, and removed again."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.hosts.local import Account, LocalHost
+
+PORT = 5432  # names the socket file only: no TCP port is opened
+
+
+def prepare_directories(base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
+    """Make a private work directory under ``base``, and the socket's directory: (work, socket).
+
+    The socket's directory lies in the work directory if its path is one for a socket, else in /tmp.
+    Raises PreflightError when ``base`` cannot be used.
+    """
+    work = base / name
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        work.mkdir(mode=0o700)
+    except OSError as err:
+        raise _unusable(base, err.strerror or str(err)) from err
+    socket_directory = work / "s"
+    # sun_path holds 107 bytes and a final zero (unix(7)); PostgreSQL takes a comma for the end of a directory's name.
+    if len(os.fsencode(socket_directory / f".s.PGSQL.{PORT}.lock")) > 107 or "," in str(socket_directory):
+        socket_directory = Path("/tmp") / name
+    try:
+        for directory in (socket_directory, work / "programs"):
+            directory.mkdir(mode=0o700)
+        for directory in (work, socket_directory):
+            if account is not None:
+                os.chown(directory, account.uid, account.gid)
+    except OSError as err:
+        remove_directories(work, socket_directory)
+        raise _unusable(base, err.strerror or str(err)) from err
+    return work, socket_directory
+
+
+async def check_access(host: LocalHost, work: Path, account: Account | None) -> None:
+    """Raise PreflightError if the user whom the server runs as cannot reach the work directory that is its own."""
+    if account is None:
+        return
+    access = await host.run(["test", "-w", work], account=account, directory=Path("/"), check=False)
+    if access.status != 0:
+        raise PreflightError(
+            f'user "{account.name}", whom the server runs as, cannot reach "{work.parent}"',
+            hint="Open the directories on the way there to other users (chmod o+x), or choose another place with "
+            "directory in [target] or --work-directory.",
+        )
+
+
+def remove_directories(*directories: Path) -> None:
+    """Remove directories with all that is in them; what is not there is as wished."""
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def remove_until_gone(*directories: Path, patience: float = 10.0) -> bool:
+    """Remove directories into which processes of a server that died may still write; whether they are gone."""
+    deadline = time.monotonic() + patience
+    while True:
+        remove_directories(*directories)
+        if not any(directory.exists() for directory in directories):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.05)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses, as on a full disk, into a TargetError."""
+    try:
+        yield
+    except OSError as err:
+        raise TargetError(f'cannot write "{path}": {err.strerror}') from err
+
+
+def _unusable(base: Path, reason: str) -> PreflightError:
+    return PreflightError(
+        f'cannot make a work directory in "{base}": {reason}',
+        hint="Choose another place with directory in [target] or --work-directory.",
+    )

@@ -1,0 +1,26 @@
+"""Connections to a result folder's SQLite database."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+
+def connect(path: Path, *, mode: str) -> sqlite3.Connection:
+    """A connection in SQLite's ``mode``: "ro", "rw", or "rwc", which makes the file. Raises sqlite3.Error."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=10)
+    if mode in ("rw", "rwc"):
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that sees what a pgtrial at work writes; also in a folder that cannot be written.
+
+    To read a database with a write-ahead log, SQLite itself has to write beside it. Where it may not, nobody else does
+    either, and a folder that was closed in order is one file.
+    """
+    if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+        return connect(path, mode="ro")
+    return connect(path, mode="ro&immutable=1")

@@ -1,0 +1,54 @@
+import logging
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.testing import write_result_folder
+
+
+def test_a_finished_experiment_is_only_reported_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_result_folder(tmp_path / "finished")
+
+    assert main(["resume", str(folder)]) == 0
+
+    captured = capsys.readouterr()
+    assert captured.err == "all 18 runs are done; nothing to run\n"
+    assert captured.out.startswith("✔ SUPPORTED")
+    assert captured.out.endswith(f"report: {folder}/report.html\n")
+
+
+def test_quiet_leaves_standard_error_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_result_folder(tmp_path / "finished")
+
+    assert main(["resume", "--quiet", str(folder)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_that_does_not_exist_is_not_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", str(tmp_path / "nowhere")]) == 1
+
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert captured.out == ""
+
+
+def test_a_folder_that_is_removed_again_is_not_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["run", "-s", "work_mem=1MB,2MB", "--postgres", "99"]) == 1
+
+    assert capsys.readouterr().err.startswith("error: no PostgreSQL 99 programs found\n")
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_steps_of_the_analysis_and_files_written_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_result_folder(tmp_path / "finished", runs=2)
+    with caplog.at_level(logging.INFO, logger="pgtrial"):
+        assert main(["report", str(folder)]) == 0
+
+    assert f"wrote {folder}/findings.json" in caplog.messages
+    assert f"wrote {folder}/report.html" in caplog.messages
+    assert any(message.startswith("reduced transactions, samples and waits in ") for message in caplog.messages)
