@@ -54,7 +54,6 @@ class Target:
     """A cluster with its snapshot; ``settings`` are the ones held constant in all arms."""
 
     host: LocalHost
-    programs: Programs
     cluster: ThrowawayCluster
     snapshot: Snapshot
     settings: Mapping[str, str]
@@ -81,6 +80,8 @@ async def prepare_target(
 ) -> Target:
     """Make the cluster, load the data once, and keep the snapshot; an interrupted pgtrial's snapshot is used again.
 
+    The cluster is stopped, and its data are those of the snapshot.
+
     ``base`` is where the work directory is made, instead of the place the file names. Raises PreflightError before
     anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
     """
@@ -93,8 +94,7 @@ async def prepare_target(
         target = _target(host, programs, left, _socket_of(left), settings)
         if target.snapshot.is_complete() and target.cluster.socket_directory.is_dir():
             tell(Preparing(step="using the data that the interrupted attempt prepared"))
-            usable = await reachable_programs(host, programs, work=left, account=account)
-            return _target(host, usable, left, target.cluster.socket_directory, settings)
+            return await _finish(target, account, target.snapshot.restore)
         remove_directories(left)
     base = (base or Path(experiment.target.directory or "/var/tmp")).expanduser().absolute()
     _check_space(base, experiment.dataset)
@@ -104,11 +104,18 @@ async def prepare_target(
         state.add_work_directory(directory)
     work, socket_directory = prepare_directories(base, name, account)
     target = _target(host, programs, work, socket_directory, settings)
+    return await _finish(target, account, lambda: _load(target, loaded, tell))
+
+
+async def _finish(target: Target, account: Account | None, prepare_data: Callable[[], Awaitable[None]]) -> Target:
+    """Make sure that the server's user can use the programs, and prepare the data; leave nothing behind if that fails."""
+    cluster = target.cluster
     try:
-        await check_access(host, work, account)
-        usable = await reachable_programs(host, programs, work=work, account=account)
-        target = _target(host, usable, work, socket_directory, settings)
-        await _load(target, loaded, tell)
+        await check_access(target.host, cluster.directory, account)
+        cluster.programs = await reachable_programs(
+            target.host, cluster.programs, work=cluster.directory, account=account
+        )
+        await prepare_data()
     except BaseException:
         await target.remove()
         raise
@@ -136,7 +143,6 @@ def _target(host: LocalHost, programs: Programs, work: Path, socket: Path, setti
     )
     return Target(
         host=host,
-        programs=programs,
         cluster=cluster,
         snapshot=Snapshot(host=host, cluster=cluster),
         settings=settings,
@@ -160,7 +166,7 @@ def _check_space(base: Path, dataset: DatasetTable) -> None:
 
 async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> None:
     cluster, experiment = target.cluster, loaded.experiment
-    tell(Preparing(step=f"making a cluster with PostgreSQL {target.programs.version}"))
+    tell(Preparing(step=f"making a cluster with PostgreSQL {target.cluster.programs.version}"))
     await cluster.initdb()
     unlimited = {name: "0" for name in _LIMITS if name in target.settings}
     cluster.write_settings({**target.settings, **_LOADING, **unlimited})
@@ -171,7 +177,7 @@ async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> Non
         tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
         await target.host.run(
             [
-                target.programs.path("pgbench"),
+                target.cluster.programs.path("pgbench"),
                 "--initialize",
                 f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
                 f"--scale={dataset.scale}",
@@ -194,9 +200,8 @@ async def try_arms(
     """Start the server once with each arm, and run each scenario once: what cannot work is known before the load.
 
     ``clients`` is the largest number of sessions of the workload. Returns the settings of the control. Raises
-    SettingError or WorkloadError that names the arm or the scenario.
+    SettingError or WorkloadError that names the arm or the scenario. The data are to be restored after it.
     """
-    await target.snapshot.restore()
     control: dict[str, Setting] = {}
     try:
         for arm in arms:
@@ -233,7 +238,7 @@ async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts:
         script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}@1"
         try:
             await target.host.run(
-                [target.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", *variables, script],
+                [target.cluster.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", *variables, script],
                 environment=target.cluster.environment(DATABASE),
             )
         except HostCommandError as err:

@@ -23,8 +23,9 @@ def forget_caller() -> None:
 
     They would hold for everything that a connection string does not say.
     """
-    for name in [name for name in os.environ if name.startswith("PG") and name != "PG_CONFIG"]:
-        del os.environ[name]
+    for name in list(os.environ):
+        if name.startswith("PG") and not name.startswith(("PG_CONFIG", "PGTRIAL_")):
+            del os.environ[name]
 
 
 @asynccontextmanager

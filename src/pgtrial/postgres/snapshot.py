@@ -31,7 +31,7 @@ class Snapshot:
         return self._mark.is_file()
 
     async def take(self) -> None:
-        """Keep the data of the stopped cluster; the cluster's own directory is gone until ``restore``.
+        """Keep a copy of the stopped cluster's data.
 
         Raises TargetError if some of the data lie elsewhere, where no copy would put them back.
         """
@@ -42,9 +42,7 @@ class Snapshot:
                 detail="It could not be put back before each run.",
                 hint="Leave it out of the set-up; directory in [target] chooses the storage of all data.",
             )
-        with writing(self.directory):
-            self.cluster.data.rename(self.directory)
-        await self._sync(self.directory)
+        await self._copy(self.cluster.data, self.directory)
         with writing(self._mark):
             self._mark.touch()
 
@@ -53,12 +51,12 @@ class Snapshot:
         # Nothing of the old data may stay: the copy would come to lie inside them, and they would be used again.
         if not await remove_until_gone(self.cluster.data):
             raise TargetError(f'cannot remove the data of the run before in "{self.cluster.data}"')
-        try:
-            await self.host.run(["cp", "-a", "--reflink=auto", self.directory, self.cluster.data])
-        except HostCommandError as err:
-            raise TargetError("cannot restore the data from the snapshot", detail=err.detail) from err
-        await self._sync(self.cluster.data)
+        await self._copy(self.directory, self.cluster.data)
 
-    async def _sync(self, directory: Path) -> None:
+    async def _copy(self, source: Path, copy: Path) -> None:
+        try:
+            await self.host.run(["cp", "-a", "--reflink=auto", source, copy])
+        except HostCommandError as err:
+            raise TargetError(f'cannot copy the data to "{copy}"', detail=err.detail) from err
         # The file system as a whole: one call, and nothing else of ours is waiting to be written there.
-        await self.host.run(["sync", "--file-system", directory])
+        await self.host.run(["sync", "--file-system", copy])

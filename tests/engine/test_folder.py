@@ -1,0 +1,178 @@
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine import folder as module
+from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder
+from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.spec.load import load_experiment
+from pgtrial.store.state import State
+from pgtrial.workloads.scenarios import scenarios_of, setup_sql
+
+TEXT = """
+format = 1
+[experiment]
+name = "small"
+[hypothesis]
+claim = "größer is 更快"
+[dataset]
+scale = 1
+setup = "tables für alles.sql"
+[workload]
+clients = [2, 4]
+duration = "1s"
+[[workload.scenario]]
+name = "read"
+file = "sub/lesen „schnell“.sql"
+[[workload.scenario]]
+name = "write"
+builtin = "simple-update"
+[arms.a]
+[arms.b.postgresql]
+work_mem = "8MB"
+[design]
+blocks = 2
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/lesen „schnell“.sql").write_text("SELECT 'ß';\n", encoding="utf-8")
+    (tmp_path / "tables für alles.sql").write_text("CREATE TABLE t ();\n", encoding="utf-8")
+    (tmp_path / "e.toml").write_text(TEXT, encoding="utf-8")
+    return load_experiment(tmp_path / "e.toml")
+
+
+@pytest.fixture
+def same_second(monkeypatch):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 20, 10, 15, tzinfo=UTC)
+
+    monkeypatch.setattr(module, "datetime", Clock)
+
+
+def everything_in(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def test_new_folder_has_the_whole_schedule(loaded, tmp_path):
+    folder = create_folder(loaded, tmp_path / "new/results")
+
+    state = State.open(folder)
+    assert [arm.name for arm in state.arms()] == ["a", "b"]
+    assert [level.clients for level in state.levels()] == [2, 4]
+    assert [(slot.number, slot.block) for slot in state.slots()] == [(1, 1), (2, 1), (3, 2), (4, 2)]
+    assert state.runs() == ()
+    state.close()
+    assert (folder / "experiment.toml").read_text(encoding="utf-8") == TEXT
+    assert list((tmp_path / "new/results").iterdir()) == [folder]
+
+
+@pytest.mark.usefixtures("same_second")
+def test_folders_of_the_same_second_have_different_names(loaded, tmp_path):
+    first = create_folder(loaded, tmp_path / "results")
+    before = everything_in(first)
+    others = [create_folder(loaded, tmp_path / "results") for _ in range(2)]
+
+    assert [path.name for path in (first, *others)] == [
+        "small-20260120T101500Z",
+        "small-20260120T101500Z-2",
+        "small-20260120T101500Z-3",
+    ]
+    assert everything_in(first) == before
+
+
+@pytest.mark.usefixtures("same_second")
+def test_nothing_that_has_the_name_already_is_replaced(loaded, tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "small-20260120T101500Z").mkdir()
+    (results / "small-20260120T101500Z-2").write_text("a file")
+    (results / "small-20260120T101500Z-3").symlink_to("nowhere")
+
+    assert create_folder(loaded, results).name == "small-20260120T101500Z-4"
+    assert list((results / "small-20260120T101500Z").iterdir()) == []
+    assert (results / "small-20260120T101500Z-2").read_text() == "a file"
+    assert (results / "small-20260120T101500Z-3").is_symlink()
+
+
+def test_folder_that_cannot_be_made_whole_is_not_there(loaded, tmp_path):
+    (tmp_path / "tables für alles.sql").unlink()
+
+    with pytest.raises(PgTrialError):
+        create_folder(loaded, tmp_path / "results")
+
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_place_that_cannot_be_written_is_an_error_with_advice(loaded, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(StoreError, match="cannot make a result folder") as caught:
+        create_folder(loaded, tmp_path / "file")
+
+    assert "--results" in caught.value.hint
+
+
+def test_stored_scripts_are_used_even_if_the_originals_changed_or_vanished(loaded, tmp_path):
+    folder = create_folder(loaded, tmp_path / "results").rename(tmp_path / "moved")
+    (tmp_path / "sub/lesen „schnell“.sql").write_text("SELECT 'changed';\n")
+    (tmp_path / "tables für alles.sql").unlink()
+    (tmp_path / "e.toml").unlink()
+
+    stored = load_stored(folder)
+
+    scripts = {scenario.name: scenario.script for scenario in scenarios_of(stored.experiment, stored.folder)}
+    assert scripts == {"read": "SELECT 'ß';\n", "write": None}
+    assert [sql for _, sql in setup_sql(stored.experiment, stored.folder)] == ["CREATE TABLE t ();\n"]
+    assert stored.experiment.hypothesis.claim == "größer is 更快"
+
+
+def test_folder_that_is_none_is_said_so(tmp_path):
+    with pytest.raises(StoreError, match="is not a result folder"):
+        load_stored(tmp_path)
+
+
+def test_locked_folder_is_refused_until_it_is_let_go(tmp_path):
+    assert not is_locked(tmp_path)
+    with lock_folder(tmp_path):
+        assert is_locked(tmp_path)
+        with pytest.raises(StoreError, match="in use by another pgtrial"), lock_folder(tmp_path):
+            pass
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    with lock_folder(tmp_path):
+        pass
+
+
+def test_looking_whether_a_folder_is_locked_needs_no_right_to_write(tmp_path):
+    with lock_folder(tmp_path):
+        (tmp_path / "lock").chmod(0o444)
+        tmp_path.chmod(0o555)
+        try:
+            assert is_locked(tmp_path)
+        finally:
+            tmp_path.chmod(0o755)
+    tmp_path.chmod(0o555)
+    assert not is_locked(tmp_path)
+    tmp_path.chmod(0o755)
+
+
+def test_lock_of_a_killed_process_is_gone(tmp_path):
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with lock_folder(tmp_path):
+            os.write(tell, b"x")
+            os.kill(os.getpid(), 9)
+    os.read(ready, 1)
+    os.waitpid(child, 0)
+    os.close(ready)
+    os.close(tell)
+
+    assert not is_locked(tmp_path)
