@@ -14,7 +14,8 @@ from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
-from pgtrial.engine.target import prepare_target, try_arms
+from pgtrial.engine.target import prepare_target
+from pgtrial.engine.trial import try_arms
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.model.run import RunState

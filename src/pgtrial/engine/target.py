@@ -2,15 +2,15 @@
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.arms import common_settings
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.errors import HostCommandError, PreflightError, SettingError, WorkloadError
-from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.local import Account, LocalHost, server_account
 from pgtrial.knobs import postgresql
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import execute, execute_script
@@ -29,8 +29,7 @@ from pgtrial.spec.experiment import DatasetTable
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
-from pgtrial.workloads.pgbench import find_errors
-from pgtrial.workloads.scenarios import Scenario, setup_sql
+from pgtrial.workloads.scenarios import setup_sql
 
 DATABASE = "pgtrial"
 _BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
@@ -57,6 +56,10 @@ class Target:
     cluster: ThrowawayCluster
     snapshot: Snapshot
     settings: Mapping[str, str]
+
+    @property
+    def programs(self) -> Programs:
+        return self.cluster.programs
 
     async def start(self, arm: Arm) -> dict[str, Setting]:
         """Start the server with an arm's settings and read all of them back. Raises SettingError."""
@@ -108,12 +111,12 @@ async def prepare_target(
 
 
 async def _finish(target: Target, account: Account | None, prepare_data: Callable[[], Awaitable[None]]) -> Target:
-    """Make sure that the server's user can use the programs, and prepare the data; leave nothing behind if that fails."""
+    """Let the server's user reach what it needs, and prepare the data; leave nothing behind if that fails."""
     cluster = target.cluster
     try:
         await check_access(target.host, cluster.directory, account)
         cluster.programs = await reachable_programs(
-            target.host, cluster.programs, work=cluster.directory, account=account
+            target.host, target.programs, work=cluster.directory, account=account
         )
         await prepare_data()
     except BaseException:
@@ -166,7 +169,7 @@ def _check_space(base: Path, dataset: DatasetTable) -> None:
 
 async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> None:
     cluster, experiment = target.cluster, loaded.experiment
-    tell(Preparing(step=f"making a cluster with PostgreSQL {target.cluster.programs.version}"))
+    tell(Preparing(step=f"making a cluster with PostgreSQL {target.programs.version}"))
     await cluster.initdb()
     unlimited = {name: "0" for name in _LIMITS if name in target.settings}
     cluster.write_settings({**target.settings, **_LOADING, **unlimited})
@@ -177,7 +180,7 @@ async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> Non
         tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
         await target.host.run(
             [
-                target.cluster.programs.path("pgbench"),
+                target.programs.path("pgbench"),
                 "--initialize",
                 f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
                 f"--scale={dataset.scale}",
@@ -192,62 +195,3 @@ async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> Non
     await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
     await cluster.stop()
     await target.snapshot.take()
-
-
-async def try_arms(
-    target: Target, arms: Sequence[Arm], scenarios: Sequence[Scenario], *, clients: int, scripts: Path, tell: Observer
-) -> dict[str, Setting]:
-    """Start the server once with each arm, and run each scenario once: what cannot work is known before the load.
-
-    ``clients`` is the largest number of sessions of the workload. Returns the settings of the control. Raises
-    SettingError or WorkloadError that names the arm or the scenario. The data are to be restored after it.
-    """
-    control: dict[str, Setting] = {}
-    try:
-        for arm in arms:
-            tell(Preparing(step=f'trying arm "{arm.name}"'))
-            try:
-                settings = await target.start(arm)
-            except SettingError as err:
-                raise SettingError(f'arm "{arm.name}": {err.message}', detail=err.detail, hint=err.hint) from err
-            _check_connections(arm, settings, clients)
-            if not control:
-                control = settings
-                await _try_scenarios(target, scenarios, scripts)
-            await target.cluster.stop(immediate=arm is arms[-1])
-    finally:
-        await target.cluster.stop(immediate=True)
-    return control
-
-
-def _check_connections(arm: Arm, settings: Mapping[str, Setting], clients: int) -> None:
-    """The sessions of the load, the sampler's two and our own must fit; all of them are a superuser's."""
-    allowed = int(settings["max_connections"].value)
-    needed = clients + 3
-    if needed > allowed:
-        raise SettingError(
-            f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-            detail=f"The workload has up to {clients} clients; pgtrial itself needs 3 connections.",
-            hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
-        )
-
-
-async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts: Path) -> None:
-    for scenario in scenarios:
-        variables = [f"--define={name}={value}" for name, value in scenario.variables]
-        script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}@1"
-        try:
-            await target.host.run(
-                [target.cluster.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", *variables, script],
-                environment=target.cluster.environment(DATABASE),
-            )
-        except HostCommandError as err:
-            raise WorkloadError(
-                f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
-                hint="Correct the script; nothing has been measured.",
-            ) from err
-
-
-def _telling(output: str) -> str:
-    """What says why, of pgbench's output."""
-    return "; ".join(find_errors(output)) or output or "pgbench printed nothing"

@@ -1,0 +1,71 @@
+"""Try everything once before the load: what cannot work is known in seconds, not after the first hour."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.target import DATABASE, Target
+from pgtrial.errors import HostCommandError, SettingError, WorkloadError
+from pgtrial.model.arm import Arm
+from pgtrial.postgres.settings import Setting
+from pgtrial.workloads.pgbench import find_errors
+from pgtrial.workloads.scenarios import Scenario
+
+
+async def try_arms(
+    target: Target, arms: Sequence[Arm], scenarios: Sequence[Scenario], *, clients: int, scripts: Path, tell: Observer
+) -> dict[str, Setting]:
+    """Start the server once with each arm, and run each scenario once: what cannot work is known before the load.
+
+    ``clients`` is the largest number of sessions of the workload. Returns the settings of the control. Raises
+    SettingError or WorkloadError that names the arm or the scenario. The data are to be restored after it.
+    """
+    control: dict[str, Setting] = {}
+    try:
+        for arm in arms:
+            tell(Preparing(step=f'trying arm "{arm.name}"'))
+            try:
+                settings = await target.start(arm)
+            except SettingError as err:
+                raise SettingError(f'arm "{arm.name}": {err.message}', detail=err.detail, hint=err.hint) from err
+            _check_connections(arm, settings, clients)
+            if not control:
+                control = settings
+                await _try_scenarios(target, scenarios, scripts)
+            await target.cluster.stop(immediate=arm is arms[-1])
+    finally:
+        await target.cluster.stop(immediate=True)
+    return control
+
+
+def _check_connections(arm: Arm, settings: Mapping[str, Setting], clients: int) -> None:
+    """The sessions of the load, the sampler's two and our own must fit; all of them are a superuser's."""
+    allowed = int(settings["max_connections"].value)
+    needed = clients + 3
+    if needed > allowed:
+        raise SettingError(
+            f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
+            detail=f"The workload has up to {clients} clients; pgtrial itself needs 3 connections.",
+            hint=f"Set max_connections = {max(100, needed)} in [target.postgresql], or use fewer clients.",
+        )
+
+
+async def _try_scenarios(target: Target, scenarios: Sequence[Scenario], scripts: Path) -> None:
+    for scenario in scenarios:
+        variables = [f"--define={name}={value}" for name, value in scenario.variables]
+        script = f"--builtin={scenario.builtin}" if scenario.builtin else f"--file={scripts / f'{scenario.name}.sql'}@1"
+        try:
+            await target.host.run(
+                [target.programs.path("pgbench"), "-n", "-c", "1", "-t", "1", *variables, script],
+                environment=target.cluster.environment(DATABASE),
+            )
+        except HostCommandError as err:
+            raise WorkloadError(
+                f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
+                hint="Correct the script; nothing has been measured.",
+            ) from err
+
+
+def _telling(output: str) -> str:
+    """What says why, of pgbench's output."""
+    return "; ".join(find_errors(output)) or output or "pgbench printed nothing"
