@@ -1,130 +1,159 @@
+import json
 import os
 import signal
-import sqlite3
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
-from pgtrial.hosts.processes import find_marked, identify
+from pgtrial.hosts.processes import identify
+
+QUICK = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))
+ONE_BLOCK = (*QUICK, ("blocks = 2", "blocks = 1"))
 
 
-def wait_for(condition, *, seconds: float = 30):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
+def seeds(commands) -> tuple[set[str], set[str]]:
+    """Random seeds of pgbench in warm-ups, and in what is measured."""
+    warming: set[str] = set()
+    measuring: set[str] = set()
+    for command in commands:
+        found = {part for part in command if part.startswith("--random-seed=")}
+        (measuring if "--log" in command else warming).update(found)
+    return warming, measuring
 
 
-def result_folder(directory: Path) -> Path | None:
-    found = sorted((directory / "results").glob("*/state.sqlite"))
-    return found[0].parent if found else None
+def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended):
+    place.write_experiment(QUICK[0], ("seed   = 7", 'seed   = 7\nrestore = "each-block"'))
+    process = place.start("run", "small.toml")
+    ended.append(process)
+    commands = []
 
+    def is_second_run_measured(folder):
+        commands.extend(folder.commands())
+        return [row[2] for row in folder.runs()] == ["done", "running"] and folder.is_measured()
 
-def run_states(folder: Path) -> list[tuple[int, int, str, str]]:
-    with sqlite3.connect(folder / "state.sqlite") as db:
-        return db.execute("SELECT slot, attempt, state, reason FROM run ORDER BY id").fetchall()
-
-
-def work_directories(folder: Path) -> list[Path]:
-    with sqlite3.connect(folder / "state.sqlite") as db:
-        return [Path(path) for (path,) in db.execute("SELECT path FROM work_directory")]
-
-
-def processes_of(folder: Path) -> list[int]:
-    return [process.pid for process in find_marked(str(folder.resolve()))]
-
-
-def measuring(directory: Path) -> Path | None:
-    """The result folder, once its first run measures."""
-    folder = result_folder(directory)
-    return folder if folder is not None and list(folder.glob("runs/*/pgbench/*")) else None
-
-
-def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(start_pgtrial, pgtrial, experiment_file, tmp_path):
-    process = start_pgtrial("run", str(experiment_file()))
-    wait_for(lambda: (folder := result_folder(tmp_path)) and any(row[2] == "done" for row in run_states(folder)))
-    folder = wait_for(lambda: measuring(tmp_path))
-    assert processes_of(folder)
+    folder = place.wait_until(is_second_run_measured)
+    warming, measured = seeds(commands)
+    assert warming
+    assert measured
+    assert not warming & measured, "the warm-up must not touch the very rows that are measured"
     process.kill()
-    process.wait()
+    process.communicate()
 
-    status = pgtrial("status", str(folder))
+    status = place.run("status", str(folder.path))
 
     assert status.returncode == 0, status.stderr
-    assert "interrupted" in status.stdout
-    assert f"pgtrial resume {folder}" in status.stdout
-    assert processes_of(folder) == []
-    before = [row for row in run_states(folder) if row[2] == "done"]
-    assert before
-    assert [row[2] for row in run_states(folder) if row[2] != "done"] == ["interrupted"]
+    assert "1 of 4 runs done, interrupted" in status.stdout
+    assert f"pgtrial resume {folder.path}" in status.stdout
+    assert folder.commands() == []
+    before = folder.runs()
+    assert [row[2] for row in before] == ["done", "interrupted"]
+    assert not list(folder.path.glob("runs/*/pgbench"))
 
-    resumed = pgtrial("resume", str(folder))
+    resumed = place.run("resume", str(folder.path))
 
     assert resumed.returncode == 0, resumed.stderr
     assert "interrupted attempt prepared" in resumed.stderr  # the data were not loaded again
-    after = run_states(folder)
-    assert after[: len(before)] == before
-    assert sorted(row[0] for row in after if row[2] == "done") == [1, 2, 3, 4]
-    assert not any(path.exists() for path in work_directories(folder))
-    assert processes_of(folder) == []
+    after = folder.runs()
+    assert after[:2] == before
+    assert [(row[0], row[2]) for row in after[2:]] == [(2, "done"), (3, "done"), (4, "done")]
+    folder.assert_nothing_left()
+    # The data are restored for the first run of a block and of a resume; the next one finds them without a need of
+    # recovery, which would be part of that run alone.
+    restored = folder.query("SELECT run.id FROM run JOIN phase ON phase.run = run.id WHERE phase.name = 'restore'")
+    assert restored == [(1,), (3,), (4,)]
+    for log in folder.path.glob("runs/*/server.jsonl"):
+        assert "not properly shut down" not in log.read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_cleanly_and_resume_finishes(number, start_pgtrial, pgtrial, experiment_file, tmp_path):
-    process = start_pgtrial("run", str(experiment_file(("blocks = 2", "blocks = 1"))))
-    folder = wait_for(lambda: measuring(tmp_path))
-    process.send_signal(number)
-    _, stderr = process.communicate(timeout=30)
+def test_signals_stop_cleanly_and_resume_finishes(new_place, ended):
+    places = {number: new_place(number.name) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    processes = {}
+    for number, place in places.items():
+        place.write_experiment(*ONE_BLOCK)
+        processes[number] = place.start("run", "small.toml")
+        ended.append(processes[number])
+    folders = {}
+    for number, place in places.items():
+        folders[number] = place.wait_until(lambda folder: folder.is_measured())
+        processes[number].send_signal(number)
+        processes[number].send_signal(number)  # impatience must not break the orderly stop
+    for number, process in processes.items():
+        result = places[number].finish(process)
 
-    assert process.returncode == 130
-    assert "Traceback" not in stderr
-    assert processes_of(folder) == []
-    assert not any(path.exists() for path in work_directories(folder))
-    assert run_states(folder)[-1][2] == "interrupted"
-    assert pgtrial("resume", str(folder)).returncode == 0
+        assert result.returncode == 130
+        assert "Traceback" not in result.stderr
+        assert folders[number].runs()[-1][2] == "interrupted"
+        folders[number].assert_nothing_left()
+
+    resumed = {number: places[number].start("resume", str(folders[number].path)) for number in places}
+    ended.extend(resumed.values())
+    for number, process in resumed.items():
+        result = places[number].finish(process)
+
+        assert result.returncode == 0, result.stderr
+        assert [row[0] for row in folders[number].runs() if row[2] == "done"] == [1, 2]
+        folders[number].assert_nothing_left()
 
 
-def test_server_that_dies_makes_the_run_invalid_and_it_is_repeated(start_pgtrial, experiment_file, tmp_path):
-    process = start_pgtrial("run", str(experiment_file(("blocks = 2", "blocks = 1"))))
-    folder = wait_for(lambda: measuring(tmp_path))
-    pid = int((work_directories(folder)[0] / "data" / "postmaster.pid").read_text().split()[0])
+def test_stop_before_the_first_run_leaves_no_folder(place, ended):
+    place.write_experiment(*ONE_BLOCK, ("scale = 1", "scale = 20"))
+    process = place.start("run", "small.toml")
+    ended.append(process)
+    folder = place.wait_until(lambda folder: any("--initialize" in command for command in folder.commands()))
+    directories = folder.work_directories()
+    process.send_signal(signal.SIGINT)
+    result = place.finish(process)
+
+    assert result.returncode == 130
+    assert not any(path.exists() for path in directories)
+    assert list((place.directory / "results").iterdir()) == []
+    assert folder.commands() == []
+
+
+def test_server_that_dies_makes_the_run_invalid_and_it_is_repeated(place, ended):
+    place.write_experiment(*ONE_BLOCK)
+    process = place.start("run", "small.toml")
+    ended.append(process)
+    folder = place.wait_until(lambda folder: folder.is_measured())
+    pid = int((folder.work_directories()[0] / "data" / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
-    _, stderr = process.communicate(timeout=60)
+    result = place.finish(process)
 
-    assert process.returncode == 0, stderr
-    states = run_states(folder)
+    assert result.returncode == 0, result.stderr
+    states = folder.runs()
     assert [row[:3] for row in states[:2]] == [(1, 1, "invalid"), (1, 2, "done")]
-    assert "server" in states[0][3] or "connection" in states[0][3]
+    assert "the server died" in states[0][3]
     assert identify(pid) is None
+    # What the server said is kept, also of a run that does not count.
+    assert "ready to accept connections" in next(folder.path.glob("runs/0001-*-b1/server.jsonl")).read_text()
 
 
-def test_second_pgtrial_on_the_same_folder_is_refused(start_pgtrial, pgtrial, experiment_file, tmp_path):
-    process = start_pgtrial("run", str(experiment_file(("blocks = 2", "blocks = 1"))))
-    folder = wait_for(lambda: measuring(tmp_path))
+def test_second_pgtrial_on_the_same_folder_is_refused(finished):
+    resume, status = finished.meanwhile["resume"], finished.meanwhile["status"]
 
-    second = pgtrial("resume", str(folder))
-    status = pgtrial("status", str(folder))
-
-    assert second.returncode == 1
-    assert "in use by another pgtrial" in second.stderr
+    assert resume.returncode == 1
+    assert "in use by another pgtrial" in resume.stderr
     assert "running" in status.stdout
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 0, stderr
 
 
-def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(pgtrial, tmp_path):
+def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
+    resume, status = finished.of_copy["resume"], finished.of_copy["status"]
+
+    assert resume.returncode == 1
+    assert "copy of one that is in use" in resume.stderr
+    assert "killed pgtrial" not in status.stdout
+    runs = json.loads((finished.folder / "findings.json").read_text())["runs"]
+    assert [run["state"] for run in runs] == ["done"] * 4
+
+
+def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(place):
     # Deadlocks by design: two rows locked in either order.
-    (tmp_path / "deadlock.sql").write_text(
+    (place.directory / "deadlock.sql").write_text(
         "\\set a random(1, 2)\nBEGIN;\n"
         "UPDATE pgbench_branches SET bbalance = 1 WHERE bid = :a;\n"
         "UPDATE pgbench_branches SET bbalance = 1 WHERE bid = 3 - :a;\nEND;\n"
     )
-    (tmp_path / "e.toml").write_text(
+    (place.directory / "e.toml").write_text(
         """
         format = 1
         experiment = { name = "deadlocks" }
@@ -145,41 +174,79 @@ def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(pgt
         """
     )
 
-    result = pgtrial("run", "e.toml")
+    result = place.run("run", "e.toml")
 
     assert result.returncode == 1
     assert "was invalid 2 times" in result.stderr
     assert "transactions failed" in result.stderr
     assert "Traceback" not in result.stderr
-    folder = result_folder(tmp_path)
-    assert [row[:3] for row in run_states(folder)] == [(1, 1, "invalid"), (1, 2, "invalid")]
-    assert processes_of(folder) == []
-    assert not any(path.exists() for path in work_directories(folder))
-    assert "invalid" in pgtrial("report", str(folder)).stdout
+    folder = place.only_folder()
+    assert [row[:3] for row in folder.runs()] == [(1, 1, "invalid"), (1, 2, "invalid")]
+    folder.assert_nothing_left()
+    assert not list(folder.path.glob("runs/*/pgbench"))
+    assert "invalid" in place.run("report", str(folder.path)).stdout
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 400 MB; needs root."""
+    """Mount a file system of some size; needs root."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m", "tmpfs", place], check=True)
-    yield place
-    subprocess.run(["umount", place], check=True)
+    mounted = []
+
+    def mount(size):
+        directory = tmp_path / "disk"
+        directory.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory], check=True)
+        mounted.append(directory)
+        return directory
+
+    yield mount
+    for directory in mounted:
+        subprocess.run(["umount", directory], check=True)
 
 
-def test_disk_that_fills_up_is_one_clear_error(pgtrial, experiment_file, small_disk, tmp_path):
-    filler = tmp_path / "fill.sql"
-    filler.write_text("CREATE TABLE filler AS SELECT repeat(md5(i::text), 30) FROM generate_series(1, 1000000) AS i;\n")
-    file = experiment_file(("scale = 1", 'scale = 1\nsetup = "fill.sql"'))
-    tmp_path.chmod(0o755)
+def test_disk_that_fills_up_is_one_clear_error(place, small_disk, enterable):
+    disk = small_disk("440m")
+    (place.directory / "fill.sql").write_text(
+        "CREATE TABLE filler AS SELECT repeat(md5(i::text), 30) FROM generate_series(1, 1000000) AS i;\n"
+    )
+    place.write_experiment(("scale = 1", 'scale = 1\nsetup = "fill.sql"'))
 
-    result = pgtrial("run", str(file), "--work-directory", str(small_disk))
+    result = place.run("run", "small.toml", "--work-directory", str(disk))
 
     assert result.returncode == 1
-    assert "No space left on device" in result.stderr or "not enough space" in result.stderr
+    assert "No space left on device" in result.stderr
     assert "Traceback" not in result.stderr
-    assert list(small_disk.iterdir()) == []
-    assert result_folder(tmp_path) is None
+    assert list(disk.iterdir()) == []
+    assert place.folders() == []
+
+
+def test_disk_of_the_results_that_fills_up_is_one_clear_error(place, small_disk):
+    disk = small_disk("300k")
+    place.write_experiment(*QUICK)
+    (place.directory / "results").symlink_to(disk)
+
+    result = place.run("run", "small.toml")
+
+    assert result.returncode == 1
+    assert result.stderr.count("error:") == 1
+    assert "Traceback" not in result.stderr
+    assert "full" in result.stderr or "No space left on device" in result.stderr
+    folder = place.only_folder()
+    folder.assert_nothing_left()
+    status = place.run("status", str(folder.path))
+    assert "interrupted" in status.stdout
+    assert [row[2] for row in folder.runs()].count("running") == 0
+
+
+def test_reader_of_the_progress_that_goes_away_does_not_end_the_experiment(place, ended):
+    place.write_experiment(*ONE_BLOCK)
+    process = place.start("run", "small.toml")
+    ended.append(process)
+    process.stderr.readline()
+    process.stderr.close()
+
+    assert process.wait(timeout=90) == 0
+    assert [row[2] for row in place.only_folder().runs()] == ["done", "done"]
+    process.stdout.close()

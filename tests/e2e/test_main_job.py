@@ -1,24 +1,29 @@
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
+import pytest
 
+from pgtrial.hosts.local import server_account
 from pgtrial.model.histogram import bucket_value
 
-
-def only_folder(directory: Path) -> Path:
-    (folder,) = (directory / "results").iterdir()
-    return folder
+STATUS = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}
+SHORT = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"), ("blocks = 2", "blocks = 1"))
 
 
-def test_hypothesis_file_becomes_verdict_report_and_data(pgtrial, experiment_file, tmp_path):
-    result = pgtrial("run", str(experiment_file()))
+def read_findings(folder: Path):
+    return json.loads((folder / "findings.json").read_text())
 
-    assert result.returncode == 0, result.stderr
-    folder = only_folder(tmp_path)
-    assert f"report: {folder.relative_to(tmp_path)}/report.html" in result.stdout
-    findings = json.loads((folder / "findings.json").read_text())
+
+def test_hypothesis_file_becomes_verdict_report_and_data(finished):
+    folder, result = finished.folder, finished.result
+
+    assert "Traceback" not in result.stderr
+    assert f"report: {folder.relative_to(folder.parents[1])}/report.html" in result.stdout
+    findings = read_findings(folder)
     assert [run["state"] for run in findings["runs"]] == ["done"] * 4
     assert findings["hypothesis"]["verdict"] in ("supported", "inconclusive", "refuted")
     assert findings["hypothesis"]["reason"] in " ".join(result.stdout.split())
@@ -42,33 +47,83 @@ def test_hypothesis_file_becomes_verdict_report_and_data(pgtrial, experiment_fil
         assert ticks >= 3
         entries = [json.loads(line) for line in (path / "server.jsonl").read_text().splitlines()]
         assert any(entry["message"].startswith("checkpoint complete") for entry in entries)
-    assert not list(folder.glob("runs/*/pgbench")), "pgbench's logs are removed once they are read"
 
 
-def test_report_is_rebuilt_from_the_folder_alone(pgtrial, experiment_file, tmp_path):
-    file = experiment_file()
-    assert pgtrial("run", str(file)).returncode == 0
-    folder = only_folder(tmp_path)
-    first = json.loads((folder / "findings.json").read_text())
-    moved = folder.rename(tmp_path / "moved")
-    file.unlink()
+def test_raw_files_are_removed_once_they_are_read(finished):
+    for run in (finished.folder / "runs").iterdir():
+        assert {path.name for path in run.iterdir()} == {
+            "transactions.parquet",
+            "samples.parquet",
+            "waits.parquet",
+            "server.jsonl",
+        }
+
+
+def test_assert_gives_the_verdict_as_exit_status(finished):
+    expected = STATUS[read_findings(finished.folder)["hypothesis"]["verdict"]]
+
+    assert finished.result.returncode == expected
+
+
+def test_assert_of_a_claim_that_does_not_hold_is_no_success(place, copied):
+    file = copied / "experiment.toml"
+    file.write_text(file.read_text().replace('expect = "better"', 'expect = "worse"'))
+
+    result = place.run("resume", "--assert", str(copied))
+
+    expected = STATUS[read_findings(copied)["hypothesis"]["verdict"]]
+    assert result.returncode == expected
+    assert expected != 0
+
+
+def test_report_is_rebuilt_from_the_folder_alone(place, copied):
+    first = read_findings(copied)
+    moved = copied.rename(place.directory / "moved")
     for name in ("findings.json", "report.html"):
         (moved / name).unlink()
 
-    result = pgtrial("report", str(moved))
+    result = place.run("report", str(moved))
 
     assert result.returncode == 0, result.stderr
-    assert json.loads((moved / "findings.json").read_text()) == first
+    assert read_findings(moved) == first
     assert (moved / "report.html").stat().st_size > 100_000
 
 
-def test_levels_scenarios_and_placebo_in_one_experiment(pgtrial, tmp_path):
-    (tmp_path / "write.sql").write_text("INSERT INTO log VALUES (:client_id);\n")
-    (tmp_path / "setup.sql").write_text("CREATE TABLE log (who int);\n")
-    (tmp_path / "mixed.toml").write_text(
+def test_folder_that_may_only_be_read_is_understood(place, copied, enterable):
+    account = server_account()
+    (enterable / "own").mkdir()
+    if account is not None:
+        os.chown(enterable / "own", account.uid, account.gid)
+    prefix = (
+        () if account is None else ("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups")
+    )
+    for path in (*copied.rglob("*"), copied):
+        path.chmod(path.stat().st_mode & 0o555 | 0o444)
+    page = enterable / "own" / "page.html"
+
+    status = place.run("status", str(copied), prefix=prefix)
+    written = place.run("report", str(copied), "--output", str(page), prefix=prefix)
+    refused = place.run("report", str(copied), prefix=prefix)
+
+    assert status.returncode == 0, status.stderr
+    assert "4 of 4 runs done, complete" in status.stdout
+    assert written.returncode == 0, written.stderr
+    assert page.stat().st_size > 100_000
+    assert refused.returncode == 1
+    assert refused.stderr.count("error: cannot write") == 1
+
+
+def test_levels_scenarios_and_placebo_in_one_experiment(place):
+    (place.directory / "größer ü.sql").write_text("INSERT INTO log VALUES (:client_id);\n")
+    # Making the data takes longer than a statement of the load may.
+    (place.directory / "setup.sql").write_text("CREATE TABLE log (who int);\nSELECT pg_sleep(1.2);\n")
+    (place.directory / "mixed.toml").write_text(
         """
         format = 1
         experiment = { name = "mixed" }
+        hypothesis = { claim = "größer is 更快" }
+        [target.postgresql]
+        statement_timeout = "1s"
         [dataset]
         scale = 1
         setup = "setup.sql"
@@ -83,21 +138,22 @@ def test_levels_scenarios_and_placebo_in_one_experiment(pgtrial, tmp_path):
         share = 2
         [[workload.scenario]]
         name = "write"
-        file = "write.sql"
+        file = "größer ü.sql"
         sessions = 1
         [factors.work_mem]
         levels = ["4MB", "8MB"]
         [design]
-        blocks = 2
+        blocks = 1
         placebo = true
         """
     )
 
-    result = pgtrial("run", "mixed.toml")
+    result = place.run("run", "mixed.toml")
 
     assert result.returncode == 0, result.stderr
-    folder = only_folder(tmp_path)
-    findings = json.loads((folder / "findings.json").read_text())
+    folder = place.only_folder().path
+    findings = read_findings(folder)
+    assert findings["hypothesis"]["claim"] == "größer is 更快"
     assert [level["clients"] for level in findings["experiment"]["levels"]] == [2, 3]
     assert {run["arm"] for run in findings["runs"]} >= {"placebo"}
     seen = duckdb.sql(
@@ -109,27 +165,19 @@ def test_levels_scenarios_and_placebo_in_one_experiment(pgtrial, tmp_path):
     assert findings["placebo"]
 
 
-def test_open_loop_has_the_rate_that_was_asked_for(pgtrial, experiment_file, tmp_path):
-    file = experiment_file(
-        ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
-        ('duration = "2s"', 'duration = "3s"'),
-        ("blocks = 2", "blocks = 1"),
-    )
-
-    result = pgtrial("run", str(file))
-
-    assert result.returncode == 0, result.stderr
+def test_open_loop_has_the_rate_that_was_asked_for(open_loop):
+    assert open_loop.result.returncode == 0, open_loop.result.stderr
     rows = duckdb.sql(
-        f"SELECT sum(count + skipped) / 3.0 FROM '{only_folder(tmp_path)}/runs/*/transactions.parquet' "
+        f"SELECT sum(count + skipped) / 3.0 FROM '{open_loop.place.only_folder().path}/runs/*/transactions.parquet' "
         "GROUP BY filename"
     ).fetchall()
     # Poisson arrivals: 600 in 3 s, standard deviation 24.5; six of them.
+    assert len(rows) == 2
     assert all(abs(rate - 200) < 50 for (rate,) in rows)
 
 
-def test_latencies_agree_with_pgbenchs_own_mean(pgtrial, experiment_file, tmp_path):
-    assert pgtrial("run", str(experiment_file(("blocks = 2", "blocks = 1")))).returncode == 0
-    for path in (only_folder(tmp_path) / "runs").iterdir():
+def test_latencies_agree_with_pgbenchs_own_mean(finished):
+    for path in (finished.folder / "runs").iterdir():
         total, count, buckets, counts = duckdb.sql(
             "SELECT sum(latency_sum), sum(count), flatten(list(buckets)), flatten(list(bucket_counts)) "
             f"FROM '{path}/transactions.parquet'"
@@ -139,22 +187,59 @@ def test_latencies_agree_with_pgbenchs_own_mean(pgtrial, experiment_file, tmp_pa
         assert abs(from_histogram / (total / count) - 1) < 0.01
 
 
-def test_quick_way_without_a_file(pgtrial, tmp_path):
-    result = pgtrial(
-        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "2", "--scale", "1",
+def test_quick_way_without_a_file(place):
+    result = place.run(
+        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "1", "--scale", "1",
         "--clients", "2",
     )  # fmt: skip
 
     assert result.returncode == 0, result.stderr
-    folder = only_folder(tmp_path)
-    assert pgtrial("check", str(folder / "experiment.toml")).returncode == 0
+    folder = place.only_folder().path
+    assert place.run("check", str(folder / "experiment.toml")).returncode == 0
     assert "4MB" in (folder / "experiment.toml").read_text()
 
 
-def test_assert_gives_the_verdict_as_exit_status(pgtrial, experiment_file, tmp_path):
-    result = pgtrial("run", "--assert", str(experiment_file(('expect = "better"', 'expect = "worse"'))))
+@pytest.mark.usefixtures("embedded")
+def test_two_experiments_at_once_use_the_server_versions_they_want(new_place, ended):
+    places = {version: new_place(version) for version in ("16", "18")}
+    for version, place in places.items():
+        place.write_experiment(*SHORT, ("[dataset]", f'[target]\npostgres = "{version}"\n[dataset]'))
+        ended.append(place.start("run", "small.toml"))
+    for process, (version, place) in zip(ended, places.items(), strict=True):
+        result = place.finish(process)
 
-    findings = json.loads((only_folder(tmp_path) / "findings.json").read_text())
-    expected = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}[findings["hypothesis"]["verdict"]]
-    assert result.returncode == expected
-    assert expected != 0
+        assert result.returncode == 0, result.stderr
+        facts = dict(place.only_folder().query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
+        assert facts["PostgreSQL/version"].startswith(f"{version}.")
+        shown = place.only_folder().query("SELECT DISTINCT value FROM setting WHERE name = 'server_version'")
+        assert [value.split()[0] for (value,) in shown] == [facts["PostgreSQL/version"]]
+        place.only_folder().assert_nothing_left()
+
+
+def test_demo_needs_no_installed_server_and_no_open_directory(place, embedded, tmp_path):
+    """The programs come from the wheel, in a virtual environment that the server's user cannot enter."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
+    closed = tmp_path / "closed" / "site"
+    closed.mkdir(parents=True)
+    closed.parent.chmod(0o700)
+    hide = (
+        "for place in /usr/lib/postgresql /usr/pgsql-* /usr/local/pgsql /opt/pgsql*; do"
+        ' ! [ -d "$place" ] || mount -t tmpfs tmpfs "$place"; done;'
+        f" mount --bind '{embedded.parent}' '{closed}'; exec \"$@\""
+    )
+
+    result = place.run(
+        "demo", "--blocks", "2", "--duration", "1s",
+        prefix=("unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
+        environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    )  # fmt: skip
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    facts = dict(folder.query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
+    assert facts["PostgreSQL/found by"] == "the embedded servers"
+    assert facts["PostgreSQL/version"].startswith("18.")
+    assert facts["PostgreSQL/programs"].startswith(f"{folder.work_directories()[0]}/programs/")
+    assert [state for _, _, state, _ in folder.runs()] == ["done"] * 6
+    folder.assert_nothing_left()

@@ -100,3 +100,26 @@ def test_server_runs_as_another_user_only_when_pgtrial_is_root():
     if account is not None:
         completed = asyncio.run(LocalHost().run(["id", "-u"], account=account, directory=Path("/")))
         assert int(completed.stdout) == account.uid != 0
+
+
+def test_cancelling_at_any_moment_of_a_start_ends_the_program(tmp_path: Path):
+    """Also between the fork and the connection of the pipes, where asyncio alone would wait for ever."""
+
+    async def cancelled_after(turns: int) -> None:
+        host = LocalHost(mark=str(tmp_path))
+        task = asyncio.create_task(
+            host.start(["sleep", "60"], role="test", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        )
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if not task.done():
+            task.cancel()
+        async with asyncio.timeout(10):
+            outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+        if isinstance(outcome, asyncio.subprocess.Process):
+            await end_process(outcome)
+
+    for turns in range(12):
+        asyncio.run(cancelled_after(turns))
+
+    assert find_marked(str(tmp_path)) == ()

@@ -84,6 +84,14 @@ class Progress:
         return text
 
 
+class ProgressConsole(Console):
+    """A console whose reader may go away: the experiment goes on without a word, and its result is in its folder."""
+
+    def on_broken_pipe(self) -> None:
+        """Be quiet from now on. Rich itself would end the program here, in the middle of a run."""
+        self.quiet = True
+
+
 def describe_run(event: RunEnded) -> str:
     """One line about a run that has ended."""
     slot = event.slot

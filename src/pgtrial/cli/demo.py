@@ -39,8 +39,7 @@ def command(
       pgtrial demo
     """
     from pgtrial.cli.checked import check_options
-    from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.folder import create_folder
+    from pgtrial.cli.session import run_new
     from pgtrial.spec.quick import read_time
 
     text = Path(__file__).with_name("demo.toml").read_text(encoding="utf-8")
@@ -51,5 +50,4 @@ def command(
     ):
         if value:
             text = text.replace(line, str(value), 1)
-    folder = create_folder(check_options(text).loaded, results)
-    run_and_report(folder, work_directory=work_directory, quiet=quiet)
+    run_new(check_options(text).loaded, results, work_directory=work_directory, quiet=quiet)

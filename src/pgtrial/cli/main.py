@@ -8,9 +8,11 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import ClassVar
 
 import click
@@ -89,8 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` are without the program's name."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     with_traceback = "--debug" in given  # an error may come before the option is parsed
+    interrupts: list[int] = []
     try:
-        status = _invoke(given)
+        with _noting(interrupts):
+            status = _invoke(given)
         sys.stdout.flush()
     except PgTrialError as error:
         _show(render_error(error), error if with_traceback else None)
@@ -106,9 +110,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     except Exception as error:
-        _show(_render_bug(error), error if with_traceback else None)
-        status = FAILED
+        # A library in C that is interrupted while it is imported may say so in words of its own.
+        is_bug = not interrupts
+        _show(_render_bug(error) if is_bug else "interrupted\n", error if with_traceback else None)
+        status = FAILED if is_bug else INTERRUPTED
     return status
+
+
+@contextlib.contextmanager
+def _noting(interrupts: list[int]) -> Iterator[None]:
+    """Interrupt as Python does, but remember it."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # as in a shell's background
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -81,9 +81,7 @@ def command(
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.checked import load_file_or_quick
-    from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.folder import create_folder
+    from pgtrial.cli.session import run_new
 
     loaded = load_file_or_quick(file, settings, quick)
-    folder = create_folder(loaded, results)
-    run_and_report(folder, work_directory=work_directory, gate=gate, quiet=quiet)
+    run_new(loaded, results, work_directory=work_directory, gate=gate, quiet=quiet)

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgtrial.analysis.findings import Findings
+    from pgtrial.spec.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +44,23 @@ class _Announcer:
         self.tell(event)
 
 
+def run_new(
+    loaded: "LoadedExperiment",
+    results: Path,
+    *,
+    work_directory: Path | None = None,
+    gate: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Make the result folder of an experiment, and run it."""
+    # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
+    import pgtrial.cli.console
+    import pgtrial.engine.experiment  # noqa: F401
+    from pgtrial.engine.folder import create_folder
+
+    run_and_report(create_folder(loaded, results), work_directory=work_directory, gate=gate, quiet=quiet)
+
+
 def run_and_report(
     folder: Path,
     *,
@@ -50,18 +69,16 @@ def run_and_report(
     quiet: bool = False,
 ) -> None:
     """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
-    from rich.console import Console
-
-    from pgtrial.cli.console import show_progress
+    from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
 
-    console = Console(stderr=True)
+    console = ProgressConsole(stderr=True)
     try:
         with show_progress(console, quiet=quiet) as observer:
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
             run_experiment(folder, work_base=work_directory, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
-        if folder.is_dir():
+        if _has_finished_runs(folder):
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
                 print_report(write_report(folder), folder / layout.REPORT)
             if isinstance(error, KeyboardInterrupt):
@@ -76,15 +93,26 @@ def run_and_report(
         sys.exit(GATE_STATUS[findings.hypothesis.verdict])
 
 
+def _has_finished_runs(folder: Path) -> bool:
+    """Whether there is something to report; the folder itself may be gone."""
+    from pgtrial.engine.status import has_finished_runs
+
+    return folder.is_dir() and has_finished_runs(folder)
+
+
 def write_report(folder: Path, *, output: Path | None = None) -> "Findings":
-    """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError."""
+    """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError.
+
+    With an ``output``, the folder itself may be one that cannot be written.
+    """
     from pgtrial.analysis.analyze import analyze
     from pgtrial.analysis.findings import write_findings
     from pgtrial.report.html import write_html
 
     findings = analyze(folder)
     path = output or folder / layout.REPORT
-    _log.info("wrote %s", write_findings(findings, folder))
+    if output is None or os.access(folder, os.W_OK):
+        _log.info("wrote %s", write_findings(findings, folder))
     try:
         write_html(findings, path)
     except OSError as error:

@@ -1,6 +1,7 @@
 """What a run leaves: turned into the result folder's files, judged, and the rest removed."""
 
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pgtrial.store.transactions import IngestReport, LevelLog, ingest
 
 _SPOOL = "spool"  # of the sampler
 _LOGS = "pgbench"
+_CLOCK_STEP = 0.2  # s; far above what reading two clocks one after the other makes, below what confuses the samples
 
 
 class InvalidRunError(Exception):
@@ -54,14 +56,25 @@ def discard_raw(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
+def clock_offset() -> float:
+    """Seconds by which the machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
+    return time.time() - time.monotonic()
+
+
 def check_run(
     outcomes: Sequence[tuple[LoadLevel, LoadOutcome]],
     logs: Sequence[LevelLog],
     *,
     sampler: SamplerReport,
     ingested: IngestReport,
+    clock_step: float,
 ) -> None:
-    """Raise InvalidRunError for whatever makes the run's numbers untrue."""
+    """Raise InvalidRunError for whatever makes the run's numbers untrue.
+
+    ``clock_step`` is by how many seconds the machine's clock was set during the run.
+    """
+    if abs(clock_step) > _CLOCK_STEP:
+        raise InvalidRunError(f"the machine's clock was set by {clock_step:.1f} s, or it slept")
     if sampler.errors:
         raise InvalidRunError(f"sampler: {sampler.errors[0]}")
     windows = [log.window for log in logs]

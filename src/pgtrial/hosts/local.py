@@ -112,8 +112,8 @@ class LocalHost:
 
         Its session is its own, so that Ctrl-C on the terminal reaches pgtrial alone, which then ends things in order.
         """
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *_guarded(argv, account),
                 cwd=directory,
                 env={**_inherited(), MARK: self.mark, **(environment or {})},
@@ -123,8 +123,17 @@ class LocalHost:
                 start_new_session=True,
                 limit=1 << 20,
             )
+        )
+        try:
+            # Cancelled between the fork and the connection of the pipes, asyncio waits for ever for a process that has
+            # long ended (seen with Python 3.11); so it is let come to its end, which is near.
+            process = await asyncio.shield(starting)
         except OSError as err:
             raise HostCommandError(f'cannot start "{argv[0]}": {err.strerror or err}') from err
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                await end_process(await starting, with_signal=signal.SIGQUIT)
+            raise
         identity = identify(process.pid)
         if identity is not None:
             try:
