@@ -211,7 +211,7 @@ def open_loop(programs, tmp_path_factory) -> OpenLoop:
         ("blocks = 2", "blocks = 1"),
     )
     # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
-    base = Path("it's, \"odd\" ü") / ("x" * 100)
+    base = Path('it\'s, "odd" ü') / ("x" * 100)
     result = place.run("run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"})
     return OpenLoop(place=place, work_base=place.directory / base, result=result)
 

@@ -12,8 +12,10 @@ import click
 
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
+from pgtrial.store.state import State
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,9 +80,10 @@ def run_and_report(
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
             run_experiment(folder, work_base=work_directory, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
-        if _has_finished_runs(folder):
+        if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
-                print_report(write_report(folder), folder / layout.REPORT)
+                if _has_finished_runs(folder):
+                    print_report(write_report(folder), folder / layout.REPORT)
             if isinstance(error, KeyboardInterrupt):
                 click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
@@ -94,10 +97,9 @@ def run_and_report(
 
 
 def _has_finished_runs(folder: Path) -> bool:
-    """Whether there is something to report; the folder itself may be gone."""
-    from pgtrial.engine.status import has_finished_runs
-
-    return folder.is_dir() and has_finished_runs(folder)
+    """Whether there is something to report."""
+    with contextlib.closing(State.open(folder)) as state:
+        return any(run.state is RunState.DONE for run in state.runs())
 
 
 def write_report(folder: Path, *, output: Path | None = None) -> "Findings":
