@@ -218,3 +218,21 @@ def test_an_interrupt_ends_with_130_and_no_traceback() -> None:
 
     assert done.returncode == 128 + signal.SIGINT
     assert done.stderr == "interrupted\n"
+
+
+def test_interrupt_that_a_library_turns_into_an_import_error_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def command() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+        except KeyboardInterrupt:
+            raise ImportError("Encountered an error while initializing the extension.") from None
+
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: command)
+
+    assert cli.main(["check"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

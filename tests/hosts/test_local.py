@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.errors import HostCommandError
+from pgtrial.errors import HostCommandError, StoreError
 from pgtrial.hosts.local import LocalHost, end_process, server_account
-from pgtrial.hosts.processes import find_marked, identify, is_alive
+from pgtrial.hosts.processes import MARK, find_marked, identify, is_alive
 
 
 def test_run_gives_status_and_both_outputs():
@@ -123,3 +123,45 @@ def test_cancelling_at_any_moment_of_a_start_ends_the_program(tmp_path: Path):
         asyncio.run(cancelled_after(turns))
 
     assert find_marked(str(tmp_path)) == ()
+
+
+def test_program_that_cannot_be_written_down_is_ended(tmp_path: Path):
+    def refuse(_process: object, _role: str) -> None:
+        raise StoreError("the disk is full")
+
+    with pytest.raises(StoreError):
+        asyncio.run(LocalHost(mark=str(tmp_path), on_start=refuse).start(["sleep", "60"], role="test"))
+
+    assert find_marked(str(tmp_path)) == ()
+
+
+def test_callers_settings_of_postgresql_and_of_language_do_not_reach_a_program(monkeypatch: pytest.MonkeyPatch):
+    for name in ("PGHOST", "PGPORT", "PGOPTIONS", "PGSERVICE", "PG_COLOR"):
+        monkeypatch.setenv(name, "nonsense")
+    monkeypatch.setenv("LANGUAGE", "de")
+    monkeypatch.setenv("LC_ALL", "tr_TR.UTF-8")
+    monkeypatch.setenv("OTHER", "kept")
+
+    completed = asyncio.run(LocalHost(mark="here").run(["env"], environment={"PGUSER": "ours"}))
+
+    variables = dict(line.split("=", 1) for line in completed.stdout.splitlines() if "=" in line)
+    assert {name for name in variables if name.startswith("PG")} == {"PGUSER", MARK}
+    assert variables[MARK] == "here"
+    assert variables["LANGUAGE"] == ""
+    assert variables["LC_ALL"] == "C.UTF-8"
+    assert variables["OTHER"] == "kept"
+
+
+def test_many_programs_leave_no_file_open():
+    async def run_many() -> tuple[int, int]:
+        host = LocalHost()
+        await host.run(["true"])
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(20):
+            await host.run(["true"])
+            await end_process(await host.start(["sleep", "60"], role="test", stdout=asyncio.subprocess.PIPE))
+        return before, len(list(Path("/proc/self/fd").iterdir()))
+
+    before, after = asyncio.run(run_many())
+
+    assert after <= before

@@ -68,6 +68,8 @@ def test_version_too_old_is_not_taken(nothing_installed):
         find_programs()
     with pytest.raises(PreflightError, match="older than 15"):
         find_programs(str(nothing_installed / "dist/13/bin"))
+    with pytest.raises(PreflightError, match="older than 15"):
+        find_programs("13")
 
 
 def test_installation_without_pgbench_is_not_one(nothing_installed):
@@ -86,6 +88,13 @@ def test_directory_or_its_parent_can_be_named(nothing_installed):
 
     assert find_programs(str(place)).major == 18
     assert find_programs(str(place.parent)).directory == place
+
+
+def test_relative_directory_is_taken_from_where_one_is(nothing_installed, monkeypatch):
+    place = install(nothing_installed / "own/bin", "18.1")
+    monkeypatch.chdir(nothing_installed)
+
+    assert find_programs("own").directory == place
 
 
 def test_development_version_is_understood(nothing_installed):

@@ -1,14 +1,11 @@
-import os
-from pathlib import Path
+import asyncio
 
 import pytest
 
-from pgtrial.errors import PreflightError, SettingError, TargetError
+from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.processes import identify
 from pgtrial.knobs import postgresql
-from pgtrial.postgres.connect import execute_script, fetch
-from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.work_directory import prepare_directories, remove_directories
+from pgtrial.postgres.connect import execute, execute_script, fetch
 
 
 def test_server_listens_on_its_private_socket_only(throwaway, runner):
@@ -57,23 +54,6 @@ def test_memory_that_the_machine_does_not_have_shows_the_servers_own_line(throwa
     assert "could not map anonymous shared memory" in caught.value.detail
 
 
-def test_snapshot_brings_the_data_back(throwaway, runner):
-    database = throwaway.conninfo()
-    runner.run(execute_script(database, "CREATE TABLE t AS SELECT 1 AS a", name="setup"))
-    runner.run(throwaway.stop())
-    snapshot = Snapshot(host=throwaway.host, cluster=throwaway)
-    assert not snapshot.is_complete()
-    runner.run(snapshot.take())
-    for _ in range(2):
-        runner.run(snapshot.restore())
-        runner.run(throwaway.start())
-        assert runner.run(fetch(database, "SELECT a FROM t")) == [(1,)]
-        runner.run(execute_script(database, "UPDATE t SET a = 2", name="change"))
-        runner.run(throwaway.stop(immediate=True))
-
-    assert snapshot.is_complete()
-
-
 def test_sql_error_names_file_and_line(throwaway, runner):
     with pytest.raises(TargetError) as caught:
         runner.run(execute_script(throwaway.conninfo(), "SELECT 1;\n\nSELECT nonsense;", name="setup.sql"))
@@ -100,23 +80,35 @@ def test_killed_server_is_noticed(throwaway, runner):
     assert throwaway.has_died()
 
 
-def test_long_path_gets_a_short_directory_for_its_socket(tmp_path: Path):
-    base = tmp_path / ("x" * 80) / ("y" * 80)
-    work, socket_directory = prepare_directories(base, f"pgtrial-test-{os.getpid()}", None)
+def test_stop_that_is_cancelled_can_be_asked_for_again(throwaway, runner):
+    pid = throwaway.process.pid
 
-    try:
-        assert work.is_relative_to(base)
-        assert socket_directory.parent == Path("/tmp")
-    finally:
-        remove_directories(work, socket_directory)
-    assert not socket_directory.exists()
+    async def cancel_while_it_stops():
+        task = asyncio.create_task(throwaway.stop())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    runner.run(cancel_while_it_stops())
+    assert throwaway.process is not None
+    runner.run(throwaway.stop(immediate=True))
+
+    assert throwaway.process is None
+    assert identify(pid) is None
 
 
-def test_file_in_place_of_a_directory_is_a_clear_error(tmp_path: Path):
-    (tmp_path / "file").touch()
+def test_own_statements_are_not_cut_short_by_the_experiments_settings(throwaway, runner):
+    runner.run(throwaway.stop())
+    throwaway.write_settings({"statement_timeout": "100ms"})
+    runner.run(throwaway.start())
 
-    with pytest.raises(PreflightError) as caught:
-        prepare_directories(tmp_path / "file", "x", None)
+    runner.run(execute(throwaway.conninfo(), "SELECT pg_sleep(0.3)"))
+    with pytest.raises(TargetError, match="statement timeout"):
+        runner.run(fetch(throwaway.conninfo(), "SELECT pg_sleep(0.3)"))
 
-    assert str(tmp_path / "file") in caught.value.message
-    assert "--work-directory" in caught.value.hint
+
+def test_file_that_cannot_be_written_is_an_error_that_names_it(throwaway):
+    with pytest.raises(TargetError, match="nowhere"):
+        throwaway.own(throwaway.directory / "nowhere" / "file", "text")

@@ -42,10 +42,10 @@ def collect(folder: Path, logs: Sequence[LevelLog]) -> IngestReport:
 
 def keep_server_log(log: Path, folder: Path) -> None:
     """Copy the server's log into the folder of a run, if the server came so far. Raises StoreError."""
+    if not log.is_file():
+        return
     try:
         shutil.copyfile(log, folder / layout.SERVER_LOG)
-    except FileNotFoundError:
-        return
     except OSError as err:
         raise StoreError(f'cannot write "{folder / layout.SERVER_LOG}": {err.strerror}') from err
 

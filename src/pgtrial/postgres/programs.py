@@ -42,7 +42,9 @@ def find_programs(wanted: str | None = None) -> Programs:
     newest version comes first. Raises PreflightError that names every place looked at.
     """
     if wanted is not None and not wanted.isdecimal():
-        return _in_directory(Path(wanted).expanduser())
+        return _in_directory(Path(wanted).expanduser().absolute())
+    if wanted is not None and int(wanted) < OLDEST_MAJOR:
+        raise PreflightError(f"PostgreSQL {wanted} is older than {OLDEST_MAJOR}, the oldest supported")
     looked: list[str] = []
     for directory, origin in _candidates(os.environ):
         looked.append(f"{origin}: {directory}")

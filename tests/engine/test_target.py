@@ -1,0 +1,52 @@
+import asyncio
+
+import pytest
+
+from pgtrial.engine.events import ignore
+from pgtrial.engine.fingerprint import VERSION_FACT
+from pgtrial.engine.target import prepare_target
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.spec.load import parse_experiment
+from pgtrial.store.state import State
+
+TEXT = """
+format = 1
+experiment = { name = "small" }
+dataset = { scale = SCALE }
+workload = { mix = "select-only" }
+[arms.a]
+[arms.b.postgresql]
+work_mem = "8MB"
+"""
+
+
+@pytest.fixture
+def state(tmp_path):
+    state = State.create(tmp_path)
+    yield state
+    state.close()
+
+
+def prepare(state, tmp_path, *, scale=1):
+    loaded = parse_experiment(TEXT.replace("SCALE", str(scale)), "small.toml", tmp_path)
+    return asyncio.run(prepare_target(loaded, state, host=LocalHost(), base=tmp_path / "work", tell=ignore))
+
+
+def test_experiment_of_another_server_version_is_not_gone_on_with(state, tmp_path, programs):
+    state.add_fingerprint({VERSION_FACT: "15.0"})
+
+    with pytest.raises(PreflightError) as caught:
+        prepare(state, tmp_path)
+
+    assert caught.value.message.startswith(f"the experiment was begun with PostgreSQL 15.0, but {programs.version} is")
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.usefixtures("programs")
+def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
+    with pytest.raises(PreflightError, match="not enough space"):
+        prepare(state, tmp_path, scale=1_000_000)
+
+    assert not (tmp_path / "work").exists()
+    assert state.work_directories() == ()

@@ -1,0 +1,47 @@
+import os
+
+import pytest
+
+from pgtrial.errors import ConnectError
+from pgtrial.postgres.connect import conninfo, fetch, forget_caller
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PGHOSTADDR", "192.0.2.1"),
+        ("PGOPTIONS", "--nonsense"),
+        ("PGSERVICE", "nonsense"),
+        ("PGSSLMODE", "nonsense"),
+        ("PGCHANNELBINDING", "require"),
+        ("PGTARGETSESSIONATTRS", "standby"),
+    ],
+)
+def test_callers_variables_do_not_reach_a_connection(name, value, throwaway, runner, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConnectError):
+        runner.run(fetch(throwaway.conninfo(), "SELECT 1"))
+
+    forget_caller()
+
+    assert runner.run(fetch(throwaway.conninfo(), "SELECT 1")) == [(1,)]
+
+
+def test_what_is_not_libpqs_stays(monkeypatch):
+    for name in ("PG_CONFIG", "PGTRIAL_REQUIRE_PG", "PATH"):
+        monkeypatch.setenv(name, "kept")
+    monkeypatch.setenv("PGUSER", "gone")
+
+    forget_caller()
+
+    assert [os.environ.get(name) for name in ("PG_CONFIG", "PGTRIAL_REQUIRE_PG", "PATH", "PGUSER")] == [
+        "kept",
+        "kept",
+        "kept",
+        None,
+    ]
+
+
+def test_server_that_is_not_there_is_a_connection_error(runner, tmp_path):
+    with pytest.raises(ConnectError, match="no connection to the server"):
+        runner.run(fetch(conninfo(host=str(tmp_path), port=5432, user="x", database="x"), "SELECT 1"))
