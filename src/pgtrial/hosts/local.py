@@ -165,7 +165,8 @@ def _guarded(argv: Sequence[str | Path], account: Account | None) -> list[str]:
     command = [setpriv, "--pdeathsig", "QUIT"]
     if account is not None:
         command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
-    return [*command, "--", *(str(part) for part in argv)]
+    # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
+    return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]
 
 
 async def end_process(
