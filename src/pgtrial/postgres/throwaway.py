@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.local import Account, LocalHost, end_process
+from pgtrial.hosts.processes import identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings
@@ -184,8 +185,8 @@ class ThrowawayCluster:
         return entries
 
     def has_died(self) -> bool:
-        """Whether the server was started and is gone although nobody stopped it."""
-        return self.process is not None and self.process.returncode is not None
+        """Whether the server was started and is gone although nobody stopped it; also before it has been waited for."""
+        return self.process is not None and (self.process.returncode is not None or identify(self.process.pid) is None)
 
     async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
         """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
