@@ -244,9 +244,10 @@ def test_reader_of_the_progress_that_goes_away_does_not_end_the_experiment(place
     place.write_experiment(*ONE_BLOCK)
     process = place.start("run", "small.toml")
     ended.append(process)
-    process.stderr.readline()
-    process.stderr.close()
+    with process:
+        process.stderr.readline()
+        process.stderr.close()
+        process.stdout.read()
 
-    assert process.wait(timeout=90) == 0
+    assert process.returncode == 0
     assert [row[2] for row in place.only_folder().runs()] == ["done", "done"]
-    process.stdout.close()
