@@ -28,7 +28,8 @@ from pgtrial.engine.sampling import Sampler, SamplerConfig
 from pgtrial.hosts.local import LocalHost, end_process, server_account
 from pgtrial.postgres.programs import find_programs
 from pgtrial.postgres.reachable import reachable_programs
-from pgtrial.postgres.throwaway import ThrowawayCluster, prepare_directories, remove_directories
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.store.parquet import connect
 
