@@ -15,8 +15,20 @@ from pydantic.fields import FieldInfo
 from pgtrial.cli import init
 from pgtrial.spec import experiment as spec
 from pgtrial.spec.fields import UNIONS, choices_of
+from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.spec.schema import render_schema
 from pgtrial.spec.values import Form
+
+
+def knob_models() -> dict[str, type[BaseModel]]:
+    """The tables of an arm that have keys of their own, by name."""
+    found: dict[str, type[BaseModel]] = {}
+    for name, field in KnobTables.model_fields.items():
+        for part in typing.get_args(field.annotation) or (field.annotation,):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                found[name] = part
+    return found
+
 
 # Heading and model in the order in which one writes a file.
 TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
@@ -29,6 +41,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("Load levels as a ramp", spec.RampTable),
     ("Warm-up with a cap", spec.WarmupTable),
     ("[arms.NAME]", spec.ArmTable),
+    *((f"[arms.NAME.{name}]", model) for name, model in knob_models().items()),
     ("[factors.NAME]", spec.FactorTable),
     ("[design]", spec.DesignTable),
 )
@@ -72,6 +85,8 @@ def _rows(model: type[BaseModel]) -> Iterator[str]:
     yield "| Key | Value | Left out | Meaning |"
     yield "|---|---|---|---|"
     for name, field in model.model_fields.items():
+        if name in KNOB_NAMES and model is spec.TargetTable:
+            continue  # described with the arms
         cells = (f"`{field.alias or name}`", _form(field), _default(field), field.description or "")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -103,7 +118,7 @@ def _forms(annotation: Any, metadata: Any) -> Iterator[str]:
 
 def _plain(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return {spec.RampTable: "a ramp", spec.WarmupTable: '`{ cap = "2min" }`'}[annotation]
+        return {spec.RampTable: "a ramp", spec.WarmupTable: '`{ cap = "2min" }`'}.get(annotation, "a table, below")
     return {bool: "`true` or `false`", int: "a whole number", float: "a number", str: "a text"}[annotation]
 
 
@@ -111,7 +126,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     default = field.default
-    if default is None or default in ("", {}, ()):
+    if default is None or isinstance(default, BaseModel) or default in ("", {}, ()):
         return "–"
     if any(isinstance(note, Form) and "percentage" in note.text for note in field.metadata):
         return f"`{default:.0%}`"

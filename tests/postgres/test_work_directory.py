@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.local import Account, LocalHost, server_account
+from pgtrial.hosts.base import Account
+from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.postgres.work_directory import (
     check_access,
     prepare_directories,

@@ -2,7 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.spec.experiment import FactorTable
-from pgtrial.spec.factors import combine_factors, setting_text
+from pgtrial.spec.factors import combine_factors
+from pgtrial.spec.knob_tables import value_text
 
 
 def factors(**levels: tuple[object, ...]) -> dict[str, FactorTable]:
@@ -18,15 +19,15 @@ def test_every_combination_has_a_name_and_the_first_levels_come_first() -> None:
         "shared_buffers=1GB,jit=off",
         "shared_buffers=1GB,jit=on",
     ]
-    assert combinations[1].settings == (("shared_buffers", "128MB"), ("jit", "on"))
+    assert combinations[1].settings == (("postgresql", "shared_buffers", "128MB"), ("postgresql", "jit", "on"))
 
 
 def test_a_factor_may_have_another_name_than_its_setting() -> None:
     combinations = combine_factors({"cache": FactorTable(setting="shared_buffers", levels=(1024, 2048))})
 
     assert [(c.name, c.settings) for c in combinations] == [
-        ("cache=1024", (("shared_buffers", "1024"),)),
-        ("cache=2048", (("shared_buffers", "2048"),)),
+        ("cache=1024", (("postgresql", "shared_buffers", "1024"),)),
+        ("cache=2048", (("postgresql", "shared_buffers", "2048"),)),
     ]
 
 
@@ -53,4 +54,4 @@ def test_names_are_unique_and_fit_for_a_folder(levels: list[list[str]]) -> None:
 
 
 def test_toml_values_become_the_text_that_postgresql_reads() -> None:
-    assert [setting_text(value) for value in (True, False, 8, 0.5, "64MB", "")] == ["on", "off", "8", "0.5", "64MB", ""]
+    assert [value_text(value) for value in (True, False, 8, 0.5, "64MB", "")] == ["on", "off", "8", "0.5", "64MB", ""]

@@ -1,40 +1,65 @@
 """The experiment's arms: inheritance followed, factors crossed, the placebo added."""
 
+from collections.abc import Mapping
+
 from pgtrial.errors import SpecError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.spec.experiment import PLACEBO, Experiment
-from pgtrial.spec.factors import combine_factors, setting_text
+from pgtrial.spec.factors import combine_factors
 
-__all__ = ["claimed_arm", "common_settings", "effective_settings", "resolve_arms", "setting_text"]
+POSTGRESQL = "postgresql"
+_Tables = dict[str, dict[str, str]]  # knob to name to value
 
 
 def resolve_arms(experiment: Experiment) -> tuple[Arm, ...]:
-    """All arms, the control first, the placebo last; their settings are those that differ from the common ones by
+    """All arms, the control first, the placebo last; what they set is what differs from the common ones by
     declaration, inherited ones included.
 
     SpecError for an unknown or circular "inherit".
     """
+    named: list[tuple[str, _Tables]] = []
     if experiment.factors:
-        named = [(combination.name, combination.settings) for combination in combine_factors(experiment.factors)]
+        for combination in combine_factors(experiment.factors):
+            tables: _Tables = {}
+            for knob, name, value in combination.settings:
+                tables.setdefault(knob, {})[name] = value
+            named.append((combination.name, tables))
     else:
-        named = [(name, tuple(_inherited(experiment, name, ()).items())) for name in experiment.arms]
+        named = [(name, _inherited(experiment, name, ())) for name in experiment.arms]
     arms = [
-        Arm(name=name, role=Role.CANDIDATE if position else Role.CONTROL, settings=settings)
-        for position, (name, settings) in enumerate(named)
+        Arm(
+            name=name,
+            role=Role.CANDIDATE if position else Role.CONTROL,
+            settings=tuple(tables.get(POSTGRESQL, {}).items()),
+            knobs=tuple(
+                (knob, key, value)
+                for knob, table in tables.items()
+                if knob != POSTGRESQL
+                for key, value in table.items()
+            ),
+        )
+        for position, (name, tables) in enumerate(named)
     ]
     if experiment.design.placebo and arms:
-        arms.append(Arm(name=PLACEBO, role=Role.PLACEBO, settings=arms[0].settings))
+        control = arms[0]
+        arms.append(Arm(name=PLACEBO, role=Role.PLACEBO, settings=control.settings, knobs=control.knobs))
     return tuple(arms)
 
 
 def common_settings(experiment: Experiment) -> dict[str, str]:
-    """Settings of ``[target.postgresql]``, the same in all arms unless an arm says otherwise."""
-    return {name: setting_text(value) for name, value in experiment.target.postgresql.items()}
+    """PostgreSQL settings of ``[target.postgresql]``, the same in all arms unless an arm says otherwise."""
+    return experiment.target.texts().get(POSTGRESQL, {})
 
 
 def effective_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     """What the arm's server is given: the common settings, overridden by the arm's own."""
     return common_settings(experiment) | dict(arm.settings)
+
+
+def effective_knobs(experiment: Experiment, arm: Arm) -> dict[str, dict[str, str]]:
+    """Everything else an arm has, knob to name to value: what [target] says for all, overridden by the arm's own."""
+    common = {knob: table for knob, table in experiment.target.texts().items() if knob != POSTGRESQL}
+    return _overridden(common, {knob: arm.knob(knob) for knob, _, _ in arm.knobs})
 
 
 def claimed_arm(experiment: Experiment) -> str:
@@ -44,11 +69,15 @@ def claimed_arm(experiment: Experiment) -> str:
     return resolve_arms(experiment)[1].name
 
 
-def _inherited(experiment: Experiment, name: str, heirs: tuple[str, ...]) -> dict[str, str]:
+def _inherited(experiment: Experiment, name: str, heirs: tuple[str, ...]) -> _Tables:
     if name not in experiment.arms:
         raise SpecError(f'arm "{heirs[-1]}" inherits from "{name}", which does not exist')
     if name in heirs:
         raise SpecError(f'arm "{name}" inherits from itself')
     arm = experiment.arms[name]
-    settings = _inherited(experiment, arm.inherit, (*heirs, name)) if arm.inherit is not None else {}
-    return settings | {setting: setting_text(value) for setting, value in arm.postgresql.items()}
+    tables = _inherited(experiment, arm.inherit, (*heirs, name)) if arm.inherit is not None else {}
+    return _overridden(tables, arm.texts())
+
+
+def _overridden(below: Mapping[str, dict[str, str]], above: Mapping[str, dict[str, str]]) -> _Tables:
+    return {knob: below.get(knob, {}) | above.get(knob, {}) for knob in {**below, **above}}

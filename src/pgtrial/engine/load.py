@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.hosts.local import LocalHost, end_process
+from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.local import end_process
 from pgtrial.workloads.pgbench import Generator, Progress, Summary, find_errors, parse_progress, parse_summary
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
@@ -52,7 +53,7 @@ class _Seconds:
 
 
 async def run_generators(
-    host: LocalHost,
+    host: Host,
     program: Path,
     generators: Sequence[Generator],
     *,
@@ -112,7 +113,7 @@ def _complaints(status: int, stderr: str) -> Sequence[str]:
 
 
 async def _listen(
-    process: asyncio.subprocess.Process,
+    process: HostProcess,
     index: int,
     seconds: _Seconds,
     on_second: Callable[[float, float | None], bool],

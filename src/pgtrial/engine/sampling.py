@@ -15,6 +15,7 @@ from pgtrial.engine.sampler_convert import convert
 from pgtrial.engine.sampler_devices import find_devices
 from pgtrial.engine.sampler_spool import END, TROUBLE, read_header, read_records, read_times
 from pgtrial.errors import TargetError
+from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.caveat import Caveat, Severity
 
@@ -65,9 +66,9 @@ class SamplerReport:
 class Sampler:
     """One sampler process, started through ``host``; start and stop it once."""
 
-    def __init__(self, host: LocalHost | None = None) -> None:
+    def __init__(self, host: Host | None = None) -> None:
         self._host = host or LocalHost()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: HostProcess | None = None
         self._spool = Path()
         self._without_device: tuple[str, ...] = ()
 

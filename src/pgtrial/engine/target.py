@@ -10,7 +10,8 @@ from pgtrial.design.arms import common_settings
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint import VERSION_FACT
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.local import Account, LocalHost, server_account
+from pgtrial.hosts.base import Account, Host
+from pgtrial.hosts.local import server_account
 from pgtrial.knobs import postgresql
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.connect import execute, execute_script
@@ -52,7 +53,7 @@ _LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_ses
 class Target:
     """A cluster with its snapshot; ``settings`` are the ones held constant in all arms."""
 
-    host: LocalHost
+    host: Host
     cluster: ThrowawayCluster
     snapshot: Snapshot
     settings: Mapping[str, str]
@@ -79,7 +80,7 @@ class Target:
 
 
 async def prepare_target(
-    loaded: LoadedExperiment, state: State, *, host: LocalHost, base: Path | None, tell: Observer
+    loaded: LoadedExperiment, state: State, *, host: Host, base: Path | None, tell: Observer
 ) -> Target:
     """Make the cluster, load the data once, and keep the snapshot; an interrupted pgtrial's snapshot is used again.
 
@@ -140,7 +141,7 @@ def _socket_of(work: Path) -> Path:
     return inside if inside.is_dir() else Path("/tmp") / work.name
 
 
-def _target(host: LocalHost, programs: Programs, work: Path, socket: Path, settings: Mapping[str, str]) -> Target:
+def _target(host: Host, programs: Programs, work: Path, socket: Path, settings: Mapping[str, str]) -> Target:
     cluster = ThrowawayCluster(
         host=host, programs=programs, directory=work, socket_directory=socket, account=server_account()
     )

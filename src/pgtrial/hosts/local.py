@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,16 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from pgtrial.errors import HostCommandError, PreflightError
+from pgtrial.hosts.base import LOCAL, Account, Completed, HostProcess
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import MARK, ProcessId, identify
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """An operating-system user that programs can run as."""
-
-    name: str
-    uid: int
-    gid: int
 
 
 def server_account() -> Account | None:
@@ -41,13 +35,6 @@ def server_account() -> Account | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    status: int
-    stdout: str
-    stderr: str
-
-
 @dataclass(slots=True, kw_only=True)
 class LocalHost:
     """Starts programs; ``on_start`` is told of each one, with its role, as soon as it has a process id.
@@ -58,6 +45,8 @@ class LocalHost:
 
     mark: str = ""
     on_start: Callable[[ProcessId, str], None] = field(default=lambda _process, _role: None)
+    ops: Operations = field(default_factory=Operations)
+    name: str = field(default=LOCAL, init=False)
 
     async def run(
         self,
@@ -104,6 +93,7 @@ class LocalHost:
         account: Account | None = None,
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
+        groups: Sequence[str] = (),
         stdin: int | IO[bytes] = asyncio.subprocess.DEVNULL,
         stdout: int | IO[bytes] = asyncio.subprocess.DEVNULL,
         stderr: int | IO[bytes] = asyncio.subprocess.DEVNULL,
@@ -114,7 +104,7 @@ class LocalHost:
         """
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
-                *_guarded(argv, account),
+                *_guarded(argv, account, groups),
                 cwd=directory,
                 env={**_inherited(), MARK: self.mark, **(environment or {})},
                 stdin=stdin,
@@ -144,6 +134,16 @@ class LocalHost:
         return process
 
 
+_ENTER = """
+import os, sys
+count = int(sys.argv[1])
+for group in sys.argv[2 : 2 + count]:
+    with open(group + "/cgroup.procs", "w") as file:
+        file.write("0")
+os.execvp(sys.argv[2 + count], sys.argv[2 + count :])
+"""
+
+
 def _inherited() -> dict[str, str]:
     """The caller's environment without what would change what the programs do or say.
 
@@ -154,7 +154,7 @@ def _inherited() -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
-def _guarded(argv: Sequence[str | Path], account: Account | None) -> list[str]:
+def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequence[str] = ()) -> list[str]:
     """Command line that sets the death signal (prctl PR_SET_PDEATHSIG) after the change of user, which resets it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -165,12 +165,15 @@ def _guarded(argv: Sequence[str | Path], account: Account | None) -> list[str]:
     command = [setpriv, "--pdeathsig", "QUIT"]
     if account is not None:
         command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
+    if groups:
+        # A process enters a control group by itself, while it still may; what it starts begins there.
+        command = [sys.executable, "-I", "-S", "-c", _ENTER, str(len(groups)), *groups, *command]
     # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
     return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]
 
 
 async def end_process(
-    process: asyncio.subprocess.Process, *, with_signal: signal.Signals = signal.SIGTERM, patience: float = 5.0
+    process: HostProcess, *, with_signal: signal.Signals = signal.SIGTERM, patience: float = 5.0
 ) -> int:
     """End a program and wait for it: ``with_signal``, then SIGKILL after ``patience`` seconds. Its exit status."""
     if process.returncode is None:

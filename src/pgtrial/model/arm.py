@@ -12,8 +12,16 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """``settings`` are the PostgreSQL settings that this arm declares, name to value as written in the file."""
+    """``settings`` are the PostgreSQL settings that this arm declares, name to value as written in the file.
+
+    ``knobs`` is what else it sets: (knob, name, value), in the order of the file's tables.
+    """
 
     name: str
     role: Role
     settings: tuple[tuple[str, str], ...] = ()
+    knobs: tuple[tuple[str, str, str], ...] = ()
+
+    def knob(self, name: str) -> dict[str, str]:
+        """What it sets of one knob."""
+        return {key: value for knob, key, value in self.knobs if knob == name}

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import effective_settings, resolve_arms, setting_text
+from pgtrial.design.arms import POSTGRESQL, effective_settings, resolve_arms
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.setting_values import SettingFacts, find_fault, read_number
 from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.knob_tables import value_text
 from pgtrial.spec.nearest import nearest_name
 from pgtrial.spec.position import Path as SpecPath
 from pgtrial.spec.position import format_path
@@ -91,6 +92,8 @@ def _declared(experiment: Experiment) -> Iterator[_Declared]:
         for name, value in settings.items():
             yield _Declared(path=(*table, name), name=name, values=(((*table, name), value),))
     for factor_name, factor in experiment.factors.items():
+        if factor.knob != POSTGRESQL:
+            continue
         path: SpecPath = ("factors", factor_name)
         yield _Declared(
             path=path if factor.setting is None else (*path, "setting"),
@@ -113,7 +116,7 @@ def _check_declared(declared: _Declared, version: int) -> Iterator[SpecProblem]:
         yield SpecProblem(path=format_path(declared.path), message=message, hint=hint)
     else:
         for path, value in declared.values:
-            fault = find_fault(facts, setting_text(value))
+            fault = find_fault(facts, value_text(value))
             if fault is not None:
                 yield SpecProblem(path=format_path(path), message=fault[0], hint=fault[1])
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.local import Account, LocalHost
+from pgtrial.hosts.base import Account, Host
 from pgtrial.postgres.programs import Programs
 
 
-async def reachable_programs(host: LocalHost, programs: Programs, *, work: Path, account: Account | None) -> Programs:
+async def reachable_programs(host: Host, programs: Programs, *, work: Path, account: Account | None) -> Programs:
     """Programs that ``account`` can execute: the found ones, or a copy of their installation in the work directory.
 
     An installation below a home directory (as in a virtual environment of root) is closed to other users.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.errors import HostCommandError, TargetError
-from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.base import Host
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone, writing
 
@@ -15,7 +15,7 @@ _COMPLETE = "snapshot.complete"
 class Snapshot:
     """A copy of a stopped cluster's data directory beside it, shared block by block where the file system can."""
 
-    host: LocalHost
+    host: Host
     cluster: ThrowawayCluster
 
     @property

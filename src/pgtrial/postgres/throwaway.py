@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.errors import SettingError, TargetError
-from pgtrial.hosts.local import Account, LocalHost, end_process
+from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.local import end_process
 from pgtrial.hosts.processes import identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
@@ -48,12 +49,12 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
 class ThrowawayCluster:
     """One data directory and, while it runs, its server. ``account`` is whom the server runs as, None: as pgtrial."""
 
-    host: LocalHost
+    host: Host
     programs: Programs
     directory: Path
     socket_directory: Path
     account: Account | None
-    process: asyncio.subprocess.Process | None = field(default=None, init=False)
+    process: HostProcess | None = field(default=None, init=False)
 
     @property
     def data(self) -> Path:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.errors import PreflightError, TargetError
-from pgtrial.hosts.local import Account, LocalHost
+from pgtrial.hosts.base import Account, Host
 
 PORT = 5432  # names the socket file only: no TCP port is opened
 
@@ -42,7 +42,7 @@ def prepare_directories(base: Path, name: str, account: Account | None) -> tuple
     return work, socket_directory
 
 
-async def check_access(host: LocalHost, work: Path, account: Account | None) -> None:
+async def check_access(host: Host, work: Path, account: Account | None) -> None:
     """Raise PreflightError if the user whom the server runs as cannot reach the work directory that is its own."""
     if account is None:
         return

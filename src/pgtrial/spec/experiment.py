@@ -7,8 +7,10 @@ Only the shape of single values is checked here. What needs two places of the fi
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
+from pgtrial.spec.table import Table
 from pgtrial.spec.values import (
     Count,
     Duration,
@@ -17,7 +19,6 @@ from pgtrial.spec.values import (
     Positive,
     Ratio,
     SettingLevels,
-    SettingValue,
     Version,
     refuse,
 )
@@ -42,12 +43,6 @@ MIX_SCENARIOS = {
 MIXES = tuple(MIX_SCENARIOS)
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
-
-
-class Table(BaseModel):
-    """Base of all tables: unknown keys are errors, values do not change after reading."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 class Expect(StrEnum):
@@ -100,11 +95,29 @@ class HypothesisTable(Table):
     )
 
 
-class TargetTable(Table):
-    """The server that is tested."""
+class TargetTable(KnobTables):
+    """The server that is tested. The tables of an arm may stand here too: [target.sysctl] and so on, for all arms."""
 
-    kind: Literal["throwaway"] = Field(
-        default="throwaway", description="throwaway: a cluster made for the experiment and removed after it."
+    kind: Literal["throwaway", "server"] = Field(
+        default="throwaway",
+        description="throwaway: a cluster made for the experiment and removed after it. server: one that is there.",
+    )
+    host: Annotated[str, Field(pattern=r"^ssh://[^\s/?#]+$")] | None = Field(
+        default=None, description='The server\'s machine, reached by ssh: "ssh://user@host:22". Left out: this one.'
+    )
+    connection: str = Field(
+        default="",
+        description='How to reach an existing server, as libpq writes it: "service=bench" or "host=db user=me". No '
+        "password: that belongs in .pgpass.",
+    )
+    database: str | None = Field(
+        default=None,
+        description="Existing database of an existing server, left as found. Left out: one is made and dropped.",
+    )
+    restart: tuple[str, ...] = Field(
+        default=(),
+        description='Command that restarts an existing server: ["systemctl", "restart", "postgresql"]. Left out: it '
+        "is never restarted.",
     )
     postgres: Version | None = Field(
         default=None,
@@ -115,16 +128,14 @@ class TargetTable(Table):
         description="Existing directory in which the cluster's data are put; it chooses the storage that is tested. "
         "Left out: /var/tmp.",
     )
-    postgresql: dict[str, SettingValue] = Field(
-        default={}, description="PostgreSQL settings that are the same in all arms."
-    )
 
 
 class DatasetTable(Table):
     """The data, made once and put back from a snapshot."""
 
-    kind: Literal["pgbench", "sql"] = Field(
-        default="pgbench", description="pgbench: its tables at a scale. sql: only what the set-up file makes."
+    kind: Literal["pgbench", "sql", "existing"] = Field(
+        default="pgbench",
+        description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there.",
     )
     scale: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = Field(
         default=10, description="pgbench's scale; 1 is 100,000 accounts, about 15 MB."
@@ -257,16 +268,21 @@ class WorkloadTable(Table):
     )
 
 
-class ArmTable(Table):
-    """One arm: its settings."""
+class ArmTable(KnobTables):
+    """One arm: what is set in it."""
 
     inherit: str | None = Field(default=None, description="Name of an arm whose settings are taken first.")
     description: str = Field(default="", description="Free text for the report.")
-    postgresql: dict[str, SettingValue] = Field(default={}, description="PostgreSQL settings of this arm.")
 
 
 class FactorTable(Table):
     """One factor: a setting and its levels."""
+
+    knob: str = Field(
+        default="postgresql",
+        description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
+        json_schema_extra={"enum": list(KNOB_NAMES)},
+    )
 
     setting: str | None = Field(
         default=None, description="The setting this factor varies. Left out: the factor's name."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.errors import SpecError
 from pgtrial.spec.experiment import FactorTable
+from pgtrial.spec.knob_tables import value_text
 
 MOST_COMBINATIONS = 64
 _LONGEST_NAME = 63  # a run's folder carries it
@@ -14,10 +15,10 @@ _LONGEST_NAME = 63  # a run's folder carries it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:
-    """One level of every factor; ``settings`` are setting and value, in the order of the factors."""
+    """One level of every factor; ``settings`` are knob, setting and value, in the order of the factors."""
 
     name: str
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str, str], ...]
 
 
 def combine_factors(factors: Mapping[str, FactorTable]) -> tuple[Combination, ...]:
@@ -29,11 +30,14 @@ def combine_factors(factors: Mapping[str, FactorTable]) -> tuple[Combination, ..
     if count_combinations(factors) > MOST_COMBINATIONS:
         raise SpecError(f"the factors make {count_combinations(factors)} combinations, more than {MOST_COMBINATIONS}")
     chosen = list(
-        itertools.product(*([(name, setting_text(level)) for level in f.levels] for name, f in factors.items()))
+        itertools.product(*([(name, value_text(level)) for level in f.levels] for name, f in factors.items()))
     )
     names = _fitting_names([[(_portable(name), _portable(text)) for name, text in levels] for levels in chosen])
     return tuple(
-        Combination(name=name, settings=tuple((factors[factor].setting or factor, text) for factor, text in levels))
+        Combination(
+            name=name,
+            settings=tuple((factors[factor].knob, factors[factor].setting or factor, text) for factor, text in levels),
+        )
         for name, levels in zip(names, chosen, strict=True)
     )
 
@@ -43,13 +47,6 @@ def count_combinations(factors: Mapping[str, FactorTable]) -> int:
     for factor in factors.values():
         count *= len(factor.levels)
     return count
-
-
-def setting_text(value: object) -> str:
-    """PostgreSQL's text of a TOML value: true is "on", 8 is "8", a string is itself."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value)
 
 
 def _fitting_names(combinations: list[list[tuple[str, str]]]) -> list[str]:

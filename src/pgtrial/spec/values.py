@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from pgtrial.units import parse_duration, parse_ratio
+from pgtrial.units import parse_bytes, parse_duration, parse_ratio
 
 MOST_CLIENTS = 10_000
 
@@ -57,6 +58,22 @@ def _setting_value(value: Any) -> bool | int | float | str:
     return value
 
 
+def _size(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str):
+        refuse('expected a size such as "4GB"')
+    if parse_bytes(value) < 1:
+        refuse("a size has to be above 0")
+    return value.strip()
+
+
+def _absolute(value: str) -> str:
+    if not PurePosixPath(value).is_absolute():
+        refuse(f'directory "{value}" is not an absolute path')
+    if not value.isprintable():
+        refuse("a path has to be printable")
+    return value
+
+
 def _two_at_least(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(values) < 2:
         refuse("a factor needs at least two levels")
@@ -100,6 +117,16 @@ SettingValue = Annotated[
     WithJsonSchema({"type": ["string", "number", "boolean"]}),
     Form("a text, number, or `true` or `false`"),
 ]
+# Bytes, with a unit as PostgreSQL writes it; kept as it was written.
+Size = Annotated[
+    str,
+    BeforeValidator(_size),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*(B|kB|MB|GB|TB)\s*$"}),
+    Form('a size: `"4GB"`'),
+]
+Directory = Annotated[str, AfterValidator(_absolute), Form("an absolute path")]
+# Of a device, a library, an extension: what can be no path and no option.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.$!-]*$", max_length=63)]
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=1, le=MOST_CLIENTS)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=1e7, allow_inf_nan=False)]

@@ -10,7 +10,8 @@ CREATE TABLE arm (
     position INTEGER PRIMARY KEY,            -- 0 is the control
     name     TEXT NOT NULL UNIQUE,
     role     TEXT NOT NULL CHECK (role IN ('control', 'candidate', 'placebo')),
-    settings TEXT NOT NULL                   -- JSON object: setting -> value as declared
+    settings TEXT NOT NULL,                  -- JSON object: PostgreSQL setting -> value as declared
+    knobs    TEXT NOT NULL                   -- JSON list of [knob, name, value]: what else it sets
 ) STRICT;
 
 CREATE TABLE load_level (

@@ -79,8 +79,11 @@ class State:
         """Record the schedule; the first arm is the control."""
         with self._write() as db:
             db.executemany(
-                "INSERT INTO arm VALUES (?, ?, ?, ?)",
-                [(i, arm.name, arm.role, json.dumps(dict(arm.settings))) for i, arm in enumerate(arms)],
+                "INSERT INTO arm VALUES (?, ?, ?, ?, ?)",
+                [
+                    (i, arm.name, arm.role, json.dumps(dict(arm.settings)), json.dumps(arm.knobs))
+                    for i, arm in enumerate(arms)
+                ],
             )
             db.executemany(
                 "INSERT INTO load_level VALUES (?, ?, ?)", [(lv.index, lv.clients, lv.rate) for lv in levels]
@@ -91,10 +94,15 @@ class State:
             )
 
     def arms(self) -> tuple[Arm, ...]:
-        rows = self._db.execute("SELECT name, role, settings FROM arm ORDER BY position").fetchall()
+        rows = self._db.execute("SELECT name, role, settings, knobs FROM arm ORDER BY position").fetchall()
         return tuple(
-            Arm(name=name, role=Role(role), settings=tuple(json.loads(settings).items()))
-            for name, role, settings in rows
+            Arm(
+                name=name,
+                role=Role(role),
+                settings=tuple(json.loads(settings).items()),
+                knobs=tuple((knob, key, value) for knob, key, value in json.loads(knobs)),
+            )
+            for name, role, settings, knobs in rows
         )
 
     def levels(self) -> tuple[LoadLevel, ...]:

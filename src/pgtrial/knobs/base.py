@@ -1,0 +1,75 @@
+"""What a knob is: something on a host that an arm can vary, and that is put back afterwards."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pgtrial.hosts.base import Account, Host
+from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.postgres.programs import Programs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """A knob in the words of the documentation's table."""
+
+    sets: str
+    takes_effect: str
+    rights: str
+    verified: str
+    undone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnobContext:
+    """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data`` and ``wal`` are those of the
+    server that is about to start, None while an experiment is only planned. ``token`` is unique to the experiment and
+    fit for names of files and control groups.
+    """
+
+    host: Host
+    token: str
+    directory: str
+    account: Account | None = None
+    programs: Programs | None = None
+    data: str | None = None
+    wal: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class HostKnob(ABC):
+    """Something on a host beside the server's own settings. One instance serves all hosts; it keeps no state.
+
+    The engine asks ``plan`` what would change, writes each change to the journal, calls ``apply`` and confirms what it
+    returns. ``undo`` is called with the journal's entry alone, perhaps by another process, perhaps after a reboot.
+    """
+
+    name: ClassVar[str]  # of its table in the experiment file
+    about: ClassVar[About]
+
+    @abstractmethod
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        """What has to be done, in order, to have what is ``wanted`` (the table of an arm, values as texts).
+
+        Touches nothing. Raises SettingError for what does not exist or cannot be had here, naming what and why.
+        """
+
+    @abstractmethod
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        """Make the change and read it back: what the items of ``new`` are now.
+
+        Raises SettingError when the host refuses, or makes something else of it (asked and got in the message).
+        """
+
+    @abstractmethod
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        """Put back what was before, verified; never what somebody else has changed since. Raises nothing on purpose."""
+
+    def settings(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        """PostgreSQL settings that go with it."""
+        return {}
+
+    def groups(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[str]:
+        """Control groups (directories of the kernel) in which the server is started."""
+        return ()
