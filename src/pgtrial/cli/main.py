@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import ClassVar
+from typing import ClassVar, TextIO
 
 import click
 
@@ -106,15 +106,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _show("interrupted\n", None)
         status = INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as with "| head". What Python would still flush at its end goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)  # the reader has gone, as with "| head"
         status = PIPE_CLOSED
     except Exception as error:
         # A library in C that is interrupted while it is imported may say so in words of its own.
         is_bug = not interrupts
         _show(_render_bug(error) if is_bug else "interrupted\n", error if with_traceback else None)
         status = FAILED if is_bug else INTERRUPTED
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _discard(sys.stderr)
     return status
+
+
+def _discard(stream: TextIO) -> None:
+    """What Python would still flush at its end goes nowhere; failing there, it would change the exit code to 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextlib.contextmanager
