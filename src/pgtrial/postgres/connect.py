@@ -9,6 +9,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from pgtrial.errors import ConnectError, TargetError
+from pgtrial.postgres.statements import split_statements
 
 APPLICATION = "pgtrial"
 
@@ -59,20 +60,21 @@ async def execute(conninfo: str, statement: LiteralString) -> None:
 
 
 async def execute_script(conninfo: str, script: str, *, name: str) -> None:
-    """All statements of a script from a file of the user, as one simple query. Raises TargetError that names it."""
+    """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
     async with connect(conninfo) as connection:
-        try:
-            # The text is the user's own file, meant to be executed as it stands.
-            await connection.execute(script.encode(), prepare=False)
-        except psycopg.Error as err:
-            position = err.diag.statement_position
-            line = script.count("\n", 0, int(position) - 1) + 1 if position else None
-            where = f"{name}, line {line}" if line else name
-            raise TargetError(
-                f"{where}: {err.diag.message_primary or _text(err)}",
-                detail=err.diag.message_detail or "",
-                hint=err.diag.message_hint or "Correct the script; nothing has been measured.",
-            ) from err
+        for offset, statement in split_statements(script):
+            try:
+                # The text is the user's own, meant to be executed as it stands.
+                await connection.execute(statement.encode(), prepare=False)
+            except psycopg.Error as err:
+                position = err.diag.statement_position
+                end = offset + int(position) - 1 if position else None
+                where = f"{name}, line {script.count(chr(10), 0, end) + 1}" if end is not None else name
+                raise TargetError(
+                    f"{where}: {err.diag.message_primary or _text(err)}",
+                    detail=err.diag.message_detail or "",
+                    hint=err.diag.message_hint or "Correct the script; nothing has been measured.",
+                ) from err
 
 
 def _text(err: psycopg.Error) -> str:

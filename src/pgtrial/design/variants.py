@@ -1,0 +1,66 @@
+"""Which arms share one cluster, and which need data of their own."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from pgtrial.design.arms import effective_knobs
+from pgtrial.model.arm import Arm
+from pgtrial.spec.experiment import Experiment
+
+FILESYSTEM = "filesystem"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What a cluster is made with: its programs, its places, and a file system of its own ((key, value), () for none).
+
+    ``postgres`` is as in the file, None for what is found first.
+    """
+
+    postgres: str | None
+    data: str | None
+    wal: str | None
+    filesystem: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> str:
+        """A text that tells it from the others, also for another pgtrial that goes on with the experiment."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def variant_of(experiment: Experiment, arm: Arm) -> Variant:
+    """The cluster an arm runs on."""
+    knobs = effective_knobs(experiment, arm)
+    storage, filesystem = knobs.get("storage", {}), knobs.get(FILESYSTEM, {})
+    return Variant(
+        postgres=knobs.get("server", {}).get("postgres", experiment.target.postgres),
+        data=storage.get("data", experiment.target.directory),
+        wal=storage.get("wal"),
+        filesystem=tuple(sorted(filesystem.items())) if "type" in filesystem else (),
+    )
+
+
+def variants_of(experiment: Experiment, arms: Iterable[Arm]) -> tuple[Variant, ...]:
+    """Every one of them once, the control's first."""
+    return tuple(dict.fromkeys(variant_of(experiment, arm) for arm in arms))
+
+
+def host_knobs(experiment: Experiment, arm: Arm) -> dict[str, dict[str, str]]:
+    """What has to be set on the host while the arm runs; a file system of its own is there for the whole experiment."""
+    return {
+        knob: table
+        for knob, table in effective_knobs(experiment, arm).items()
+        if knob in _ON_HOST and not (knob == FILESYSTEM and "type" in table)
+    }
+
+
+_ON_HOST = (
+    FILESYSTEM,
+    "cgroup",
+    "sysctl",
+    "block_device",
+    "transparent_huge_pages",
+    "huge_pages",
+    "memory_pressure",
+)
