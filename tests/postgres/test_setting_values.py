@@ -95,7 +95,7 @@ def test_a_real_server_refuses_the_same_values(verdicts: dict[tuple[str, str], b
 @pytest.mark.parametrize(
     ("name", "value", "message", "hint"),
     [
-        ("shared_buffers", "4", '4 is outside the valid range for setting "shared_buffers" (128kB .. 8 TB)', "8kB"),
+        ("shared_buffers", "4", '4 is outside the valid range for setting "shared_buffers" (128kB .. 8TB)', "8kB"),
         ("work_mem", "32 megabytes", 'invalid value for setting "work_mem": "32 megabytes"', "B, kB, MB, GB, TB"),
         ("checkpoint_timeout", "10s", "(30s .. 1d)", ""),
         ("max_connections", "10kB", "invalid value", "without a unit"),

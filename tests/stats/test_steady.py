@@ -135,7 +135,7 @@ def test_a_window_too_small_for_a_trend_is_an_error():
         is_steady([1, 2, 3], window=2)
 
 
-@pytest.mark.parametrize(("measured", "window"), [(2, 3), (30, 5), (60, 10), (600, 60), (7200, 60)])
+@pytest.mark.parametrize(("measured", "window"), [(2, 3), (30, 4), (60, 8), (600, 60), (7200, 60)])
 def test_window_grows_with_the_measured_time(measured, window):
     assert steady_window(measured) == window
 

@@ -107,9 +107,9 @@ def blocks_of(experiment: Experiment) -> int:
 
 
 def warmup_cap(workload: WorkloadTable) -> float:
-    """Longest warm-up of a run in seconds: as declared, else a sixth of the duration within 5 s and 5 min."""
+    """Longest warm-up of a run in seconds: as declared, else a fifth of the duration within 5 s and 5 min."""
     if workload.warmup == "auto":
-        return min(max(workload.duration / 6, 5.0), 300.0)
+        return min(max(workload.duration / 5, 5.0), 300.0)
     return workload.warmup.cap if isinstance(workload.warmup, WarmupTable) else workload.warmup
 
 

@@ -137,7 +137,7 @@ def _one(unit: str | None) -> str:
 
 
 def _in_units(value: float, unit: str | None) -> str:
-    """A limit as one would write it: 16 blocks of 8kB are "128kB", a limit of 2^31 kB is "2 TB"."""
+    """A limit as one would write it: 16 blocks of 8kB are "128kB", one of 2^31 - 1 kB is about "2TB"."""
     if unit is None or value <= 0:
         return f"{value:.12g}"
     count, base = _base(unit)
@@ -146,4 +146,4 @@ def _in_units(value: float, unit: str | None) -> str:
     for name, size in reversed(units.items()):
         if total % size == 0 and total / size < 1e6:
             return f"{total / size:.12g}{name}"
-    return format_bytes(total) if units is _BYTES else f"{value * count:.12g}{base}"
+    return format_bytes(total).replace(" ", "") if units is _BYTES else f"{value * count:.12g}{base}"

@@ -27,12 +27,12 @@ _BATCH = 5
 
 
 def steady_window(measured: float) -> int:
-    """Window for a load level of ``measured`` seconds: a sixth of it, 3 to 60 s.
+    """Window for a load level of ``measured`` seconds: an eighth of it, 3 to 60 s.
 
-    A warm-up of at least a sixth costs little against the measurement, and a transient too slow to show in a sixth of
-    it is either small or slow enough to be the same in all arms.
+    A warm-up of at least an eighth costs little against the measurement, and a transient too slow to show in that part
+    of it is either small or slow enough to be the same in all arms.
     """
-    return min(60, max(3, round(measured / 6)))
+    return min(60, max(3, round(measured / 8)))
 
 
 def is_steady(per_second: Sequence[float], *, window: int = WINDOW, tolerance: float = TOLERANCE) -> bool:

@@ -12,7 +12,6 @@ LOCK = "lock"
 RUNS = "runs"
 FINDINGS = "findings.json"
 REPORT = "report.html"
-LOG = "pgtrial.log"
 
 TRANSACTIONS = "transactions.parquet"
 SAMPLES = "samples.parquet"
