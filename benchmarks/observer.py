@@ -24,8 +24,9 @@ from pathlib import Path
 import psycopg
 
 from pgtrial.engine.sampler_link import APPLICATION
-from pgtrial.engine.sampling import Sampler, SamplerConfig
-from pgtrial.hosts.local import LocalHost, end_process, server_account
+from pgtrial.engine.sampling import Sampler, SamplerConfig, find_disks
+from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.hosts.running import end_process
 from pgtrial.postgres.programs import find_programs
 from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -109,7 +110,7 @@ async def switch(
                 conninfo=cluster.conninfo("template1"),
                 version_num=connection.info.server_version,
                 database=DATABASE,
-                data_directories=(str(cluster.data),),
+                disks=find_disks(cluster.host.ops, [str(cluster.data)]),
                 spool=str(spool),
             )
         )
@@ -154,7 +155,7 @@ def count(logs: list[Path], order: list[bool], *, start: float, length: float) -
 async def with_cluster(options: argparse.Namespace) -> Measured:
     host, account = LocalHost(), server_account()
     work, sockets = prepare_directories(
-        Path(tempfile.gettempdir()), f"pgtrial-observer-{uuid.uuid4().hex[:8]}", account
+        host, Path(tempfile.gettempdir()), f"pgtrial-observer-{uuid.uuid4().hex[:8]}", account
     )
     try:
         programs = await reachable_programs(host, find_programs(options.postgres), work=work, account=account)
@@ -175,7 +176,7 @@ async def with_cluster(options: argparse.Namespace) -> Measured:
         finally:
             await cluster.stop(immediate=True)
     finally:
-        remove_directories(work, sockets)
+        remove_directories(host, work, sockets)
 
 
 def estimate(value: float | None, low: float | None, high: float | None) -> str:

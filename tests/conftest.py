@@ -1,17 +1,26 @@
 """What tests on real servers share. A test that uses one of these fixtures is marked "pg" by that alone."""
 
 import asyncio
+import errno
 import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -75,7 +84,7 @@ def _run_cluster(
     host, account = LocalHost(), server_account()
     # Not tmp_path: that is closed to the user whom the server runs as.
     work, socket_directory = prepare_directories(
-        Path(tempfile.gettempdir()), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
+        host, Path(tempfile.gettempdir()), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
     )
     try:
         cluster = ThrowawayCluster(
@@ -93,7 +102,7 @@ def _run_cluster(
         finally:
             runner.run(cluster.stop(immediate=True))
     finally:
-        remove_directories(work, socket_directory)
+        remove_directories(host, work, socket_directory)
 
 
 @pytest.fixture(scope="session")
@@ -107,3 +116,189 @@ def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayC
     """A cluster that runs; stopped and removed after the test."""
     with _run_cluster(programs, runner) as cluster:
         yield cluster
+
+
+_FORCED = {
+    "no_python": 'command="exec env -i PATH=/nowhere /bin/sh -c \\"$SSH_ORIGINAL_COMMAND\\""',
+    "old_python": 'command="exec env -i PATH={folder}/old /bin/sh -c \\"$SSH_ORIGINAL_COMMAND\\""',
+    "forced": 'command="echo This account is for mail only."',
+    "restricted": "restrict",
+    "user": "",
+}
+_OLD_PYTHON = """#!/bin/sh
+exec {python} -I -S -c "import sys; sys.version_info = (3, 6, 8); $4"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sshd:
+    """A real sshd on loopback with its own keys. ``ssh`` is a command line by which OpenSSH's client knows it."""
+
+    folder: Path
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"ssh://127.0.0.1:{self.port}"
+
+    def ssh(self, *, key: str = "user", known_hosts: str = "known_hosts") -> str:
+        """``key`` is one of _FORCED, or "stranger"; ``known_hosts`` the name of a file in the folder."""
+        config = self.folder / f"config-{key}-{known_hosts}"
+        config.write_text(
+            f"Host *\n  UserKnownHostsFile {self.folder / known_hosts}\n  GlobalKnownHostsFile none\n"
+            f"  IdentityFile {self.folder / key}\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+        )
+        return f"ssh -F {shlex.quote(str(config))}"
+
+
+def _find_sshd() -> str:
+    """The program, or the test is skipped; where it is required, as in CI, it fails instead."""
+    found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
+    if found is None or shutil.which("ssh") is None:
+        reason = "no OpenSSH server and client on this machine; Debian's packages are openssh-server, openssh-client"
+        if os.environ.get("PGTRIAL_REQUIRE_SSHD") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+def _write_sshd_files(folder: Path, port: int) -> None:
+    for name in ("host", "stranger", *_FORCED):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    keys = {name: (folder / f"{name}.pub").read_text() for name in ("host", "stranger", *_FORCED)}
+    (folder / "authorized_keys").write_text(
+        "".join(f"{options.replace('{folder}', str(folder))} {keys[name]}" for name, options in _FORCED.items())
+    )
+    for known_hosts, key in (("known_hosts", keys["host"]), ("other_known_hosts", keys["stranger"])):
+        (folder / known_hosts).write_text(f"[127.0.0.1]:{port} {key}")
+    (folder / "no_known_hosts").touch()
+    (folder / "old").mkdir()
+    (folder / "old/python3").write_text(_OLD_PYTHON.replace("{python}", sys.executable))
+    (folder / "old/python3").chmod(0o755)
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+    )
+
+
+@pytest.fixture(scope="session")
+def sshd() -> Iterator[Sshd]:
+    """An sshd that lets the user of the tests in, ended after all of them."""
+    program = _find_sshd()
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where its unprivileged half is locked up
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-sshd-") as name:
+        folder = Path(name)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        _write_sshd_files(folder, port)
+        with (
+            (folder / "log").open("wb") as log,
+            subprocess.Popen(
+                # It ends with the tests, also when they are killed.
+                ["setpriv", "--pdeathsig", "TERM", program, "-D", "-e", "-f", folder / "sshd_config"],
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            ) as process,
+        ):
+            try:
+                deadline = time.monotonic() + 10
+                while not _listens(port):
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        pytest.fail(f"sshd does not start: {(folder / 'log').read_text()}")
+                    time.sleep(0.02)
+                yield Sshd(folder=folder, port=port)
+            finally:
+                process.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class FakeTree(Operations):
+    """A host whose files lie in a directory: captured /proc and /sys.
+
+    ``numbers`` are devices (major, minor) of paths and all that is below them, ``closed`` are paths that nobody may
+    write. ``on_write`` is what the kernel does with a text that is written to a path, in place of keeping it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self.numbers: dict[str, tuple[int, int]] = {}
+        self.closed: set[str] = set()
+        self.on_write: dict[str, Callable[[str], None]] = {}
+        self.boot = "this boot"
+        self.uid = 0
+
+    def at(self, path: str) -> Path:
+        return Path(f"{self.root}{path}")
+
+    def add(self, files: Mapping[str, str]) -> None:
+        for path, text in files.items():
+            self.at(path).parent.mkdir(parents=True, exist_ok=True)
+            self.at(path).write_text(text)
+
+    def link(self, path: str, target: str) -> None:
+        self.at(path).parent.mkdir(parents=True, exist_ok=True)
+        self.at(path).symlink_to(os.path.relpath(self.at(target), self.at(path).parent))
+
+    def read(self, path: str, limit: int | None = None) -> str:
+        return super().read(f"{self.root}{path}", limit)
+
+    def write(self, path: str, text: str) -> None:
+        if path in self.closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        self.on_write.get(path, lambda value: self.add({path: f"{value}\n"}))(text.strip())
+
+    def exists(self, path: str) -> bool:
+        return super().exists(f"{self.root}{path}")
+
+    def is_directory(self, path: str) -> bool:
+        return super().is_directory(f"{self.root}{path}")
+
+    def is_writable(self, path: str) -> bool:
+        return path not in self.closed and self.uid == 0
+
+    def mode(self, path: str) -> int:
+        return super().mode(f"{self.root}{path}")
+
+    def glob(self, pattern: str) -> list[str]:
+        return [path.removeprefix(self.root) for path in super().glob(f"{self.root}{pattern}")]
+
+    def read_all(self, patterns: list[str], limit: int = 65536) -> dict[str, str]:
+        found = super().read_all([f"{self.root}{pattern}" for pattern in patterns], limit)
+        return {path.removeprefix(self.root): text for path, text in found.items()}
+
+    def resolve(self, path: str) -> str:
+        return super().resolve(f"{self.root}{path}").removeprefix(self.root) or "/"
+
+    def device_of(self, path: str) -> tuple[int, int]:
+        real = self.at(self.resolve(path))
+        real.stat()
+        for place in (real, *real.parents):
+            number = self.numbers.get(str(place).removeprefix(self.root) or "/")
+            if number is not None:
+                return number
+        return 0, 99
+
+    def boot_id(self) -> str:
+        return self.boot
+
+    def user(self) -> int:
+        return self.uid
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> FakeTree:
+    """A host without any files yet."""
+    return FakeTree(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def make_tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], FakeTree]:
+    """More of them."""
+    return lambda: FakeTree(tmp_path_factory.mktemp("tree"))

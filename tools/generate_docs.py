@@ -4,8 +4,9 @@ python tools/generate_docs.py docs
 """
 
 import argparse
+import textwrap
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
 from pgtrial.spec import experiment as spec
+from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.spec.fields import UNIONS, choices_of
 from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.spec.schema import render_schema
-from pgtrial.spec.values import Form
+from pgtrial.spec.target_checks import NOT_ON_SERVER
+from pgtrial.spec.values import Form, Name
 
 
 def knob_models() -> dict[str, type[BaseModel]]:
@@ -64,15 +67,29 @@ wrong with a file, `pgtrial plan FILE` shows what it will do. For completion in 
 - Paths of scripts are relative to the experiment file.
 - Give either `[arms.NAME]` tables or `[factors.NAME]` tables. The first arm is the control. With factors every
   combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each makes the control.
-- The settings by which pgtrial reaches and reads its cluster cannot be set: {owned}.
+- A factor varies a PostgreSQL setting, or with `knob = "sysctl"` and the like a value of another table of an arm. For
+  a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
+- What stands in a table of `[target]`, such as `[target.sysctl]`, holds for all arms, unless an arm says otherwise.
+- What is set on a machine is written down first, read back after, and put back when the run is over, also after a
+  failure. Most of it needs root.
+- The settings by which pgtrial reaches and reads its own cluster cannot be set:
+{owned}.
+- A server that is there (`kind = "server"`) keeps its programs, its place and its way to be reached. These tables
+  cannot be set for it: {refused}; nor these settings:
+{owned_by_server}.
 """
 
 
 def render_page() -> str:
     """The page's Markdown, ending in a line feed."""
-    from pgtrial.spec.arm_checks import OWNED
-
-    parts = [_INTRODUCTION.format(format=spec.FORMAT, owned=", ".join(f"`{name}`" for name in OWNED))]
+    parts = [
+        _INTRODUCTION.format(
+            format=spec.FORMAT,
+            owned=_listed(OWNED),
+            refused=", ".join(f"`{name}`" for name in NOT_ON_SERVER),
+            owned_by_server=_listed(OWNED_BY_SERVER),
+        )
+    ]
     for heading, model in TABLES:
         shown = f"`{heading}`" if heading.startswith("[") else heading
         parts.append(f"## {shown}\n\n{(model.__doc__ or '').replace('``', '`')}\n\n" + "\n".join(_rows(model)) + "\n")
@@ -81,12 +98,19 @@ def render_page() -> str:
     return "\n".join(parts)
 
 
+def _listed(names: Iterable[str]) -> str:
+    """Names in lines of the page's width, as they continue a list's item."""
+    text = ", ".join(f"`{name}`" for name in names)
+    return textwrap.fill(text, 120, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
 def _rows(model: type[BaseModel]) -> Iterator[str]:
     yield "| Key | Value | Left out | Meaning |"
     yield "|---|---|---|---|"
-    for name, field in model.model_fields.items():
+    # An arm's own keys come before those that it shares with the target, where they are not repeated.
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] in KNOB_NAMES):
         if name in KNOB_NAMES and model is spec.TargetTable:
-            continue  # described with the arms
+            continue
         cells = (f"`{field.alias or name}`", _form(field), _default(field), field.description or "")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -108,12 +132,18 @@ def _forms(annotation: Any, metadata: Any) -> Iterator[str]:
     elif origin is dict:
         yield "a table of settings"
     elif origin is tuple:
-        yield "a list of tables" if isinstance(inner[0], type) and issubclass(inner[0], BaseModel) else "a list"
+        yield _list(inner[0])
     elif inner:
         for part in inner:
             yield from _forms(part, ())
     elif annotation is not type(None):
         yield _plain(annotation)
+
+
+def _list(element: Any) -> str:
+    if isinstance(element, type) and issubclass(element, BaseModel):
+        return "a list of tables"
+    return "a list of names" if element is Name else "a list"
 
 
 def _plain(annotation: Any) -> str:

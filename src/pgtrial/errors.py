@@ -76,7 +76,7 @@ class TargetError(PgTrialError):
 
 
 class ConnectError(TargetError):
-    """No connection to the server."""
+    """No connection to the server, or to its host."""
 
 
 class SettingError(TargetError):

@@ -16,6 +16,7 @@ from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.model.arm import Arm
+from pgtrial.model.fingerprint import Moment
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slot
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, MIX_SCENARIOS, Experiment
@@ -102,7 +103,8 @@ class Simulation:
     """What is true. ``tps`` maps an arm to its true throughput with one client, which grows with √clients.
 
     ``block_sd`` and ``run_sd`` are standard deviations of log throughput between blocks and between the runs of a
-    block. ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts.
+    block. ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
+    ``facts_after`` to what differs after the load of its runs from what was before.
     """
 
     tps: Mapping[str, float] = field(default_factory=lambda: {"on": 500.0, "off": 1000.0})
@@ -113,6 +115,7 @@ class Simulation:
     waits: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: WAITS)
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    facts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +286,10 @@ def _simulate_run(
         run.id,
         [(name, value, "configuration file" if name in declared else "default") for name, value in settings.items()],
     )
-    state.add_fingerprint(simulation.facts.get(arm.name, {}), run=run.id)
+    facts = dict(simulation.facts.get(arm.name, {}))
+    state.add_fingerprint(facts, run=run.id)
+    facts |= simulation.facts_after.get(arm.name, {})
+    state.add_fingerprint(facts, run=run.id, moment=Moment.AFTER)
     state.add_phase(run.id, Phase(name=PhaseName.STOP, start=t, end=t + 0.5))
     state.end_run(run.id, RunState.DONE, t + 0.5)
     return t + 0.5, files

@@ -55,6 +55,39 @@ def test_an_undeclared_difference_makes_the_verdict_invalid(tmp_path: Path) -> N
     assert [difference.name for difference in findings.fingerprint.differences] == ["work_mem"]
 
 
+def test_an_undeclared_difference_of_the_world_makes_the_verdict_invalid(tmp_path: Path) -> None:
+    simulation = Simulation(facts={"on": {"kernel/vm.swappiness": "60"}, "off": {"kernel/vm.swappiness": "1"}})
+    findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, simulation=simulation))
+
+    assert findings.hypothesis.verdict is Verdict.INVALID
+    assert findings.hypothesis.reason == (
+        "The runs cannot answer the claim: the arms did not run under the same conditions, although none declares it: "
+        "vm.swappiness (on: 60; off: 1)."
+    )
+
+
+def test_the_same_difference_that_an_arm_declares_is_what_is_tested(tmp_path: Path) -> None:
+    simulation = Simulation(facts={"on": {"kernel/vm.swappiness": "60"}, "off": {"kernel/vm.swappiness": "1"}})
+    text = SMALL + '\n[arms.off.sysctl]\n"vm.swappiness" = 1\n'
+    findings = analyze(write_result_folder(tmp_path / "r", text=text, simulation=simulation))
+
+    assert findings.hypothesis.verdict is not Verdict.INVALID
+    (difference,) = findings.fingerprint.differences
+    assert (difference.name, difference.declared) == ("kernel: vm.swappiness", True)
+    assert difference.values == {"on": "60", "off": "1"}
+
+
+def test_a_difference_of_one_arm_during_its_load_makes_the_verdict_invalid(tmp_path: Path) -> None:
+    simulation = Simulation(
+        facts={arm: {"machine/CPU governor": "performance"} for arm in ("on", "off")},
+        facts_after={"off": {"machine/CPU governor": "powersave"}},
+    )
+    findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, simulation=simulation))
+
+    assert findings.hypothesis.verdict is Verdict.INVALID
+    assert "CPU governor (on: performance; off: performance, then powersave)" in findings.hypothesis.reason
+
+
 def test_a_stopped_experiment_is_analysed_as_far_as_it_went(tmp_path: Path) -> None:
     findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, runs=3))
 

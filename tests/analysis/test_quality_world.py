@@ -28,11 +28,102 @@ def test_runs_whose_settings_were_not_recorded_are_told(assess: Assess, evidence
 
 
 def test_a_world_that_changed_is_told(assess: Assess, evidence: Evidence) -> None:
-    fingerprints = {**evidence.fingerprints, **{run.id: {"kernel/boot id": str(run.id > 9)} for run in evidence.valid}}
-    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints))
+    fingerprints = {run.id: {"kernel/boot id": str(run.id > 9)} for run in evidence.valid}
+    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
 
-    assert caveat.code == "fingerprint-differs"
-    assert caveat.text == "kernel: boot id was not the same in all runs (False, True)."
+    assert (caveat.code, caveat.severity) == ("fingerprint-differs", Severity.WARNING)
+    assert caveat.text == "Not the same in all runs: kernel boot id (runs 1–9: False; runs 10–18: True)."
+
+
+def test_a_world_that_differs_between_arms_is_invalid(assess: Assess, evidence: Evidence) -> None:
+    fingerprints = {
+        run.id: {
+            "kernel/vm.swappiness": "1" if run.slot.arm == "off" else "60",
+            "limits/memory": "1 GB" if run.slot.arm == "off" else "unlimited",
+            "machine/memory": "8 GB",
+        }
+        for run in evidence.valid
+    }
+    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
+
+    assert (caveat.code, caveat.severity) == ("undeclared-difference", Severity.INVALID)
+    assert caveat.text == (
+        "The arms did not run under the same conditions, although none declares it: vm.swappiness (on: 60; off: 1; "
+        "placebo: 60), limit of memory (on: unlimited; off: 1 GB; placebo: unlimited)."
+    )
+
+
+def test_of_many_facts_that_differ_some_are_named(assess: Assess, evidence: Evidence) -> None:
+    fingerprints = {run.id: {f"kernel/vm.{name}": str(run.id > 9) for name in "abcdefgh"} for run in evidence.valid}
+    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
+
+    assert "vm.e (runs 1–9: False; runs 10–18: True) and 3 more." in caveat.text
+    assert "vm.f" not in caveat.text
+
+
+def test_a_world_that_changes_under_load_is_told(assess: Assess, evidence: Evidence) -> None:
+    before, after = (
+        {run.id: {"machine/CPU highest frequency": value} for run in evidence.valid} for value in ("3000000", "2000000")
+    )
+    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=before, fingerprints_after=after))
+
+    assert (caveat.code, caveat.severity) == ("fingerprint-changed", Severity.WARNING)
+    assert caveat.text == "Changed while the load was on: CPU highest frequency (runs 1–18: 3000000, then 2000000)."
+
+
+def of_servers(evidence: Evidence, **settings: tuple[str, str]) -> dict[str, Any]:
+    """Arms that declare different servers, and settings with the value of the one and the other; "" is absent."""
+    knobs = {"on": "16", "off": "18", "placebo": "16"}
+    arms = tuple(replace(arm, knobs=(("server", "postgres", knobs[arm.name]),)) for arm in evidence.arms)
+    read = {
+        run.id: {
+            **evidence.settings[run.id],
+            **{
+                name: (values[run.slot.arm == "off"], "default")
+                for name, values in settings.items()
+                if values[run.slot.arm == "off"]
+            },
+        }
+        for run in evidence.valid
+    }
+    return {"arms": arms, "settings": read}
+
+
+def test_what_a_declared_version_brings_along_is_part_of_it(assess: Assess, evidence: Evidence) -> None:
+    changes = of_servers(
+        evidence,
+        effective_io_concurrency=("1", "16"),
+        io_method=("", "worker"),
+        server_version=("16.4", "18.1"),
+        work_mem=("4MB", "4MB"),
+    )
+    assessment = assess(**changes)
+    (caveat,) = quality_world.check_servers(assessment)
+
+    assert list(quality_world.check_settings(assessment)) == []
+    assert (caveat.code, caveat.severity) == ("server-defaults", Severity.INFO)
+    assert caveat.text == (
+        "The servers of the arms have other defaults of effective_io_concurrency (on: 1; off: 16; placebo: 1) and 1 "
+        "setting that not all of them have; that is part of what is compared."
+    )
+
+
+def test_checksums_of_one_version_only_are_a_warning(assess: Assess, evidence: Evidence) -> None:
+    (caveat,) = quality_world.check_servers(assess(**of_servers(evidence, data_checksums=("off", "on"))))
+
+    assert (caveat.code, caveat.severity) == ("server-build", Severity.WARNING)
+    assert "data_checksums (on: off; off: on; placebo: off)" in caveat.text
+
+
+def test_assertions_are_told(assess: Assess, evidence: Evidence) -> None:
+    read = {
+        run.id: {**evidence.settings[run.id], "debug_assertions": ("on" if run.slot.arm == "off" else "off", "default")}
+        for run in evidence.valid
+    }
+    (caveat,) = quality_world.check_assertions(assess(settings=read))
+
+    assert (caveat.code, caveat.severity) == ("assertions", Severity.WARNING)
+    assert caveat.text.startswith("The server of off was built with assertions")
 
 
 def test_what_was_noted_while_measuring_of_valid_runs_is_kept(assess: Assess, evidence: Evidence) -> None:
@@ -50,6 +141,8 @@ def test_a_clean_experiment_has_no_caveat_about_its_world(assess: Assess) -> Non
     for check in (
         quality_world.check_settings,
         quality_world.check_settings_read,
+        quality_world.check_servers,
+        quality_world.check_assertions,
         quality_world.check_fingerprint,
         quality_world.check_recorded,
     ):

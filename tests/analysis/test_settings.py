@@ -4,7 +4,14 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.settings import DERIVED, VOLATILE, compare_settings, find_undeclared
+from pgtrial.analysis.settings import (
+    DERIVED,
+    KNOB_SETTINGS,
+    VOLATILE,
+    compare_settings,
+    find_of_server,
+    find_undeclared,
+)
 from pgtrial.model.run import RunRow
 
 
@@ -92,3 +99,85 @@ def test_runs_without_recorded_settings_are_not_compared(evidence: Evidence) -> 
 
     assert find_undeclared(bare) == ()
     assert compare_settings(bare) == ()
+
+
+def with_knob(evidence: Evidence, arm: str, *knob: tuple[str, str, str]) -> Evidence:
+    arms = tuple(replace(each, knobs=knob) if each.name == arm else each for each in evidence.arms)
+    return replace(evidence, arms=arms)
+
+
+SERVER = ("server", "postgres", "18")
+
+
+def test_another_default_of_a_declared_server_is_its_own(evidence: Evidence) -> None:
+    changed = with_setting(evidence, "effective_io_concurrency", {"on": "1", "off": "16"})
+
+    assert [difference.name for difference in find_undeclared(changed)] == ["effective_io_concurrency"]
+    declared = with_knob(changed, "off", SERVER)
+    assert find_undeclared(declared) == ()
+    (difference,) = find_of_server(declared)
+    assert (difference.name, difference.declared) == ("effective_io_concurrency", True)
+
+
+def test_what_is_configured_everywhere_is_no_matter_of_the_server(evidence: Evidence) -> None:
+    settings = {
+        run.id: {
+            **evidence.settings[run.id],
+            "max_connections": ("40" if run.slot.arm == "off" else "100", "configuration file"),
+        }
+        for run in evidence.valid
+    }
+    changed = with_knob(replace(evidence, settings=settings), "off", SERVER)
+
+    assert [difference.name for difference in find_undeclared(changed)] == ["max_connections"]
+    assert find_of_server(changed) == ()
+
+
+def test_a_setting_that_initdb_of_one_version_writes_is_its_own(evidence: Evidence) -> None:
+    settings = {
+        run.id: {
+            **evidence.settings[run.id],
+            **({"autovacuum_worker_slots": ("16", "configuration file")} if run.slot.arm == "off" else {}),
+        }
+        for run in evidence.valid
+    }
+
+    assert find_undeclared(with_knob(replace(evidence, settings=settings), "off", SERVER)) == ()
+
+
+def test_a_default_must_be_the_same_in_all_runs_of_one_server(evidence: Evidence) -> None:
+    settings = {
+        run.id: {
+            **evidence.settings[run.id],
+            "jit": ("off" if run.slot.arm == "off" and run.slot.block == 2 else "on", "default"),
+        }
+        for run in evidence.valid
+    }
+
+    (difference,) = find_undeclared(with_knob(replace(evidence, settings=settings), "off", SERVER))
+    assert difference.name == "jit"
+
+
+@pytest.mark.parametrize(("knob", "name"), [(knob, name) for knob, names in KNOB_SETTINGS.items() for name in names])
+def test_a_setting_that_a_knob_sets_is_declared_with_it(evidence: Evidence, knob: str, name: str) -> None:
+    changed = with_setting(evidence, name, {"on": "a", "off": "b"})
+
+    assert [difference.name for difference in find_undeclared(changed)] == [name]
+    declared = with_knob(changed, "off", (knob, "any", "b"))
+    assert find_undeclared(declared) == ()
+    assert next(found for found in compare_settings(declared) if found.name == name).declared
+
+
+def test_settings_of_a_library_come_with_it(evidence: Evidence) -> None:
+    settings = {
+        run.id: {
+            **evidence.settings[run.id],
+            **({"pg_stat_statements.max": ("5000", "default")} if run.slot.arm == "off" else {}),
+        }
+        for run in evidence.valid
+    }
+    changed = replace(evidence, settings=settings)
+
+    assert [difference.name for difference in find_undeclared(changed)] == ["pg_stat_statements.max"]
+    assert find_undeclared(with_knob(changed, "off", ("extensions", "preload", "pg_stat_statements"))) == ()
+    assert find_undeclared(declaring(changed, "off", shared_preload_libraries="pg_stat_statements")) == ()

@@ -20,6 +20,12 @@ shared_buffers = "2GB"
 """
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host is looked at for a moment only."""
+    monkeypatch.setattr("pgtrial.cli.host_check.SAMPLE", 0.02)
+
+
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -135,3 +141,51 @@ def test_what_is_no_experiment_file_is_one_clear_error(
 def test_a_directory_is_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(tmp_path)]) == 2
     assert "is a directory, not an experiment file" in capsys.readouterr().err
+
+
+def test_the_host_is_looked_at_after_the_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(file)]) == 0
+
+    about_file, _, about_host = capsys.readouterr().out.partition("\n\n")
+    assert about_file.startswith("ok: e.toml\n")
+    assert about_host.startswith("this host: ")
+
+
+def test_the_host_alone_needs_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 0
+    assert capsys.readouterr().out.startswith("this host: ")
+
+
+def test_file_and_host_can_be_checked_one_without_the_other(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--no-host", str(file)]) == 0
+    assert "this host" not in capsys.readouterr().out
+
+    assert main(["check", "--host", str(file)]) == 0
+    assert capsys.readouterr().out.startswith("this host: ")
+
+
+def test_nothing_to_check_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--no-host"]) == 2
+    assert capsys.readouterr().err.startswith("error: nothing to check")
+
+
+def test_a_wrong_file_is_told_before_the_host_is_looked_at(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.replace('"olap"', '"oltpp"'))
+
+    assert main(["check", "--host", str(file)]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_json_has_the_host(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--json", str(file)]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert both["file"] == "e.toml"
+    assert (both["host"]["name"], both["host"]["reached"], both["host"]["error"]) == ("local", True, None)
+    for remark in both["host"]["remarks"]:
+        assert set(remark) == {"code", "severity", "text", "why", "remedy", "command"}
+
+    assert main(["check", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"ok", "host"}
+
+    assert main(["check", "--json", "--no-host", str(file)]) == 0
+    assert "host" not in json.loads(capsys.readouterr().out)

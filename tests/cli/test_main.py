@@ -79,7 +79,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     [
         (["chekc"], 'error: no such command "chekc"\n', 'hint: Perhaps you meant "check". Try "pgtrial --help".'),
         (["xyz"], 'error: no such command "xyz"\n', 'hint: Try "pgtrial --help".'),
-        (["check"], 'error: missing argument "FILE"\n', 'Try "pgtrial check --help".'),
+        (["plan"], 'error: missing argument "FILE"\n', 'Try "pgtrial plan --help".'),
         (
             ["plan", "--jsn", "x"],
             'error: no such option "--jsn"\n',

@@ -66,7 +66,7 @@ def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.Ca
         "clients  read  insert  update",
         "10       7     2       1",
         "6 runs, each with a server start of its own",
-        "Nothing on this host changes",
+        "Nothing on the host changes",
         "below /var/tmp/pgtrial-",
         "Not known before the first runs",
         "2 blocks are few",

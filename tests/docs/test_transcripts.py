@@ -29,6 +29,7 @@ import pytest
 
 from pgtrial.cli.main import COMMANDS, group, main
 from pgtrial.postgres.programs import Programs
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.testing import write_result_folder
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +38,9 @@ FINISHED = "results/commit-20260120T101500Z"
 STOPPED = "results/commit-20260121T090000Z"
 ANY = "…"
 LONGEST = 300  # s; the longest run takes some 10 s on an idle machine
-# Commands that start nothing; resume does not where the pages show it, for what it is given is finished.
-HARMLESS = {"init", "check", "plan", "status", "resume", "report", "schema"}
+# Commands that start nothing; resume does not where the pages show it, for what it is given is finished, and restore
+# does not because the journal is empty.
+HARMLESS = {"init", "check", "plan", "status", "resume", "restore", "report", "schema"}
 USAGE = 2  # exit status of a command that was refused before it started anything
 # Commands keep the help option of the context in which they are first used.
 PARENT = click.Context(group, info_name="pgtrial", **group.context_settings)
@@ -205,6 +207,7 @@ def test_commands_do_what_the_page_shows(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PYTHONUTF8", "1")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     write_result_folder(tmp_path / FINISHED)
     write_result_folder(tmp_path / STOPPED, runs=10)
     wrong = []

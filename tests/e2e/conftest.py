@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.hosts.processes import MARK
+from pgtrial.hosts.operations import MARK
+from pgtrial.store.journal_file import VARIABLE
 
 Process = subprocess.Popen
 Completed = subprocess.CompletedProcess
@@ -119,13 +120,16 @@ class Place:
         (self.directory / "small.toml").write_text(text)
 
     def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
+        return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
+
+    def start_program(self, *argv: str, environment: Mapping[str, str] = {}) -> Process:
         return subprocess.Popen(
-            [*prefix, sys.executable, "-m", "pgtrial", *arguments],
+            argv,
             cwd=self.directory,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **CALLER, **environment},
+            env={**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **environment},
         )
 
     def run(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Completed:

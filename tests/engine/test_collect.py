@@ -4,7 +4,6 @@ from pgtrial.engine.collect import (
     InvalidRunError,
     check_run,
     discard_raw,
-    keep_server_log,
     make_raw_folders,
 )
 from pgtrial.engine.load import LoadOutcome
@@ -75,12 +74,3 @@ def test_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):
 
     with pytest.raises(StoreError, match="File exists"):
         make_raw_folders(tmp_path / "run")
-
-
-def test_server_that_never_started_has_no_log(tmp_path):
-    keep_server_log(tmp_path / "nothing", tmp_path)
-
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "log").write_text("x")
-    with pytest.raises(StoreError, match="cannot write"):
-        keep_server_log(tmp_path / "log", tmp_path / "nowhere" / "run")

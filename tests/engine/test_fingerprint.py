@@ -1,62 +1,155 @@
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.fingerprint import VERSION_FACT, read_environment, read_machine
+from pgtrial.engine.fingerprint import VERSION_FACT, Machine, read_environment, read_machine
+from pgtrial.engine.fingerprint_server import read_server
+from pgtrial.hosts.operations import MARK, Operations
+from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, FREE, NOW, OTHERS, SIZE
 from pgtrial.postgres.programs import Programs
 
+OPS = Operations()
+BUSY = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
 
-@pytest.fixture
-def environment(tmp_path):
-    programs = Programs(directory=Path("/opt/pg/bin"), version="18.1", major=18, origin="PATH")
-    return read_environment(programs=programs, data_directory=tmp_path)
+
+def compared(machine: Machine) -> dict[str, str]:
+    return {name: value for name, value in machine.facts.items() if not name.startswith(f"{NOW}/")}
 
 
 def test_machine_is_described_by_what_its_files_say():
-    facts = read_machine()
+    facts = read_machine(OPS).facts
 
     assert facts["kernel/release"] == os.uname().release
     assert facts["kernel/boot id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert facts["kernel/vm.swappiness"] == Path("/proc/sys/vm/swappiness").read_text().strip()
     assert int(facts["machine/CPUs usable by pgtrial"]) == len(os.sched_getaffinity(0))
+    assert float(facts[CPU_ALL]) > 0
 
 
-def test_machine_is_the_same_when_it_is_read_twice():
-    assert read_machine() == read_machine()
+def test_what_is_not_of_the_moment_is_the_same_when_it_is_read_twice(tmp_path):
+    # Some kernel settings may be set by another program just now; the machine itself is not.
+    first, second = (compared(read_machine(OPS, directories=(str(tmp_path),))) for _ in range(2))
+
+    assert {name for name in first.keys() | second.keys() if first.get(name) != second.get(name)} <= {
+        name for name in first if name.startswith(("kernel/", "storage/data queue", "limits/"))
+    }
 
 
-def test_choice_in_brackets_is_the_one_in_force():
-    path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    if not path.exists():
-        assert "kernel/transparent_hugepage.enabled" not in read_machine()
-        return
-    value = read_machine()["kernel/transparent_hugepage.enabled"]
-    assert f"[{value}]" in path.read_text()
+def test_nothing_is_empty_and_every_name_has_a_group():
+    facts = read_machine(OPS, directories=("/var/tmp",)).facts
+
+    assert all(value for value in facts.values())
+    assert {name.partition("/")[0] for name in facts} <= {
+        "kernel",
+        "limits",
+        "machine",
+        "now",
+        "pgtrial",
+        "storage",
+        "system",
+    }
 
 
 def test_what_this_kernel_does_not_have_is_absent():
-    for name, value in read_machine().items():
-        assert value != ""
-        if name.startswith("kernel/vm."):
-            assert (Path("/proc/sys") / name.removeprefix("kernel/").replace(".", "/", 1)).exists()
+    names = [name for name in read_machine(OPS).facts if name.startswith("kernel/vm.")]
+
+    assert names
+    assert all(Path("/proc/sys/vm", name.removeprefix("kernel/vm.")).exists() for name in names)
 
 
-def test_programs_and_storage_are_in_the_facts_of_the_experiment(environment, tmp_path):
-    assert environment[VERSION_FACT] == "18.1"
-    assert environment["PostgreSQL/programs"] == "/opt/pg/bin"
-    assert environment["storage/data directory"] == str(tmp_path)
+def test_other_kernel_settings_are_read_where_an_arm_sets_them():
+    name = "vm.admin_reserve_kbytes"
+
+    assert f"kernel/{name}" not in read_machine(OPS).facts
+    for written in (name, name.replace(".", "/")):
+        facts = read_machine(OPS, sysctls=(written,)).facts
+        assert facts[f"kernel/{name}"] == Path("/proc/sys/vm/admin_reserve_kbytes").read_text().strip()
 
 
-def test_mount_is_the_one_that_holds_the_data(environment, tmp_path):
-    mount = Path(environment["storage/mount point"])
+def test_storage_is_that_of_the_place_where_a_directory_will_be(tmp_path):
+    facts = read_machine(OPS, directories=(str(tmp_path / "data"), str(tmp_path / "data/pg_wal"))).facts
 
+    mount = Path(facts["storage/data mount point"])
     assert os.path.ismount(mount)
     assert tmp_path.is_relative_to(mount)
-    assert mount.stat().st_dev == tmp_path.stat().st_dev
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    assert environment["storage/file system"] in [fields[2] for fields in mounts if fields[1] == str(mount)]
+    assert facts["storage/WAL file system"] == "that of the data"
+    assert 0 < int(facts[FREE]) <= int(facts[SIZE])
 
 
-def test_facts_of_the_machine_are_in_those_of_the_experiment(environment):
-    assert read_machine().items() <= environment.items()
+def test_reading_is_quick():
+    durations = []
+    for _ in range(5):
+        start = time.perf_counter()
+        read_machine(OPS, directories=("/var/tmp",))
+        durations.append(time.perf_counter() - start)
+
+    assert min(durations) < 0.1  # about 0.01 s on an idle machine
+
+
+def test_who_used_the_cpu_between_two_readings_is_told():
+    mine = {**os.environ, MARK: "test-fingerprint"}
+    before = read_machine(OPS, mark="test-fingerprint")
+    # One of them has ended, and is waited for, when the second reading is made.
+    with subprocess.Popen(["python3", "-c", BUSY], env=mine) as own, subprocess.Popen(["python3", "-c", BUSY]) as other:
+        try:
+            time.sleep(0.6)
+            after = read_machine(OPS, mark="test-fingerprint", since=before)
+        finally:
+            own.kill()
+            other.kill()
+
+    assert float(after.facts[CPU_OWN]) > 0.05
+    assert float(after.facts[CPU_OTHERS]) > 0.05
+    assert "python3" in after.facts[OTHERS]
+    assert OTHERS not in before.facts
+
+
+def test_environment_tells_whose_programs_and_whose_pgtrial(tmp_path):
+    pgbench = tmp_path / "pgbench"
+    pgbench.write_text("#!/bin/sh\necho 'pgbench (PostgreSQL) 18.1'\n")
+    pgbench.chmod(0o755)
+    facts = read_environment(OPS, programs=Programs(directory=tmp_path, version="18.1", major=18, origin="PATH"))
+
+    assert facts[VERSION_FACT] == "18.1"
+    assert facts["PostgreSQL/programs"] == str(tmp_path)
+    assert facts["PostgreSQL/pgbench"] == "pgbench (PostgreSQL) 18.1"
+    assert facts["pgtrial/version"] == read_machine(OPS).facts["pgtrial/version"]
+
+
+def test_programs_that_do_not_start_are_no_error():
+    programs = Programs(directory=Path("/no/where"), version="18.1", major=18, origin="PATH")
+
+    assert "PostgreSQL/pgbench" not in read_environment(OPS, programs=programs)
+
+
+@pytest.mark.pg
+def test_a_running_server_tells_its_version_and_how_it_was_built(throwaway, runner, programs):
+    facts = runner.run(read_server(throwaway.conninfo()))
+
+    assert facts[VERSION_FACT] == programs.version
+    assert facts["PostgreSQL/build"].startswith(f"PostgreSQL {programs.version}")
+    assert facts["PostgreSQL/compiler flags"]
+    assert "PostgreSQL/configured with" in facts
+
+
+@pytest.mark.pg
+def test_an_ordinary_user_is_not_told_how_a_server_was_built(throwaway, runner):
+    async def ask() -> dict[str, str]:
+        from pgtrial.postgres.connect import execute
+
+        await execute(throwaway.conninfo(), "CREATE ROLE ordinary LOGIN")
+        return await read_server(f"{throwaway.conninfo()} user=ordinary")
+
+    assert set(runner.run(ask())) == {VERSION_FACT, "PostgreSQL/build"}
+
+
+@pytest.mark.pg
+def test_limits_are_those_of_the_server(throwaway):
+    facts = read_machine(OPS, directories=(str(throwaway.data),)).facts
+    lock = Path(throwaway.data / "postmaster.pid").read_text()
+
+    assert facts["limits/CPU quota"]
+    assert Path(f"/proc/{lock.splitlines()[0]}/cgroup").exists()

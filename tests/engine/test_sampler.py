@@ -6,20 +6,37 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector
+from pgtrial.engine.sampler_remote import reader_argv
 from pgtrial.engine.sampler_spool import FILE, read_header, read_times
-from pgtrial.engine.sampling import Sampler, SamplerConfig, SamplerReport, convert
+from pgtrial.engine.sampling import (
+    Disks,
+    HostClock,
+    RemoteReader,
+    Sampler,
+    SamplerConfig,
+    SamplerReport,
+    convert,
+    find_disks,
+    remote_reader,
+)
 from pgtrial.errors import TargetError
+from pgtrial.hosts.clock import measure_offset
+from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
+from pgtrial.hosts.ssh import SshHost
+from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
 
@@ -28,18 +45,46 @@ FILES = {collector.name for collector in COLLECTORS if isinstance(collector, Fil
 HEAVY = {"pydantic", "duckdb", "numpy", "scipy", "click", "rich", "jinja2"}
 
 
+@pytest.fixture(scope="module")
+def cluster(
+    programs: Programs, run_cluster: Callable[..., AbstractContextManager[ThrowawayCluster]]
+) -> Iterator[ThrowawayCluster]:
+    """A server for all tests that leave it alone."""
+    with asyncio.Runner() as runner, run_cluster(programs, runner) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def config(throwaway: ThrowawayCluster, tmp_path: Path) -> SamplerConfig:
+def config(cluster: ThrowawayCluster, tmp_path: Path) -> SamplerConfig:
     (tmp_path / "spool").mkdir()
     return SamplerConfig(
-        conninfo=throwaway.conninfo("template1"),
-        version_num=throwaway.programs.major * 10000,
+        conninfo=cluster.conninfo("template1"),
+        version_num=cluster.programs.major * 10000,
         database="postgres",
-        data_directories=(str(throwaway.data),),
+        disks=find_disks(Operations(), [str(cluster.data)]),
         spool=str(tmp_path / "spool"),
         interval=INTERVAL,
         session_interval=INTERVAL / 10,
     )
+
+
+def reader_of(*, ahead: float = 0.0) -> RemoteReader:
+    """A reader on "another" machine, which is this one with a clock that is ahead by so many seconds."""
+    python, *options, program = reader_argv(sys.executable)
+    shift = f"import time; now = time.time; time.time = lambda: now() + {ahead!r}"
+    return RemoteReader(command=(python, *options, f"{shift}; {program}"), clock_offset=ahead)
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+def any_config(request: pytest.FixtureRequest, config: SamplerConfig) -> SamplerConfig:
+    """The files of the server's machine are read here, or by a reader elsewhere whose clock is an hour ahead."""
+    return config if request.param == "here" else replace(config, remote=reader_of(ahead=3600.0))
+
+
+def reader_under(sampler: Sampler) -> int:
+    """Process id of the reader that a sampler has started."""
+    (pid,) = Path(f"/proc/{sampler.pid}/task/{sampler.pid}/children").read_text().split()
+    return int(pid)
 
 
 async def sample(config: SamplerConfig, *, seconds: float) -> SamplerReport:
@@ -89,18 +134,21 @@ def backend_of_sampler(cluster: ThrowawayCluster) -> int:
     return int(pid)
 
 
-def test_first_readings_are_on_disk_when_start_returns(config: SamplerConfig, runner: asyncio.Runner) -> None:
+def test_first_readings_are_on_disk_when_start_returns(any_config: SamplerConfig, runner: asyncio.Runner) -> None:
     sampler = Sampler()
-    runner.run(sampler.start(config))
-    found = {source for _, source in read_times(Path(config.spool))}
+    runner.run(sampler.start(any_config))
+    spool = Path(any_config.spool)
+    (first, *_), found = read_times(spool), {source for _, source in read_times(spool)}
     runner.run(sampler.stop())
 
-    assert found == {"header", *read_header(Path(config.spool)).sources} - {sessions.NAME}
+    assert first[1] == "header"
+    assert found == {"header", *read_header(spool).sources} - {sessions.NAME}
 
 
-def test_every_source_is_read_at_every_tick(config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path) -> None:
-    report = runner.run(sample(config, seconds=10 * INTERVAL))
-    convert(Path(config.spool), tmp_path)
+def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path) -> None:
+    begun = time.time()
+    report = runner.run(sample(any_config, seconds=10 * INTERVAL))
+    convert(Path(any_config.spool), tmp_path)
 
     assert report.gaps == ()
     assert report.errors == ()
@@ -115,6 +163,8 @@ def test_every_source_is_read_at_every_tick(config: SamplerConfig, runner: async
         tmp_path / "waits.parquet", "SELECT max(sessions - polls) FROM {file} WHERE backend_type = 'checkpointer'"
     )
     assert checkpointers == (0,)
+    ((first, last),) = query(tmp_path / "samples.parquet", "SELECT min(t), max(t) FROM {file}")
+    assert begun <= float(str(first)) <= float(str(last)) <= time.time()
 
 
 def test_times_lie_in_the_tick_they_belong_to(config: SamplerConfig, runner: asyncio.Runner) -> None:
@@ -132,7 +182,7 @@ def test_server_that_comes_back_is_read_again(
 ) -> None:
     async def restart() -> SamplerReport:
         sampler = Sampler()
-        await sampler.start(config)
+        await sampler.start(replace(config, conninfo=throwaway.conninfo("template1")))
         await throwaway.stop(immediate=True)
         await asyncio.sleep(5 * INTERVAL)
         await throwaway.start()
@@ -152,7 +202,7 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
 ) -> None:
     async def hang() -> SamplerReport:
         sampler = Sampler()
-        await sampler.start(config)
+        await sampler.start(replace(config, conninfo=throwaway.conninfo("template1")))
         with frozen(backend_of_sampler(throwaway)):
             await asyncio.sleep(6 * INTERVAL)
         await asyncio.sleep(4 * INTERVAL)
@@ -222,13 +272,13 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
     assert len([source for _, source in read_times(Path(config.spool)) if source == "proc_stat"]) == report.ticks
 
 
-def test_sampler_does_not_outlive_its_parent(config: SamplerConfig) -> None:
+def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
     script = (
         "import asyncio, sys\n"
-        "from pgtrial.engine.sampling import Sampler, SamplerConfig\n"
+        "from pgtrial.engine.sampling import Disks, RemoteReader, Sampler, SamplerConfig\n"
         "async def main():\n"
         "    sampler = Sampler()\n"
-        f"    await sampler.start({config!r})\n"
+        f"    await sampler.start({any_config!r})\n"
         "    print(sampler.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
@@ -237,10 +287,183 @@ def test_sampler_does_not_outlive_its_parent(config: SamplerConfig) -> None:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         assert is_running(pid)
+        others = [int(other) for other in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        assert len(others) == (any_config.remote is not None)
         parent.kill()
-    wait_until_gone(pid)
+    for process in (pid, *others):
+        wait_until_gone(process)
 
-    assert b'"end",' in (Path(config.spool) / FILE).read_bytes().splitlines()[-1]
+    assert b'"end",' in (Path(any_config.spool) / FILE).read_bytes().splitlines()[-1]
+
+
+def test_reader_that_dies_is_an_error_and_a_gap_and_the_rest_goes_on(
+    config: SamplerConfig, runner: asyncio.Runner
+) -> None:
+    async def kill_reader() -> SamplerReport:
+        sampler = Sampler()
+        await sampler.start(replace(config, remote=reader_of()))
+        os.kill(reader_under(sampler), signal.SIGKILL)
+        await asyncio.sleep(5 * INTERVAL)
+        return await sampler.stop()
+
+    report = runner.run(kill_reader())
+
+    assert report.errors == ("the reader on the server's machine ended: status -9",)
+    header = read_header(Path(config.spool))
+    assert {gap.source for gap in report.gaps} == FILES & set(header.sources)
+    assert report.ticks + (report.late or 0) >= 6
+
+
+def test_reader_that_falls_silent_is_an_error_and_not_waited_for(config: SamplerConfig, runner: asyncio.Runner) -> None:
+    async def freeze_reader() -> tuple[SamplerReport, float]:
+        sampler = Sampler()
+        await sampler.start(replace(config, remote=reader_of()))
+        os.kill(reader_under(sampler), signal.SIGSTOP)
+        await asyncio.sleep(4 * INTERVAL)
+        begun = time.monotonic()
+        return await sampler.stop(), time.monotonic() - begun
+
+    report, taken = runner.run(freeze_reader())
+
+    assert report.errors == ("the reader on the server's machine does not answer",)
+    assert taken < 5
+
+
+def test_reader_at_the_end_of_an_ssh_connection(
+    config: SamplerConfig, runner: asyncio.Runner, sshd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+
+    async def lose_connection() -> tuple[SamplerReport, Path]:
+        host = await SshHost.open(sshd.address)
+        try:
+            (good := Path(config.spool) / "good").mkdir()
+            reader = remote_reader(host, clock_offset=measure_offset(host).offset)
+            report = await sample(replace(config, spool=str(good), remote=reader), seconds=5 * INTERVAL)
+            assert (report.errors, report.gaps) == ((), ())
+            sampler = Sampler()
+            await sampler.start(replace(config, remote=reader))
+        finally:
+            await host.close(at_once=True)
+        await asyncio.sleep(2 * INTERVAL)
+        return await sampler.stop(), good
+
+    report, good = runner.run(lose_connection())
+
+    assert set(read_header(good).foreign) == FILES & set(read_header(good).sources) != set()
+    (error,) = report.errors
+    assert error.startswith("the reader on the server's machine ended: ")
+
+
+def test_host_that_is_this_machine_needs_no_reader() -> None:
+    assert remote_reader(LocalHost(), clock_offset=0.0) is None
+
+
+def test_ticks_that_a_reader_missed_are_late_and_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
+    async def pause() -> SamplerReport:
+        sampler = Sampler()
+        await sampler.start(replace(config, remote=reader_of()))
+        with frozen(reader_under(sampler)):
+            await asyncio.sleep(6 * INTERVAL)
+        await asyncio.sleep(2 * INTERVAL)
+        return await sampler.stop()
+
+    report = runner.run(pause())
+
+    assert {gap.source for gap in report.gaps} == FILES & set(read_header(Path(config.spool)).sources)
+    assert report.errors == ()
+    assert report.late is not None
+    assert report.late >= 4
+
+
+def test_reader_does_not_outlive_a_sampler_that_is_killed(config: SamplerConfig, runner: asyncio.Runner) -> None:
+    async def kill() -> int:
+        sampler = Sampler()
+        await sampler.start(replace(config, remote=reader_of()))
+        assert sampler.pid is not None
+        reader = reader_under(sampler)
+        assert is_running(reader)
+        os.kill(sampler.pid, signal.SIGKILL)
+        await sampler.stop()
+        return reader
+
+    wait_until_gone(runner.run(kill()))
+
+
+def test_reader_that_does_not_start_says_why(config: SamplerConfig, runner: asyncio.Runner) -> None:
+    words = "ssh: connect to host db1 port 22: No route to host"
+    reader = RemoteReader(command=("sh", "-c", f"echo '{words}' >&2; exit 255"), clock_offset=0.0)
+
+    with pytest.raises(TargetError) as caught:
+        runner.run(Sampler().start(replace(config, remote=reader)))
+
+    assert caught.value.message == "the sampler does not start"
+    assert caught.value.detail == f"the reader on the server's machine ended: {words}"
+
+
+def test_clock_that_was_measured_twice_closes_gaps_that_drift_would_open(
+    config: SamplerConfig, runner: asyncio.Runner
+) -> None:
+    async def drift() -> tuple[SamplerReport, SamplerReport]:
+        """The reader's clock is taken to be right, then it turns out to be 4 intervals ahead."""
+        reader = replace(reader_of(ahead=4 * INTERVAL), clock_offset=0.0)
+        sampler = Sampler()
+        await sampler.start(replace(config, remote=reader))
+        await asyncio.sleep(5 * INTERVAL)
+        wrong = await sampler.stop()
+        return wrong, await sampler.stop(clock=HostClock.constant(4 * INTERVAL))
+
+    wrong, right = runner.run(drift())
+
+    assert {gap.source for gap in wrong.gaps} >= FILES & set(read_header(Path(config.spool)).sources)
+    assert right.gaps == ()
+
+
+def test_control_groups_of_the_server_are_read(
+    any_config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path
+) -> None:
+    memory, cpu = tmp_path / "memory", tmp_path / "cpu"
+    for group in (memory, cpu):
+        group.mkdir()
+    (memory / "memory.usage_in_bytes").write_text("4096\n")
+    (cpu / "cpu.stat").write_text("nr_periods 30\nnr_throttled 16\nthrottled_time 1000000000\n")
+    report = runner.run(sample(replace(any_config, groups=(str(memory), str(cpu))), seconds=2 * INTERVAL))
+    convert(Path(any_config.spool), tmp_path)
+
+    found = query(
+        tmp_path / "samples.parquet",
+        "SELECT DISTINCT metric, value FROM {file} WHERE metric LIKE 'cgroup.%' ORDER BY 1",
+    )
+    assert found == [
+        ("cgroup.cpu_periods", 30.0),
+        ("cgroup.cpu_throttled_periods", 16.0),
+        ("cgroup.cpu_throttled_time", 1.0),
+        ("cgroup.memory_usage", 4096.0),
+    ]
+    assert not [caveat for caveat in report.caveats if "control group" in caveat.text]
+
+
+@pytest.mark.parametrize(("reader", "who"), [(None, "This machine"), (reader_of(), "The machine of the server")])
+def test_what_a_machine_does_not_offer_is_a_caveat_that_says_which(
+    config: SamplerConfig, runner: asyncio.Runner, reader: RemoteReader | None, who: str
+) -> None:
+    config = replace(config, groups=("/nowhere",), remote=reader)
+    report = runner.run(sample(config, seconds=INTERVAL))
+
+    texts = [caveat.text for caveat in report.caveats if caveat.code == "no-source"]
+    assert f"{who} does not offer statistics of the control group /nowhere." in texts
+
+
+def test_directory_without_a_disk_is_a_caveat_that_says_why(
+    config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path
+) -> None:
+    disks = find_disks(Operations(), [f"{tmp_path}/none", f"{tmp_path}/none"])
+    report = runner.run(sample(replace(config, disks=disks), seconds=INTERVAL))
+
+    assert disks.names == ()
+    assert [caveat.text for caveat in report.caveats if caveat.code == "no-device"] == [
+        f'"{tmp_path}/none": No such file or directory. There are no disk metrics for it.'
+    ]
 
 
 def test_database_that_is_not_there_is_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
@@ -255,7 +478,7 @@ def test_server_that_is_not_there_is_named_in_its_own_words(tmp_path: Path, runn
         conninfo=f"host={tmp_path} user=postgres dbname=postgres",
         version_num=150000,
         database="postgres",
-        data_directories=(str(tmp_path),),
+        disks=Disks(),
         spool=str(tmp_path),
     )
 

@@ -1,38 +1,44 @@
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
+from typing import cast
 
-import pytest
+from psycopg.pq.abc import PGresult
 
-from pgtrial.collectors import proc_loadavg
-from pgtrial.engine import sampler_readings
-from pgtrial.engine.sampler_readings import open_files
+from pgtrial.engine.sampler_readings import SessionSums, columns_of, rows_of
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only file that the sampler knows."""
-    path = tmp_path / "loadavg"
-    collector = replace(proc_loadavg.COLLECTOR, path=str(path))
-    monkeypatch.setattr(sampler_readings, "COLLECTORS", (collector,))
-    return path
+class Result:
+    """Rows as libpq gives them."""
+
+    def __init__(self, columns: Sequence[bytes], *rows: Sequence[bytes | None]) -> None:
+        self.columns, self.rows = columns, rows
+
+    nfields = property(lambda self: len(self.columns))
+    ntuples = property(lambda self: len(self.rows))
+
+    def fname(self, column: int) -> bytes:
+        return self.columns[column]
+
+    def get_value(self, row: int, column: int) -> bytes | None:
+        return self.rows[row][column]
 
 
-def test_open_file_is_read_anew_each_time(path: Path) -> None:
-    path.write_text("1")
-    (file,), absent = open_files()
-
-    first = file.read()
-    path.write_text("22")
-
-    assert (first, file.read(), absent) == ("1", "22", {})
+def answer(*rows: Sequence[bytes | None]) -> PGresult:
+    return cast(PGresult, Result([b"state", b"sessions"], *rows))
 
 
-def test_file_longer_than_one_read_is_read_whole(path: Path) -> None:
-    path.write_text("x" * 200_000)
-    (file,), _ = open_files()
+def test_alike_sessions_of_several_polls_are_one_row() -> None:
+    sums = SessionSums()
 
-    assert file.read() == "x" * 200_000
+    sums.add(1.0, answer((b"active", b"2"), (None, b"1")))
+    sums.add(2.0, answer((b"active", b"3")))
+
+    assert (sums.t, sums.polls) == (1.0, 2)
+    assert sums.drain() == {"polls": 2, "columns": ("state", "sessions"), "rows": [["active", "5"], [None, "1"]]}
+    assert (sums.polls, sums.groups) == (0, {})
 
 
-def test_file_that_is_not_there_is_named_with_the_reason(path: Path) -> None:
-    assert open_files() == ([], {"proc_loadavg": f"{path}: No such file or directory"})
+def test_result_is_texts() -> None:
+    result = answer((b"\xc3\xa9", None), (b"\xff", b"1"))
+
+    assert columns_of(result) == ("state", "sessions")
+    assert rows_of(result) == [["é", None], ["�", "1"]]

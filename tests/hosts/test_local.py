@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import HostCommandError, StoreError
-from pgtrial.hosts.local import LocalHost, end_process, server_account
+from pgtrial.hosts.local import LocalHost, LocalProcess, server_account
 from pgtrial.hosts.processes import MARK, find_marked, identify, is_alive
+from pgtrial.hosts.running import end_process
 
 
 def test_run_gives_status_and_both_outputs():
@@ -116,7 +117,7 @@ def test_cancelling_at_any_moment_of_a_start_ends_the_program(tmp_path: Path):
             task.cancel()
         async with asyncio.timeout(10):
             outcome = (await asyncio.gather(task, return_exceptions=True))[0]
-        if isinstance(outcome, asyncio.subprocess.Process):
+        if isinstance(outcome, LocalProcess):
             await end_process(outcome)
 
     for turns in range(12):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, identify, is_alive
 
 
@@ -22,6 +23,21 @@ def test_process_is_identified_by_pid_start_and_boot(sleeper):
     assert identity is not None
     assert is_alive(identity)
     assert identity.pid == sleeper.pid
+
+
+def test_process_of_another_host_is_asked_for_there(sleeper):
+    class Elsewhere(Operations):
+        def boot_id(self) -> str:
+            return "another machine"
+
+    there, here = identify(sleeper.pid, Elsewhere()), identify(sleeper.pid)
+
+    assert there.boot_id == "another machine"
+    assert is_alive(there, Elsewhere())
+    assert not is_alive(there)
+    assert end([there]) == ()
+    assert end([here], ops=Elsewhere()) == ()
+    assert sleeper.poll() is None
 
 
 def test_same_pid_with_another_start_time_is_another_process(sleeper):

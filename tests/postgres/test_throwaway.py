@@ -2,10 +2,12 @@ import asyncio
 
 import pytest
 
-from pgtrial.errors import SettingError, TargetError
+from pgtrial.errors import SettingError, StoreError, TargetError
+from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute, execute_script, fetch
+from pgtrial.postgres.throwaway import ThrowawayCluster
 
 
 def test_server_listens_on_its_private_socket_only(throwaway, runner):
@@ -112,3 +114,16 @@ def test_own_statements_are_not_cut_short_by_the_experiments_settings(throwaway,
 def test_file_that_cannot_be_written_is_an_error_that_names_it(throwaway):
     with pytest.raises(TargetError, match="nowhere"):
         throwaway.own(throwaway.directory / "nowhere" / "file", "text")
+
+
+def test_server_that_never_started_has_no_log(runner, tmp_path):
+    cluster = ThrowawayCluster(
+        host=LocalHost(), programs=None, directory=tmp_path, socket_directory=tmp_path, account=None
+    )
+    runner.run(cluster.keep_log(tmp_path / "kept"))
+    assert list(tmp_path.iterdir()) == []
+    cluster.log.parent.mkdir(parents=True)
+    cluster.log.write_text("x")
+
+    with pytest.raises(StoreError, match="cannot write"):
+        runner.run(cluster.keep_log(tmp_path / "nowhere" / "run"))

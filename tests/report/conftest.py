@@ -157,7 +157,7 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
             by_phase={
                 "restore": 41.0,
                 "start": 9.5,
-                "verify": 1.9,
+                "cache": 1.9,
                 "warm-up": 95.0,
                 "checkpoint": 7.0,
                 "measure": 2.0 * seconds * len(runs),
@@ -260,7 +260,7 @@ def _runs(rng: random.Random, name_of: dict[str, str], blocks: int, seconds: int
                 for name, level, length in (
                     ("restore", None, 2.1),
                     ("start", None, 0.5),
-                    ("verify", None, 0.1),
+                    ("cache", None, 0.1),
                     ("warm-up", None, rng.uniform(4, 6)),
                     ("checkpoint", None, 0.4),
                     ("measure", 0, seconds),

@@ -157,7 +157,14 @@ seed = 1
         ("experiment", change('[experiment]\nname = "small"', "experiment = 3"), "expected a table, got 3", ""),
         ("experiment.name", change('name = "small"', ""), 'required key "name" is missing', "Name of the"),
         ("arms.a.work_mem", GOOD + '[arms.a]\nwork_mem = "1MB"', "unrecognized key", "[arms.a.postgresql]"),
-        ("arms.a.sysctl", GOOD + "[arms.a.sysctl]\nx = 1", 'unrecognized key "sysctl"', "inherit, description"),
+        ("arms.a.sysclt", GOOD + "[arms.a.sysclt]\nx = 1", 'unrecognized key "sysclt"', 'you meant "sysctl"'),
+        ("arms.a.scheduler", GOOD + "[arms.a]\nscheduler = 'none'", "unrecognized key", "in [arms.a.block_device]."),
+        ("arms.a.vm", GOOD + "[arms.a]\nvm.swappiness = 1", 'unrecognized key "vm"', "belongs in [arms.a.sysctl]."),
+        ("target.memory", GOOD + "[target]\nmemory = '1GB'", "unrecognized key", "in [target.cgroup]."),
+        ("arms.a.cgroup.memroy", GOOD + "[arms.a.cgroup]\nmemroy = 1", 'key "memroy"', 'you meant "memory"'),
+        ("arms.a.cgroup.memory", GOOD + "[arms.a.cgroup]\nmemory = 1", 'a size such as "4GB"', ""),
+        ("arms.a.huge_pages.size", GOOD + "[arms.a.huge_pages]\nsize = '4MB'", '"4MB"', "none, 2MB, 1GB"),
+        ("target.storage.data", GOOD + "[target.storage]\ndata = 'x'", 'directory "x" is not an absolute path', ""),
         (
             "arms.a.postgresql.auto_explain",
             change("[arms.b", "auto_explain.log_analyze = true\n[arms.b"),
@@ -165,7 +172,7 @@ seed = 1
             "Write a name with a dot in quotation marks.",
         ),
         ("arms.a.postgresql.x", change("[arms.b", "x = [1]\n[arms.b"), "got a list", "in one string"),
-        ("arms.a.postgresql.x", change("[arms.b", "x = nan\n[arms.b"), "not a number that PostgreSQL reads", ""),
+        ("arms.a.postgresql.x", change("[arms.b", "x = nan\n[arms.b"), "nan is not a finite number", ""),
         ("arms.a.postgresql.x", change("[arms.b", 'x = "a\\nb"\n[arms.b'), "fit on one line", ""),
         ("desing", GOOD + "[desing]\nseed = 1", "unrecognized table or key [desing]", 'you meant "design"'),
     ],
@@ -292,3 +299,32 @@ def test_a_missing_part_does_not_raise_errors_about_what_needs_it() -> None:
 
     assert set(problems_of(text)) == {"arms.a.postgresql.x", "arms.b.postgresql.x"}
     assert set(problems_of(text.replace('mix = "olap"', "mix = 1").replace("x.y", "x"))) == {"workload.mix"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "path"),
+    [
+        ("kind = 'sever'", "target.kind"),
+        ("host = 'db'", "target.host"),
+        ("database = ''", "target.database"),
+        ("restart = 'x'", "target.restart"),
+    ],
+)
+def test_a_target_that_cannot_be_read_does_not_raise_errors_about_what_fits_it(broken: str, path: str) -> None:
+    keys = {
+        "kind": "kind = 'server'",
+        "host": "host = 'ssh://db'",
+        "database": "database = 'shop'",
+        "restart": "restart = ['x']",
+        "connection": "connection = 'host=db'",
+    }
+    keys[broken.split(maxsplit=1)[0]] = broken
+    text = (
+        GOOD.replace("shared_buffers", "log_directory")
+        + "[target]\n"
+        + "\n".join(keys.values())
+        + "\n[target.extensions]\npreload = ['x']\n[target.sysctl]\n'vm.swappiness' = 1\n"
+        + "[dataset]\nkind = 'existing'\nscale = 1\n[arms.c]\ninherit = 'd'\n"
+    )
+
+    assert set(problems_of(text)) == {path, "arms.c.inherit"}

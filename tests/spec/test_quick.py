@@ -65,9 +65,67 @@ def test_values_are_separated_by_commas_outside_quotation_marks(setting: str, le
     assert tomllib.loads(quick_experiment([setting]))["factors"]["s"]["levels"] == levels
 
 
+def test_a_setting_of_another_knob_is_named_with_it() -> None:
+    text = quick_experiment(
+        [
+            "sysctl:vm.swappiness=1,60",
+            "huge_pages:size=none,2MB",
+            "block_device:read_ahead_kb=128,4096",
+            "server:postgres=16,18",
+            "cgroup:cpus=1.5",
+            "block_device:wbt_lat_usec=-1",
+            "extensions:create=pg_prewarm",
+            "postgresql:work_mem=1MB",
+        ]
+    )
+
+    experiment = parse_experiment(text, "", Path("/")).experiment
+    assert {name: (f.knob, f.setting or name, f.levels) for name, f in experiment.factors.items()} == {
+        "vm.swappiness": ("sysctl", "vm.swappiness", ("1", "60")),
+        "huge_pages.size": ("huge_pages", "size", ("none", "2MB")),
+        "block_device.read_ahead_kb": ("block_device", "read_ahead_kb", (128, 4096)),
+        "server.postgres": ("server", "postgres", ("16", "18")),
+    }
+    assert experiment.target.texts() == {
+        "postgresql": {"work_mem": "1MB"},
+        "extensions": {"create": "pg_prewarm"},
+        "cgroup": {"cpus": "1.5"},
+        "block_device": {"wbt_lat_usec": "-1"},
+    }
+    assert experiment.experiment.name == "vm.swappiness-size-read_ahead_kb-postgres-simple-u"
+
+
+def test_lists_are_texts_as_levels_and_lists_where_they_are_common() -> None:
+    levels = quick_experiment(["extensions:preload='auto_explain, pg_prewarm','',auto_explain"])
+    common = quick_experiment(["work_mem=1MB,2MB", "extensions:preload='auto_explain, pg_prewarm'"])
+
+    assert parse_experiment(levels, "", Path("/")).experiment.factors["extensions.preload"].levels == (
+        "auto_explain, pg_prewarm",
+        "",
+        "auto_explain",
+    )
+    assert parse_experiment(common, "", Path("/")).experiment.target.extensions.preload == (
+        "auto_explain",
+        "pg_prewarm",
+    )
+
+
+def test_a_value_that_a_knob_does_not_take_is_left_as_it_is_for_the_checks() -> None:
+    tables = tomllib.loads(quick_experiment(["cgroup:cpus=0,x", "cgroup:memroy=1,2"]))
+
+    assert tables["factors"]["cgroup.cpus"]["levels"] == ["0", "x"]
+    assert tables["factors"]["cgroup.memroy"]["levels"] == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        (["sysclt:vm.swappiness=1,2"], 'knob "sysclt" does not exist'),
+        (["sysctl:=1,2"], "cannot read the setting"),
+        (["sysctl:vm swappiness=1,2"], "cannot read the setting"),
+        ([":work_mem=1,2"], 'knob "" does not exist'),
+        (["sysctl:vm.x=1,2", "sysctl:vm.x=3,4"], 'setting "sysctl:vm.x" is given twice'),
+        (["work_mem=1,2", "postgresql:work_mem=3,4"], 'setting "work_mem" is given twice'),
         (["shared_buffers"], 'cannot read the setting "shared_buffers"'),
         (["=1,2"], "cannot read the setting"),
         (["a b=1,2"], "cannot read the setting"),

@@ -8,6 +8,7 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.overhead import overhead_seconds
 from pgtrial.model.run import RunState
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
+from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_duration
 
 # Fact of the fingerprint, and what the report calls it.
@@ -32,7 +33,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
         method=experiment.design.method,
-        restore=experiment.design.restore,
+        restore=effective_restore(experiment),
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),
         blocks_complete=len(evidence.complete_blocks()),

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
+from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment
 from pgtrial.store import layout
@@ -39,7 +40,8 @@ class Evidence:
     valid: tuple[RunRow, ...]
     events: tuple[Event, ...]
     settings: Mapping[int, Mapping[str, tuple[str, str]]]
-    fingerprints: Mapping[int | None, Mapping[str, str]]
+    fingerprints: Mapping[int | None, Mapping[str, str]]  # before the load of each run; None: of the whole
+    fingerprints_after: Mapping[int | None, Mapping[str, str]]
     caveats: tuple[tuple[int | None, Caveat], ...]
 
     @property
@@ -124,6 +126,7 @@ def read_evidence(folder: Path) -> Evidence:
             ),
             settings=state.settings(),
             fingerprints=state.fingerprints(),
+            fingerprints_after=state.fingerprints(Moment.AFTER),
             caveats=state.caveats(),
         )
     except (sqlite3.Error, ValueError) as err:

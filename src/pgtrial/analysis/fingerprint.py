@@ -1,8 +1,68 @@
 """The world around the runs: facts of the machine and the server, and what was not the same in all runs."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Difference, Fact, Fingerprint
 from pgtrial.analysis.settings import find_undeclared
+from pgtrial.analysis.world_rules import Rule, changes, rule_of
+from pgtrial.design.arms import effective_knobs
+from pgtrial.model.caveat import Severity
+from pgtrial.model.fingerprint import NOW
+from pgtrial.units import parse_bytes
+
+
+class Kind(StrEnum):
+    """``arms``: between arms, in half of the blocks or more; ``runs``: it was changed some time; ``within``: it changed
+    while the load was on, in every run in the same way; ``declared``: as the arms declare it.
+    """
+
+    DECLARED = "declared"
+    ARMS = "arms"
+    RUNS = "runs"
+    WITHIN = "within"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDifference:
+    """A fact that was not the same everywhere; ``by_run`` is its value in each valid run that has it."""
+
+    name: str
+    kind: Kind
+    by_run: Mapping[int, str]
+    by_arm: Mapping[str, str]
+    rule: Rule
+
+    @property
+    def severity(self) -> Severity | None:
+        """What the rule makes of it; None: nothing."""
+        if self.kind is Kind.DECLARED:
+            return None
+        return self.rule.arms if self.kind is Kind.ARMS else self.rule.runs
+
+    @property
+    def label(self) -> str:
+        return self.name.replace("/", ": ", 1)
+
+    @property
+    def phrase(self) -> str:
+        """As it reads in a sentence: "vm.swappiness", "kernel release", "limit of memory"."""
+        group, _, name = self.name.partition("/")
+        if group == "limits":
+            return f"limit of {name}"
+        is_clear = group in ("machine", "storage", "system") or (group == "kernel" and "." in name)
+        return name if is_clear else f"{group} {name}"
+
+    def values(self) -> dict[str, str]:
+        """Where it had which value: by arm where they differ, otherwise by runs ("runs 1–3")."""
+        if self.kind in (Kind.DECLARED, Kind.ARMS):
+            return dict(self.by_arm)
+        runs: dict[str, list[int]] = {}
+        for run, value in self.by_run.items():
+            runs.setdefault(value, []).append(run)
+        return {name_runs(found): value for value, found in runs.items()}
 
 
 def describe_world(evidence: Evidence) -> Fingerprint:
@@ -11,36 +71,122 @@ def describe_world(evidence: Evidence) -> Fingerprint:
     Settings that differ without having been declared are among the differences.
     """
     return Fingerprint(
-        facts=tuple(_fact(name, value) for name, value in collect_facts(evidence).items()),
-        differences=(*find_changes(evidence), *find_undeclared(evidence)),
+        facts=tuple(
+            _fact(name, value) for name, value in collect_facts(evidence).items() if not name.startswith(f"{NOW}/")
+        ),
+        differences=(
+            *(
+                Difference(name=found.label, values=found.values(), declared=found.kind is Kind.DECLARED)
+                for found in compare_facts(evidence)
+            ),
+            *find_undeclared(evidence),
+        ),
     )
 
 
 def collect_facts(evidence: Evidence) -> dict[str, str]:
-    """Facts that hold for all valid runs, "group/name" to value."""
+    """Facts that hold for all valid runs, "group/name" to value; what was read in runs overrules what was before.
+
+    Of what differs as declared there is what was noted of the experiment as a whole, all arms together.
+    """
     facts = dict(evidence.fingerprints.get(None, {}))
-    for name, values in _by_run(evidence).items():
-        if len(set(values.values())) == 1:
-            facts.setdefault(name, next(iter(values.values())))
+    for name, by_run in _by_run(evidence).items():
+        values = [value for values in by_run.values() for value in values]
+        if _is_same(values, rule_of(name).tolerance):
+            facts[name] = values[0]
+    for difference in compare_facts(evidence):
+        if difference.kind is not Kind.DECLARED:
+            facts.pop(difference.name, None)
     return facts
 
 
-def find_changes(evidence: Evidence) -> tuple[Difference, ...]:
-    """Facts that were not the same in all valid runs."""
-    return tuple(
-        Difference(
-            name=name.replace("/", ": "), values={f"run {run}": value for run, value in values.items()}, declared=False
+def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
+    """Facts that were not the same in all valid runs, or not before and after their load, by name."""
+    arms = {arm.name: effective_knobs(evidence.experiment, arm) for arm in evidence.arms}
+    found = []
+    for name, by_run in _by_run(evidence).items():
+        rule = rule_of(name)
+        is_compared = rule.arms is not None or rule.runs is not None
+        if not is_compared or _is_same((value for values in by_run.values() for value in values), rule.tolerance):
+            continue
+        texts = {
+            run: before if _is_same((before, after), rule.tolerance) else f"{before}, then {after}"
+            for run, (before, after) in by_run.items()
+        }
+        declared = {
+            arm: tuple(
+                (knob, key, value)
+                for knob, table in knobs.items()
+                for key, value in table.items()
+                if changes(knob, key, name)
+            )
+            for arm, knobs in arms.items()
+        }
+        by_arm = {
+            arm.name: " / ".join(dict.fromkeys(texts[run.id] for run in evidence.runs_of(arm.name) if run.id in texts))
+            for arm in evidence.arms
+        }
+        found.append(
+            FactDifference(
+                name=name,
+                kind=_kind(evidence, texts, declared),
+                by_run=texts,
+                by_arm={arm: value for arm, value in by_arm.items() if value},
+                rule=rule,
+            )
         )
-        for name, values in _by_run(evidence).items()
-        if len(set(values.values())) > 1
-    )
+    return tuple(found)
 
 
-def _by_run(evidence: Evidence) -> dict[str, dict[int, str]]:
-    """Fact to valid run to value, by name."""
-    found = {run.id: evidence.fingerprints.get(run.id, {}) for run in evidence.valid}
-    names = sorted({name for facts in found.values() for name in facts})
-    return {name: {run: facts[name] for run, facts in found.items() if name in facts} for name in names}
+def _kind(
+    evidence: Evidence, by_run: Mapping[int, str], declared: Mapping[str, tuple[tuple[str, str, str], ...]]
+) -> Kind:
+    """What arms declare the same must be the same in their runs of a block, and over the blocks."""
+    overall: dict[object, set[str]] = {}
+    blocks: dict[tuple[int, object], list[str]] = {}
+    for run in evidence.valid:
+        if run.id in by_run:
+            key = declared[run.slot.arm]
+            overall.setdefault(key, set()).add(by_run[run.id])
+            blocks.setdefault((run.slot.block, key), []).append(by_run[run.id])
+    if all(len(values) == 1 for values in overall.values()):
+        return Kind.DECLARED if len(set(by_run.values())) > 1 else Kind.WITHIN
+    comparable = {block for (block, _), values in blocks.items() if len(values) > 1}
+    different = {block for (block, _), values in blocks.items() if len(set(values)) > 1}
+    return Kind.ARMS if different and 2 * len(different) >= len(comparable) else Kind.RUNS
+
+
+def _by_run(evidence: Evidence) -> dict[str, dict[int, tuple[str, str]]]:
+    """Fact to valid run to value before and after its load, by name; where only one was read, it is taken for both."""
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for run in evidence.valid:
+        after = evidence.fingerprints_after.get(run.id, {})
+        for name, value in evidence.fingerprints.get(run.id, {}).items():
+            found.setdefault(name, {})[run.id] = value, after.get(name, value)
+    return dict(sorted(found.items()))
+
+
+def _is_same(values: Iterable[str], tolerance: float) -> bool:
+    distinct = set(values)
+    if len(distinct) < 2 or not tolerance:
+        return len(distinct) < 2
+    try:
+        sizes = [parse_bytes(value) for value in distinct]
+    except ValueError:
+        return False
+    return max(sizes) - min(sizes) <= tolerance * max(sizes)
+
+
+def name_runs(runs: Iterable[int]) -> str:
+    """ "run 3", "runs 1–4, 7"."""
+    ranges: list[list[int]] = []
+    for run in sorted(runs):
+        if ranges and run == ranges[-1][1] + 1:
+            ranges[-1][1] = run
+        else:
+            ranges.append([run, run])
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
+    return f"{'run' if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else 'runs'} {', '.join(texts)}"
 
 
 def _fact(name: str, value: str) -> Fact:

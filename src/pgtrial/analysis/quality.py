@@ -5,7 +5,7 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator
 
-from pgtrial.analysis import quality_blocks, quality_runs, quality_world
+from pgtrial.analysis import quality_blocks, quality_host, quality_runs, quality_world
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
@@ -14,7 +14,10 @@ Check = Callable[[Assessment], Iterator[CaveatFinding]]
 
 CHECKS: tuple[Check, ...] = (
     quality_world.check_settings,
+    quality_world.check_fingerprint,
     quality_world.check_settings_read,
+    quality_world.check_servers,
+    quality_world.check_assertions,
     quality_blocks.check_blocks,
     quality_blocks.check_placebo,
     quality_blocks.check_primary_effect,
@@ -31,7 +34,13 @@ CHECKS: tuple[Check, ...] = (
     quality_runs.check_gaps,
     quality_runs.check_steal,
     quality_runs.check_generator,
-    quality_world.check_fingerprint,
+    quality_host.check_others,
+    quality_host.check_unseen,
+    quality_host.check_swapping,
+    quality_host.check_throttling,
+    quality_host.check_quota,
+    quality_host.check_oom,
+    quality_host.check_space,
     quality_world.check_recorded,
 )
 

@@ -11,6 +11,7 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
+from pgtrial.spec.restore import effective_restore
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
 from pgtrial.units import format_change, format_share
 
@@ -126,7 +127,7 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
-    restore = assessment.evidence.experiment.design.restore
+    restore = effective_restore(assessment.evidence.experiment)
     if restore != "each-run":
         when = "only once per block" if restore == "each-block" else "never"
         yield CaveatFinding(

@@ -18,6 +18,7 @@ from pgtrial.analysis.metrics import (
     SKIPPED,
 )
 from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.quality_host import stolen_share
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
@@ -196,11 +197,13 @@ def check_gaps(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_steal(assessment: Assessment) -> Iterator[CaveatFinding]:
-    shares = {
-        run.id: max(found)
-        for run in assessment.evidence.valid
-        if (found := [s for window in measured(run) if (s := _steal_share(assessment, run, window)) is not None])
-    }
+    """Of the measured windows; where a run has no samples, of all the time in which its server was up."""
+    shares: dict[int, float] = {}
+    for run in assessment.evidence.valid:
+        found = [s for window in measured(run) if (s := _steal_share(assessment, run, window)) is not None]
+        share = max(found) if found else stolen_share(assessment.evidence, run.id)
+        if share is not None:
+            shares[run.id] = share
     stolen = {run: share for run, share in shares.items() if share > STEAL_SHARE}
     if stolen:
         yield CaveatFinding(

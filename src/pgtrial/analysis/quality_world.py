@@ -1,13 +1,38 @@
 """Checks of what surrounds the load: settings, machine, and what was noted while measuring."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import as_finding
 from pgtrial.analysis.findings import CaveatFinding
-from pgtrial.analysis.fingerprint import find_changes
-from pgtrial.analysis.settings import find_undeclared
+from pgtrial.analysis.fingerprint import FactDifference, Kind, compare_facts
+from pgtrial.analysis.settings import ABSENT, find_of_server, find_undeclared
 from pgtrial.model.caveat import Severity
+
+_MOST_NAMED = 5  # facts or settings in one sentence; all of them are in the table of differences
+# Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
+_OF_BUILD = frozenset(
+    {"block_size", "data_checksums", "debug_assertions", "segment_size", "wal_block_size", "wal_segment_size"}
+)
+_VERSION = frozenset({"server_version", "server_version_num"})
+# What is said of facts that differ: code, beginning of the sentence, hint.
+_SAID = {
+    Kind.ARMS: (
+        "undeclared-difference",
+        "The arms did not run under the same conditions, although none declares it",
+        "Declare the difference in the arms, or undo it, and run again.",
+    ),
+    Kind.RUNS: (
+        "fingerprint-differs",
+        "Not the same in all runs",
+        "Run again on a machine that nobody changes meanwhile.",
+    ),
+    Kind.WITHIN: (
+        "fingerprint-changed",
+        "Changed while the load was on",
+        "Find out what changes it under load, and run again.",
+    ),
+}
 
 
 def check_settings(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -34,15 +59,66 @@ def check_settings_read(assessment: Assessment) -> Iterator[CaveatFinding]:
         )
 
 
-def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
-    for difference in find_changes(assessment.evidence):
-        values = ", ".join(sorted(set(difference.values.values())))
+def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What a declared difference of servers brings along beside the version itself."""
+    of_server = find_of_server(assessment.evidence)
+    of_build = [found for found in of_server if found.name in _OF_BUILD]
+    rest = [found for found in of_server if found.name not in _OF_BUILD | _VERSION]
+    for found in of_build:
         yield CaveatFinding(
-            code="fingerprint-differs",
+            code="server-build",
             severity=Severity.WARNING,
-            text=f"{difference.name} was not the same in all runs ({values}).",
-            hint="Run again on a machine that does not change meanwhile.",
+            text=f"The servers of the arms also differ in {found.name} ({_values(found.values)}), which an effect "
+            "contains.",
+            hint="What that costs is in the effect. Clusters have data checksums by default from PostgreSQL 18 on.",
         )
+    if rest:
+        changed = [f"{found.name} ({_values(found.values)})" for found in rest if ABSENT not in found.values.values()]
+        only = len(rest) - len(changed)
+        parts = [f"other defaults of {_shorten(changed)}"] if changed else []
+        parts += [f"{only} {'setting' if only == 1 else 'settings'} that not all of them have"] if only else []
+        yield CaveatFinding(
+            code="server-defaults",
+            severity=Severity.INFO,
+            text=f"The servers of the arms have {' and '.join(parts)}; that is part of what is compared.",
+            hint="To compare the versions alone, give the settings one value in [target.postgresql].",
+        )
+
+
+def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    runs = [
+        run for run in evidence.valid if evidence.settings.get(run.id, {}).get("debug_assertions", ("",))[0] == "on"
+    ]
+    if runs:
+        arms = ", ".join(dict.fromkeys(run.slot.arm for run in runs))
+        yield CaveatFinding(
+            code="assertions",
+            severity=Severity.WARNING,
+            text=f"The server of {arms} was built with assertions, which make it slower, and not everywhere alike.",
+            hint="Use programs that were configured without --enable-cassert.",
+        )
+
+
+def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Facts of the world that differ without having been declared, by the published rule."""
+    groups: dict[tuple[Kind, Severity], list[FactDifference]] = {}
+    for difference in compare_facts(assessment.evidence):
+        if difference.severity is not None:
+            groups.setdefault((difference.kind, difference.severity), []).append(difference)
+    for (kind, severity), differences in groups.items():
+        code, beginning, hint = _SAID[kind]
+        named = [f"{difference.phrase} ({_values(difference.values())})" for difference in differences]
+        yield CaveatFinding(code=code, severity=severity, text=f"{beginning}: {_shorten(named)}.", hint=hint)
+
+
+def _values(values: Mapping[str, str]) -> str:
+    return "; ".join(f"{where}: {value or repr('')}" for where, value in values.items())
+
+
+def _shorten(named: Sequence[str]) -> str:
+    shown = ", ".join(named[:_MOST_NAMED])
+    return shown if len(named) <= _MOST_NAMED else f"{shown} and {len(named) - _MOST_NAMED} more"
 
 
 def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:

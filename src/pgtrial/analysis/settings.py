@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Difference, SettingFinding
+from pgtrial.design.arms import effective_knobs
 from pgtrial.model.arm import Arm
 
 ABSENT = "(absent)"  # the server of that run has no such setting
@@ -43,11 +44,22 @@ DERIVED: Mapping[str, tuple[str, ...]] = {
     "transaction_read_only": ("default_transaction_read_only",),
 }
 
+# Settings that a knob sets beside what it does on the host.
+KNOB_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "extensions": ("shared_preload_libraries",),
+    "huge_pages": ("huge_pages", "huge_page_size", "huge_pages_status"),
+}
+# A library has settings of its own, "name.setting", which are there as long as it is loaded.
+_LOADING = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
+
+_DEFAULTS = ("default", "override", "")  # sources of values that nobody wrote down; "" where there is no such setting
+
 
 def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
     """Settings that were declared, differ between arms, or do not have the server's default; by name."""
     common = {name.lower() for name in evidence.experiment.target.postgresql}
-    declared = common.union(*(_declared(arm) for arm in evidence.arms))
+    by_knobs = {name for arm in evidence.arms for knob in _knobs(evidence, arm) for name in KNOB_SETTINGS.get(knob, ())}
+    declared = common.union(by_knobs, *(_declared(arm) for arm in evidence.arms))
     found = []
     for name, by_run in _read_back(evidence).items():
         values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
@@ -70,23 +82,64 @@ def find_undeclared(evidence: Evidence) -> tuple[Difference, ...]:
     """Settings that differ between runs although their arms declare the same.
 
     Runs whose arms declare the same value of a setting, or none, must have read back one value. A derived setting
-    may also differ where a setting that it depends on was declared differently.
+    may also differ where a setting that it depends on was declared differently, and what nobody set where the arms
+    declare different servers.
     """
-    arms = {arm.name: _declared(arm) for arm in evidence.arms}
-    run_arms = {run.id: run.slot.arm for run in evidence.valid}
+    return _find_differences(evidence, with_server=True)
+
+
+def find_of_server(evidence: Evidence) -> tuple[Difference, ...]:
+    """Settings that differ only because the arms declare different servers: other defaults, settings of one only."""
+    undeclared = {difference.name for difference in find_undeclared(evidence)}
+    return tuple(
+        difference.model_copy(update={"declared": True})
+        for difference in _find_differences(evidence, with_server=False)
+        if difference.name not in undeclared
+    )
+
+
+def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Difference, ...]:
+    """``with_server``: the servers that arms declare explain what nobody set."""
+    arms = {arm.name: arm for arm in evidence.arms}
+    run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
     found = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
             continue
-        groups: dict[tuple[str | None, ...], set[str]] = {}
+        explains = with_server and _is_of_server(evidence, name, by_run)
+        keys = {arm.name: _key(evidence, arm, name, with_server=explains) for arm in evidence.arms}
+        groups: dict[tuple[object, ...], set[str]] = {}
         for run, value in by_run.items():
-            declared = arms[run_arms[run]]
-            key = tuple(declared.get(each) for each in (name.lower(), *DERIVED.get(name, ())))
-            groups.setdefault(key, set()).add(value)
+            groups.setdefault(keys[run_arms[run].name], set()).add(value)
         if any(len(values) > 1 for values in groups.values()):
             values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
             found.append(Difference(name=name, values=values, declared=False))
     return tuple(found)
+
+
+def _key(evidence: Evidence, arm: Arm, name: str, *, with_server: bool) -> tuple[object, ...]:
+    """What an arm declares that may change a setting."""
+    settings, knobs = _declared(arm), _knobs(evidence, arm)
+    names = (name.lower(), *DERIVED.get(name, ()), *(_LOADING if "." in name else ()))
+    causes = [knob for knob, changed in KNOB_SETTINGS.items() if not {*changed}.isdisjoint(names)]
+    server = [tuple(knobs.get("server", {}).items())] if with_server else []
+    return (
+        *(settings.get(each) for each in names),
+        *(tuple(knobs.get(knob, {}).items()) for knob in causes),
+        *server,
+    )
+
+
+def _is_of_server(evidence: Evidence, name: str, by_run: Mapping[int, str]) -> bool:
+    """Whether somewhere nobody wrote the value down: it is the server's default, or there is no such setting.
+
+    A setting that is in the configuration everywhere, and yet differs, is no matter of the server's version.
+    """
+    return any(_source(evidence, run, name) in _DEFAULTS for run in by_run)
+
+
+def _knobs(evidence: Evidence, arm: Arm) -> dict[str, dict[str, str]]:
+    return effective_knobs(evidence.experiment, arm)
 
 
 def _declared(arm: Arm) -> dict[str, str]:
@@ -101,11 +154,12 @@ def _read_back(evidence: Evidence) -> dict[str, dict[int, str]]:
 
 
 def _by_arm(evidence: Evidence, by_run: Mapping[int, str]) -> dict[str, set[str]]:
-    values: dict[str, set[str]] = {}
+    """Arm, the control first, to the values of its runs."""
+    values: dict[str, set[str]] = {arm.name: set() for arm in evidence.arms}
     for run in evidence.valid:
         if run.id in by_run:
-            values.setdefault(run.slot.arm, set()).add(by_run[run.id])
-    return values
+            values[run.slot.arm].add(by_run[run.id])
+    return {arm: found for arm, found in values.items() if found}
 
 
 def _source(evidence: Evidence, run: int, name: str) -> str:

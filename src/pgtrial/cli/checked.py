@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pgtrial.design.arms import resolve_arms
 from pgtrial.design.plan import Plan, make_plan
+from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
 from pgtrial.postgres.catalogue import VERSIONS, check_settings
 from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment, examine, locate_problems, refuse
 from pgtrial.spec.quick import quick_experiment
 from pgtrial.spec.syntax import read_text
@@ -17,17 +20,40 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """An experiment without errors. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
+class Server:
+    """The server of some arms. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
 
-    ``version`` is the major version that its settings were checked against.
+    ``version`` is the major version that the settings were checked against.
     """
 
-    loaded: LoadedExperiment
-    plan: Plan
+    arms: tuple[str, ...]
     programs: Programs | None
     missing: str
     version: int
+
+    @property
+    def shown(self) -> str:
+        """Its version, exact where it is known."""
+        return self.programs.version if self.programs else str(self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """An experiment without errors; ``servers`` are those of its arms, the control's first."""
+
+    loaded: LoadedExperiment
+    plan: Plan
+    servers: tuple[Server, ...]
+
+    @property
+    def version(self) -> int:
+        """The control's major version."""
+        return self.servers[0].version
+
+    @property
+    def missing(self) -> str:
+        """Why the experiment cannot run on this machine, "" if it can."""
+        return "; ".join(server.missing for server in self.servers if server.missing)
 
 
 def load_file_or_quick(
@@ -73,11 +99,14 @@ def check_text(text: str, source_name: str, folder: Path) -> Checked:
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
         raise refuse(source_name, problems)
-    programs, missing = _find(experiment.target.postgres)
-    _log.info("%s: %s", source_name, f"programs in {programs.directory}" if programs else missing)
-    wanted = experiment.target.postgres or ""
-    version = programs.major if programs else int(wanted) if wanted.isdecimal() else VERSIONS[-1]
-    found: list[SpecProblem] = list(check_settings(experiment, version))
+    servers = _find_servers(experiment)
+    for server in servers:
+        programs = server.programs
+        _log.info("%s: %s", source_name, f"programs in {programs.directory}" if programs else server.missing)
+    found: list[SpecProblem] = []
+    for server in servers:
+        arms = server.arms if len(servers) > 1 else None
+        found += (new for new in check_settings(experiment, server.version, arms=arms) if new not in found)
     plan = None
     if not problems and not found:
         try:
@@ -87,7 +116,24 @@ def check_text(text: str, source_name: str, folder: Path) -> Checked:
     if plan is None:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=experiment, folder=folder, text=text, source_name=source_name)
-    return Checked(loaded=loaded, plan=plan, programs=programs, missing=missing, version=version)
+    return Checked(loaded=loaded, plan=plan, servers=servers)
+
+
+def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
+    """The servers that the arms ask for; that of [target] where the arms cannot be resolved."""
+    arms: dict[str | None, tuple[str, ...]] = {}
+    try:
+        for arm in resolve_arms(experiment):
+            wanted = variant_of(experiment, arm).postgres
+            arms[wanted] = (*arms.get(wanted, ()), arm.name)
+    except SpecError:
+        arms = {}
+    servers = []
+    for wanted, names in (arms or {experiment.target.postgres: ()}).items():
+        programs, missing = _find(wanted)
+        version = programs.major if programs else int(wanted) if wanted and wanted.isdecimal() else VERSIONS[-1]
+        servers.append(Server(arms=names, programs=programs, missing=missing, version=version))
+    return tuple(servers)
 
 
 def _find(wanted: str | None) -> tuple[Programs | None, str]:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pgtrial.engine.events import (
     Event,
+    HostRestored,
     LoadProgress,
     Observer,
     PhaseStarted,
@@ -102,6 +103,11 @@ def describe_run(event: RunEnded) -> str:
     return f"{head} {event.state}: {event.reason}"
 
 
+def describe_restored(event: HostRestored) -> str:
+    """One line about a change of the host that was not simply put back."""
+    return f"{event.undone.outcome}: {event.undone.text}"
+
+
 @contextmanager
 def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Observer]:
     """Observer that draws on ``console`` (standard error)."""
@@ -129,6 +135,8 @@ def _live(console: Console) -> Iterator[Observer]:
             if isinstance(event, RunEnded):
                 style = "" if event.state is RunState.DONE else "[yellow]"
                 console.print(style + escape(describe_run(event)), highlight=False)
+            if isinstance(event, HostRestored) and event.undone.text:
+                console.print("[yellow]" + escape(describe_restored(event)), highlight=False)
 
         yield observe
 
@@ -146,6 +154,8 @@ class _Plain:
         match event:
             case RunEnded():
                 self._say(describe_run(event))
+            case HostRestored() if event.undone.text:
+                self._say(describe_restored(event))
             case Preparing() | RunStarted() | Stopping():
                 self._say(self.progress.line())
             case LoadProgress() if time.monotonic() - self.said >= _PLAIN_INTERVAL:

@@ -40,6 +40,7 @@ def command(
     """
     from pgtrial.cli.checked import check_options
     from pgtrial.cli.session import run_new
+    from pgtrial.engine.experiment import Permission
     from pgtrial.spec.quick import read_time
 
     text = Path(__file__).with_name("demo.toml").read_text(encoding="utf-8")
@@ -50,4 +51,4 @@ def command(
     ):
         if value:
             text = text.replace(line, str(value), 1)
-    run_new(check_options(text).loaded, results, work_directory=work_directory, quiet=quiet)
+    run_new(check_options(text).loaded, results, permission=Permission(work_base=work_directory), quiet=quiet)

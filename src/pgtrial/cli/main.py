@@ -29,11 +29,12 @@ FAILED = 1
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("demo", "Show in under 3 minutes what pgtrial does."),
     ("init", "Write a commented example of an experiment file."),
-    ("check", "Say everything that is wrong with an experiment file."),
+    ("check", "Say what is wrong with a file, and what disturbs on a host."),
     ("plan", "Show what an experiment will do, before it does it."),
     ("run", "Run an experiment."),
     ("resume", "Go on with an interrupted experiment."),
     ("status", "Say how far an experiment is."),
+    ("restore", "Put back what a killed pgtrial left changed on hosts."),
     ("report", "Analyse a result folder again and rebuild its report."),
     ("schema", "Print the JSON Schema of the experiment file, for editors."),
 )

@@ -23,6 +23,10 @@ def command(*, file: Path, as_json: bool) -> None:
     from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.cli.plan_text import render_plan
+    from pgtrial.engine.preview import preview_experiment
 
     checked = check_file(file)
-    click.echo(json.dumps(plan_data(checked), indent=2) if as_json else render_plan(checked), nl=as_json)
+    previews = preview_experiment(checked.loaded.experiment, checked.plan.arms)
+    click.echo(
+        json.dumps(plan_data(checked, previews), indent=2) if as_json else render_plan(checked, previews), nl=as_json
+    )

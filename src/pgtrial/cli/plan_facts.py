@@ -1,11 +1,14 @@
 """The facts of a plan: what check and plan say of an experiment, in words and as data."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pgtrial.cli.checked import Checked
-from pgtrial.design.arms import common_settings, effective_settings
+from pgtrial.cli.plan_changes import host_changes_data
+from pgtrial.design.arms import common_settings, effective_knobs, effective_settings
 from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.engine.preview import Preview
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
@@ -13,6 +16,14 @@ from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.spec.experiment import RELATIONS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
+
+# Tables of an arm that concern the server alone, and when each takes effect.
+_AROUND = {
+    "server": "own cluster",
+    "storage": "own cluster",
+    "extensions": "before load",
+    "sql": "before load",
+}
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -25,25 +36,34 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
         "load levels": _shorten(level.label for level in plan.levels),
         "runs": f"{len(plan.slots)} in {plan.blocks} blocks, about {format_duration(plan.estimate.total)}",
-        "settings": f"{count}, checked against PostgreSQL {checked.version}",
+        "settings": f"{count}, checked against PostgreSQL {' and '.join(str(s.version) for s in checked.servers)}",
     }
     return facts, tuple(plan_notes(checked))
 
 
-def plan_data(checked: Checked) -> dict[str, Any]:
+def plan_data(checked: Checked, previews: Sequence[Preview]) -> dict[str, Any]:
     """The plan for --json: times in seconds, sizes in bytes."""
     plan, experiment = checked.plan, checked.loaded.experiment
     run = plan.estimate.run
     return {
         "experiment": experiment.experiment.name,
         "hypothesis": {"control": plan.arms[0].name, "arm": plan.claimed, **_hypothesis(checked)},
-        "postgres": {
-            "version": checked.programs.version if checked.programs else None,
-            "programs": str(checked.programs.directory) if checked.programs else None,
-            "missing": checked.missing or None,
-        },
+        "servers": [
+            {
+                "arms": server.arms,
+                "version": server.programs.version if server.programs else None,
+                "programs": str(server.programs.directory) if server.programs else None,
+                "missing": server.missing or None,
+            }
+            for server in checked.servers
+        ],
         "arms": [
-            {"name": arm.name, "role": str(arm.role), "settings": effective_settings(experiment, arm)}
+            {
+                "name": arm.name,
+                "role": str(arm.role),
+                "settings": effective_settings(experiment, arm),
+                "knobs": effective_knobs(experiment, arm),
+            }
             for arm in plan.arms
         ],
         "changes": [
@@ -73,7 +93,7 @@ def plan_data(checked: Checked) -> dict[str, Any]:
         },
         "data_bytes": plan.data_size,
         "detectable_effect": None,
-        "host_changes": [],
+        "host_changes": host_changes_data(previews),
         "notes": list(plan_notes(checked)),
     }
 
@@ -99,11 +119,31 @@ def claim_sentence(checked: Checked) -> str:
 
 
 def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
-    """Setting -> arm -> value, None where the arm leaves the server's default; common settings first."""
+    """Setting -> arm -> value, None where the arm leaves the server's default; common settings first.
+
+    What is set in and around the server is named by its table: "storage.data". Changes of the host are not here.
+    """
     experiment, arms = checked.loaded.experiment, [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
-    by_arm = {arm.name: effective_settings(experiment, arm) for arm in arms}
+    by_arm = {
+        arm.name: effective_settings(experiment, arm)
+        | {
+            f"{knob}.{name}": value
+            for knob, table in effective_knobs(experiment, arm).items()
+            if knob in _AROUND
+            for name, value in table.items()
+        }
+        for arm in arms
+    }
     names = dict.fromkeys([*common_settings(experiment), *(name for settings in by_arm.values() for name in settings)])
     return {name: {arm: settings.get(name) for arm, settings in by_arm.items()} for name in names}
+
+
+def takes_effect(name: str, version: int) -> str:
+    """When a setting takes effect, in a word or two."""
+    knob = name.partition(".")[0]
+    if knob in _AROUND:
+        return _AROUND[knob]
+    return {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, version)]
 
 
 def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] | None]]:
@@ -121,9 +161,9 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     experiment, plan = checked.loaded.experiment, checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"
-    seen: dict[tuple[tuple[str, str], ...], Arm] = {}
+    seen: dict[str, Arm] = {}
     for arm in plan.arms:
-        key = tuple(sorted(effective_settings(experiment, arm).items()))
+        key = json.dumps([effective_settings(experiment, arm), effective_knobs(experiment, arm)], sort_keys=True)
         if key in seen and arm.role is not Role.PLACEBO:
             yield f'arms "{seen[key].name}" and "{arm.name}" have the same settings'
         seen.setdefault(key, arm)

@@ -1,16 +1,18 @@
 """A plan as plain text of at most 80 columns."""
 
 import textwrap
+from collections.abc import Sequence
 
 from pgtrial.cli.checked import Checked
-from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels
+from pgtrial.cli.plan_changes import host_changes
+from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_target import data_text, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.table import render_table
+from pgtrial.engine.preview import Preview
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
-from pgtrial.postgres.catalogue import needs_restart
-from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.spec.experiment import WarmupTable
-from pgtrial.units import format_bytes, format_duration
+from pgtrial.units import format_duration
 from pgtrial.workloads.scenarios import scenarios_of
 
 _WIDTH = 80
@@ -18,14 +20,10 @@ _DETECTABLE = (
     "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
     '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
 )
-_HOST = (
-    "Nothing on this host changes: no kernel, file-system or network setting, and no other PostgreSQL. The server "
-    "listens on a socket in a private directory; it and its data are removed at the end."
-)
 
 
-def render_plan(checked: Checked) -> str:
-    """The whole plan."""
+def render_plan(checked: Checked, previews: Sequence[Preview]) -> str:
+    """The whole plan; ``previews`` are the changes of the host."""
     sections = (
         ("", _overview(checked)),
         ("Settings", _settings(checked)),
@@ -33,25 +31,25 @@ def render_plan(checked: Checked) -> str:
         ("Schedule", _schedule(checked)),
         ("Time", _time(checked)),
         ("Detectable effect", [_fill(_DETECTABLE)]),
-        ("Changes outside the result folder", [_fill(_HOST), _fill(_place(checked))]),
+        (
+            "Changes outside the result folder",
+            [*host_changes(previews, width=_WIDTH), *map(_fill, place_texts(checked))],
+        ),
         ("Notes", [_fill(note) for note in plan_notes(checked)]),
     )
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
 
 
 def _overview(checked: Checked) -> list[str]:
-    experiment, plan = checked.loaded.experiment, checked.plan
-    dataset, workload = experiment.dataset, experiment.workload
-    made = f"pgbench tables, scale {dataset.scale}" if dataset.kind == "pgbench" else "what the set-up file makes"
-    if dataset.setup is not None:
-        made += f", {dataset.setup}"
+    experiment = checked.loaded.experiment
+    workload = experiment.workload
     loop = "closed loop" if workload.rate is None else "open loop"
     facts = {
         "experiment": experiment.experiment.name,
         "claim": experiment.hypothesis.claim,
         "test": claim_sentence(checked),
-        "server": _server(checked),
-        "data": f"{made}: about {format_bytes(plan.data_size)}, kept twice (snapshot and copy)",
+        "server": server_text(checked),
+        "data": data_text(checked),
         "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol",
         "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
@@ -60,12 +58,6 @@ def _overview(checked: Checked) -> list[str]:
         for name, text in facts.items()
         if text
     ]
-
-
-def _server(checked: Checked) -> str:
-    if checked.programs is None:
-        return f"PostgreSQL {checked.version}, which this machine does not have: {checked.missing}"
-    return f"throw-away PostgreSQL {checked.programs.version} from {checked.programs.directory}"
 
 
 def _scenarios(checked: Checked) -> str:
@@ -90,7 +82,7 @@ def _warmup(checked: Checked) -> str:
 def _settings(checked: Checked) -> list[str]:
     rows = []
     for name, values in changed_settings(checked).items():
-        restart = {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, checked.version)]
+        restart = takes_effect(name, checked.version)
         groups: dict[str | None, list[str]] = {}
         for arm, value in values.items():
             groups.setdefault(value, []).append(arm)
@@ -102,14 +94,8 @@ def _settings(checked: Checked) -> list[str]:
     placebo = [arm.name for arm in checked.plan.arms if arm.role is Role.PLACEBO]
     if placebo:
         lines.append(f"  {placebo[0]} is a second copy of {checked.plan.arms[0].name}.")
-    lines.append(_fill(f"In addition, to reach and observe the server: {_own(checked)}."))
-    return lines
-
-
-def _own(checked: Checked) -> str:
-    declared = changed_settings(checked)
-    own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
-    return ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
+    own = own_settings_text(checked)
+    return [*lines, _fill(own)] if own else lines
 
 
 def _levels(checked: Checked) -> list[str]:
@@ -144,16 +130,7 @@ def _schedule(checked: Checked) -> list[str]:
         )
         for block, slots in blocks.items()
     ]
-    design = checked.loaded.experiment.design
-    starts = (
-        f"{len(plan.slots)} runs, each with a server start of its own; {plan.trials} more starts while preparing. "
-        f"The data are put back {_restores(design.restore)}. Random order from seed {design.seed}."
-    )
-    return [*lines, _fill(starts)]
-
-
-def _restores(restore: str) -> str:
-    return {"each-run": "before each run", "each-block": "before each block", "never": "never"}[restore]
+    return [*lines, _fill(starts_text(checked))]
 
 
 def _time(checked: Checked) -> list[str]:
@@ -171,11 +148,6 @@ def _time(checked: Checked) -> list[str]:
             "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
         ),
     ]
-
-
-def _place(checked: Checked) -> str:
-    directory = checked.loaded.experiment.target.directory or "/var/tmp"
-    return f"Data: below {directory}/pgtrial-<random>, about {format_bytes(2 * checked.plan.data_size)} while it runs."
 
 
 def _fill(text: str) -> str:

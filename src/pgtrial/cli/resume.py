@@ -10,9 +10,10 @@ from pgtrial.cli import options
 @click.command()
 @options.folder
 @options.work_directory
+@options.host_changes
 @options.gate
 @options.quiet
-def command(*, folder: Path, work_directory: Path | None, gate: bool, quiet: bool) -> None:
+def command(*, folder: Path, work_directory: Path | None, host_changes: bool, gate: bool, quiet: bool) -> None:
     """Finish the schedule in result FOLDER; finished runs are kept.
 
     \b
@@ -20,5 +21,7 @@ def command(*, folder: Path, work_directory: Path | None, gate: bool, quiet: boo
       pgtrial resume results/first-20260120T101500Z
     """
     from pgtrial.cli.session import run_and_report
+    from pgtrial.engine.experiment import Permission
 
-    run_and_report(folder, work_directory=work_directory, gate=gate, quiet=quiet)
+    permission = Permission(work_base=work_directory, host_changes=host_changes)
+    run_and_report(folder, permission=permission, gate=gate, quiet=quiet)

@@ -15,8 +15,8 @@ from pgtrial.cli import options
     "settings",
     multiple=True,
     metavar="NAME=A,B",
-    help="Without a file: compare values of a setting; the first is the control. "
-    "Repeat for every combination; a single value holds for all arms.",
+    help="Without a file: compare values of a setting; the first is the control. Repeat for every combination; "
+    "a single value holds for all arms. NAME may be KNOB:NAME, such as sysctl:vm.swappiness.",
 )
 @click.option(
     "--mix",
@@ -61,6 +61,7 @@ from pgtrial.cli import options
 )
 @options.results
 @options.work_directory
+@options.host_changes
 @options.gate
 @options.quiet
 def command(
@@ -69,6 +70,7 @@ def command(
     settings: tuple[str, ...],
     results: Path,
     work_directory: Path | None,
+    host_changes: bool,
     gate: bool,
     quiet: bool,
     **quick: "str | int | bool | None",
@@ -82,6 +84,8 @@ def command(
     """
     from pgtrial.cli.checked import load_file_or_quick
     from pgtrial.cli.session import run_new
+    from pgtrial.engine.experiment import Permission
 
     loaded = load_file_or_quick(file, settings, quick)
-    run_new(loaded, results, work_directory=work_directory, gate=gate, quiet=quiet)
+    permission = Permission(work_base=work_directory, host_changes=host_changes)
+    run_new(loaded, results, permission=permission, gate=gate, quiet=quiet)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgtrial.analysis.findings import Findings
+    from pgtrial.engine.experiment import Permission
     from pgtrial.spec.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def run_new(
     loaded: "LoadedExperiment",
     results: Path,
     *,
-    work_directory: Path | None = None,
+    permission: "Permission",
     gate: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -60,13 +61,13 @@ def run_new(
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
-    run_and_report(create_folder(loaded, results), work_directory=work_directory, gate=gate, quiet=quiet)
+    run_and_report(create_folder(loaded, results), permission=permission, gate=gate, quiet=quiet)
 
 
 def run_and_report(
     folder: Path,
     *,
-    work_directory: Path | None = None,
+    permission: "Permission",
     gate: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -78,7 +79,7 @@ def run_and_report(
     try:
         with show_progress(console, quiet=quiet) as observer:
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
-            run_experiment(folder, work_base=work_directory, tell=announcer)
+            run_experiment(folder, permission=permission, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
         if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told

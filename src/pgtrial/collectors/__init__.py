@@ -1,6 +1,7 @@
 """What is read while a load runs, one file each: a source and a pure parser."""
 
 from pgtrial.collectors import (
+    cgroup,
     pg_stat_bgwriter,
     pg_stat_checkpointer,
     pg_stat_database,
@@ -25,6 +26,7 @@ COLLECTORS: tuple[FileCollector | QueryCollector | SessionCollector, ...] = (
     proc_meminfo.COLLECTOR,
     proc_loadavg.COLLECTOR,
     *pressure.COLLECTORS,
+    *cgroup.COLLECTORS,
     pg_stat_database.COLLECTOR,
     pg_stat_wal.COLLECTOR,
     pg_stat_io.COLLECTOR,

@@ -27,13 +27,19 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCollector:
-    """Reads one file of the kernel. ``per_device``: objects are block devices, only those under the data are kept."""
+    """Reads one file of the kernel. ``path`` is absolute, or with ``in_group`` a name in the server's control groups.
+
+    ``per_device``: objects are names of block devices, only those under the data are kept. ``by_number``: objects are
+    numbers of block devices ("254:0"), which get their names when the readings are stored.
+    """
 
     name: str
     path: str
     metrics: tuple[Metric, ...]
     parse: Callable[[str], Iterator[Reading]]
     per_device: bool = False
+    by_number: bool = False
+    in_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,12 @@ def parse(text: str) -> Iterator[Reading]:
             yield Reading(f"{NAME}.{name}", device, int(number) * factor)
 
 
+def device_names(text: str) -> dict[str, str]:
+    """Names of the devices by their numbers, {"254:0": "vda"}."""
+    fields = [line.split(maxsplit=3) for line in text.splitlines()]
+    return {f"{major}:{minor}": name for major, minor, name, _ in fields}
+
+
 _UNITS = {1.0: "", _SECTOR: "B", _MILLISECOND: "s"}
 
 COLLECTOR = FileCollector(

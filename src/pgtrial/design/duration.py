@@ -11,6 +11,7 @@ from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
+from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_duration
 
 CLUSTER_BYTES = 40 * 1024**2  # a new cluster, with the WAL that it begins with
@@ -61,7 +62,7 @@ def estimate_data_size(experiment: Experiment) -> float:
 def estimate_run(experiment: Experiment) -> RunEstimate:
     size = estimate_data_size(experiment)
     arms = len(resolve_arms(experiment))
-    copies_per_run = {"each-run": 1.0, "each-block": 1 / arms, "never": 0.0}[experiment.design.restore]
+    copies_per_run = {"each-run": 1.0, "each-block": 1 / arms, "never": 0.0}[effective_restore(experiment)]
     return RunEstimate(
         restore=size / COPY_RATE * copies_per_run,
         server=SERVER_SECONDS,

@@ -9,6 +9,16 @@ from pgtrial.model.arm import Arm
 from pgtrial.spec.experiment import Experiment
 
 FILESYSTEM = "filesystem"
+# Knobs that change the host beside a server of our own.
+ON_HOST = (
+    FILESYSTEM,
+    "cgroup",
+    "sysctl",
+    "block_device",
+    "transparent_huge_pages",
+    "huge_pages",
+    "memory_pressure",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +61,5 @@ def host_knobs(experiment: Experiment, arm: Arm) -> dict[str, dict[str, str]]:
     return {
         knob: table
         for knob, table in effective_knobs(experiment, arm).items()
-        if knob in _ON_HOST and not (knob == FILESYSTEM and "type" in table)
+        if knob in ON_HOST and not (knob == FILESYSTEM and "type" in table)
     }
-
-
-_ON_HOST = (
-    FILESYSTEM,
-    "cgroup",
-    "sysctl",
-    "block_device",
-    "transparent_huge_pages",
-    "huge_pages",
-    "memory_pressure",
-)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.engine.load import LoadOutcome
-from pgtrial.engine.sampling import SamplerReport, convert
+from pgtrial.engine.sampling import HostClock, SamplerReport, convert
 from pgtrial.errors import StoreError
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout
@@ -33,21 +33,11 @@ def make_raw_folders(folder: Path) -> tuple[Path, Path]:
     return spool, logs
 
 
-def collect(folder: Path, logs: Sequence[LevelLog]) -> IngestReport:
-    """Write the run's Parquet files out of what pgbench and the sampler wrote."""
+def collect(folder: Path, logs: Sequence[LevelLog], *, clock: HostClock | None) -> IngestReport:
+    """Write the run's Parquet files out of what pgbench and the sampler wrote; ``clock`` is the one of their host."""
     report = ingest(logs, folder / layout.TRANSACTIONS)
-    convert(folder / _SPOOL, folder)
+    convert(folder / _SPOOL, folder, clock=clock)
     return report
-
-
-def keep_server_log(log: Path, folder: Path) -> None:
-    """Copy the server's log into the folder of a run, if the server came so far. Raises StoreError."""
-    if not log.is_file():
-        return
-    try:
-        shutil.copyfile(log, folder / layout.SERVER_LOG)
-    except OSError as err:
-        raise StoreError(f'cannot write "{folder / layout.SERVER_LOG}": {err.strerror}') from err
 
 
 def discard_raw(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
 
 
@@ -47,11 +48,26 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostChanged:
+    """A host was changed for an arm, or for the whole experiment."""
+
+    entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRestored:
+    """A change was undone, or not: ``undone`` says how that ended."""
+
+    entry: JournalEntry
+    undone: Undone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
     """An orderly stop has begun, on request."""
 
 
-Event = Preparing | RunStarted | PhaseStarted | LoadProgress | RunEnded | Stopping
+Event = Preparing | RunStarted | PhaseStarted | LoadProgress | RunEnded | HostChanged | HostRestored | Stopping
 
 
 class Observer(Protocol):

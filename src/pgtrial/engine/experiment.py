@@ -6,41 +6,64 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.design.arms import effective_knobs, effective_settings
+from pgtrial.design.variants import ON_HOST
+from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
 from pgtrial.engine.fingerprint import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.plan import Plan
+from pgtrial.engine.prepare import prepare_target
+from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
-from pgtrial.engine.target import prepare_target
+from pgtrial.engine.target import Target
 from pgtrial.engine.trial import try_arms
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.knobs import HOST_KNOBS
+from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.postgres.work_directory import remove_directories
+from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
+from pgtrial.spec.restore import effective_restore
 from pgtrial.store import layout
+from pgtrial.store.journal import Journal
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
 
 
-def run_experiment(folder: Path, *, work_base: Path | None, tell: Observer) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What the user has said beside the experiment: where data may lie, and whether the host may be changed."""
+
+    work_base: Path | None = None
+    host_changes: bool = False
+
+
+def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> None:
     """Do every run of the schedule that has not been done, in the folder's order. Ends in one of four ways:
 
     it returns: all runs are done; PgTrialError: something is wrong, finished runs are kept; KeyboardInterrupt: SIGINT,
     SIGTERM or SIGHUP came, finished runs are kept; or it is killed: then ``sweep`` cleans up.
     A new folder in which no run was begun is removed on an error: it would hold nothing.
     """
-    forget_caller()
+    caller = forget_caller()
     loaded = load_stored(folder)
     with lock_folder(folder):
         is_new = _is_new(folder)
         try:
             sweep(folder)
-            asyncio.run(_run_until_signalled(loaded, folder, work_base, tell))
+            asyncio.run(_run_until_signalled(loaded, folder, permission, caller, tell))
         except BaseException:
             if is_new and not _has_runs(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -58,7 +81,9 @@ def _has_runs(folder: Path) -> bool:
         return bool(state.runs())
 
 
-async def _run_until_signalled(loaded: LoadedExperiment, folder: Path, work_base: Path | None, tell: Observer) -> None:
+async def _run_until_signalled(
+    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine that runs
@@ -75,12 +100,14 @@ async def _run_until_signalled(loaded: LoadedExperiment, folder: Path, work_base
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
             loop.add_signal_handler(number, stop)
     try:
-        await _run_schedule(loaded, folder, work_base, tell)
+        await _run_schedule(loaded, folder, permission, caller, tell)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
-async def _run_schedule(loaded: LoadedExperiment, folder: Path, work_base: Path | None, tell: Observer) -> None:
+async def _run_schedule(
+    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+) -> None:
     experiment = loaded.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
 
@@ -96,47 +123,105 @@ async def _run_schedule(loaded: LoadedExperiment, folder: Path, work_base: Path 
         slots = state.slots()
         done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
         pending = [slot for slot in slots if slot.number not in done]
+        here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
-            remove_directories(*state.work_directories())
+            remove_directories(here, *state.work_directories())
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
-        host = LocalHost(mark=mark_of(folder), on_start=remember)
-        target = await prepare_target(loaded, state, host=host, base=work_base, tell=tell)
-        try:
-            arms, levels = state.arms(), state.levels()
-            scenarios = scenarios_of(experiment, loaded.folder)
-            scripts = folder / layout.FILES
-            constant = sum(scenario.sessions or 0 for scenario in scenarios)
-            baseline = await try_arms(
-                target,
-                arms,
-                scenarios,
-                clients=max(level.clients for level in levels) + constant,
-                scripts=scripts,
-                tell=tell,
-            )
-            state.add_fingerprint(read_environment(programs=target.programs, data_directory=target.cluster.directory))
-            plan = Plan(
-                workload=experiment.workload,
-                scenarios=scenarios,
-                levels=levels,
-                scripts=scripts,
-                seed=experiment.design.seed,
-                baseline=baseline,
-                restore=experiment.design.restore,
-            )
-            schedule = Schedule(
-                loaded=loaded,
-                folder=folder,
-                state=state,
-                target=target,
-                plan=plan,
-                arms={arm.name: arm for arm in arms},
-                slots=len(slots),
-                tell=tell,
-            )
-            await schedule.run(pending)
-        finally:
-            await target.remove()
+        wanted = host_changes(experiment, state.arms())
+        if wanted and not permission.host_changes:
+            raise _refuse(wanted)
+        with Journal.open(write=bool(wanted)) as journal:
+            refuse_unrestored(journal, own=own)
+            async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
+                changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
+                target = await prepare_target(
+                    loaded,
+                    state,
+                    host=host,
+                    here=here,
+                    changes=changes,
+                    base=permission.work_base,
+                    caller=caller,
+                    tell=tell,
+                )
+                try:
+                    schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
+                    await schedule.run(pending)
+                finally:
+                    try:
+                        await target.remove()
+                    finally:
+                        await changes.undo()  # what is still open, as after a server that could not be stopped
+
+
+async def _try_and_plan(
+    loaded: LoadedExperiment, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
+) -> Schedule:
+    """Try every arm, and put together what all runs share."""
+    experiment = loaded.experiment
+    arms, levels, slots = state.arms(), state.levels(), state.slots()
+    scenarios = scenarios_of(experiment, loaded.folder)
+    scripts = folder / layout.FILES
+    constant = sum(scenario.sessions or 0 for scenario in scenarios)
+    baseline = await try_arms(
+        target,
+        arms,
+        scenarios,
+        client_host=here,
+        clients=max(level.clients for level in levels) + constant,
+        scripts=scripts,
+        tell=tell,
+    )
+    for caveat in target.caveats:
+        state.add_caveat(caveat)
+    state.add_fingerprint({**read_environment(here.ops, programs=target.client), **target.facts()})
+    plan = Plan(
+        workload=experiment.workload,
+        scenarios=scenarios,
+        levels=levels,
+        scripts=scripts,
+        seed=experiment.design.seed,
+        client_host=here,
+        baseline=baseline,
+        mark=mark_of(folder),
+        sysctls=tuple({name: None for arm in arms for name in effective_knobs(experiment, arm).get("sysctl", {})}),
+        restore=effective_restore(experiment),
+        cache=experiment.design.cache,
+    )
+    return Schedule(
+        loaded=loaded,
+        folder=folder,
+        state=state,
+        target=target,
+        plan=plan,
+        arms={arm.name: arm for arm in arms},
+        slots=len(slots),
+        tell=tell,
+    )
+
+
+def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]:
+    """What an experiment sets beside a server of its own, each in a few words."""
+    found = [
+        f"{knob}.{name} = {value}"
+        for arm in arms
+        for knob, table in effective_knobs(experiment, arm).items()
+        if knob in ON_HOST
+        for name, value in table.items()
+    ]
+    if experiment.design.cache == "cold":
+        found.append("the page cache is dropped before each run")
+    if experiment.target.kind == "server":
+        found += [f"{name} = {value}" for arm in arms for name, value in effective_settings(experiment, arm).items()]
+    return tuple(dict.fromkeys(found))
+
+
+def _refuse(wanted: Sequence[str]) -> PreflightError:
+    return PreflightError(
+        "the experiment changes settings of a host, which has not been allowed",
+        detail=f"It sets {'; '.join(wanted)}.",
+        hint='Look at "pgtrial plan", which shows every change, and then add --allow-host-changes.',
+    )

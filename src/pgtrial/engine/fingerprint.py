@@ -1,92 +1,101 @@
-"""Facts of the machine that can explain a difference between runs."""
+"""The world around a run: facts of machine, kernel, storage and server that can explain a difference between runs.
 
-import os
+"group/name" to value; what is unreadable is absent. docs/fingerprint.md lists them, and says what becomes of those that
+differ. Facts are only read here; what they mean is for the analysis.
+"""
+
 import platform
-import re
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from pgtrial import __version__
-from pgtrial.hosts.processes import boot_id
+from pgtrial.engine import fingerprint_kernel, fingerprint_machine, fingerprint_moment
+from pgtrial.engine.fingerprint_kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
+from pgtrial.engine.fingerprint_limits import read_limits
+from pgtrial.engine.fingerprint_machine import machine_facts
+from pgtrial.engine.fingerprint_moment import ProcessTime, compare_times, moment_facts
+from pgtrial.engine.fingerprint_storage import read_storage
+from pgtrial.hosts.operations import Operations
+from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL
 from pgtrial.postgres.programs import Programs
 
 VERSION_FACT = "PostgreSQL/version"
-_KERNEL_SETTINGS = (
-    "vm/swappiness",
-    "vm/dirty_ratio",
-    "vm/dirty_background_ratio",
-    "vm/dirty_bytes",
-    "vm/dirty_background_bytes",
-    "vm/dirty_expire_centisecs",
-    "vm/dirty_writeback_centisecs",
-    "vm/vfs_cache_pressure",
-    "vm/overcommit_memory",
-    "vm/nr_hugepages",
-    "vm/zone_reclaim_mode",
-    "kernel/numa_balancing",
-    "kernel/sched_autogroup_enabled",
-)
-_TRANSPARENT_HUGE_PAGES = ("enabled", "defrag", "shmem_enabled")
+_OWN = {"pgtrial/version": __version__, "pgtrial/Python": platform.python_version()}
+_FIRST_CPU = 8192  # B of /proc/cpuinfo, which has as much for every CPU
+_PATTERNS = (*fingerprint_machine.PATTERNS, *fingerprint_kernel.PATTERNS, *fingerprint_moment.PATTERNS)
 
 
-def read_machine() -> dict[str, str]:
-    """Facts that could change between runs or after a reboot; "group/name" to value. What is unreadable is absent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine at one moment; ``times`` are those of its processes."""
+
+    facts: Mapping[str, str]
+    times: tuple[ProcessTime, ...]
+
+
+def read_machine(
+    ops: Operations,
+    *,
+    directories: Sequence[str] = (),
+    mark: str = "",
+    sysctls: Iterable[str] = (),
+    since: Machine | None = None,
+) -> Machine:
+    """Read a host in a few calls.
+
+    ``directories`` are those of the server's data and WAL, where they are known; the server's limits are those of the
+    process that has the data, or of pgtrial where it does not run. ``mark`` is on the processes of this experiment.
+    ``sysctls`` are kernel settings to read beside the usual ones. With ``since``, what was read before the load, there
+    is also who used how much CPU time meanwhile.
+    """
+    names = tuple(dict.fromkeys((*SYSCTLS, *(sysctl_name(name) for name in sysctls))))
+    times = tuple(
+        ProcessTime(pid=pid, parent=parent, start_ticks=ticks, whose=whose, name=name, seconds=seconds)
+        for pid, parent, ticks, whose, name, seconds in ops.cpu_times(mark)
+    )
+    texts = ops.read_all([*_PATTERNS, *(sysctl_path(name) for name in names)])
+    facts = machine_facts(texts, cpuinfo=_read(ops, "/proc/cpuinfo", _FIRST_CPU))
+    cpus, usable = ops.cpus()
+    facts |= {"machine/CPUs": str(cpus), "machine/CPUs usable by pgtrial": str(usable), **_OWN}
+    facts |= kernel_facts(texts, sysctls=names)
+    if libc := ops.libc():
+        facts["system/C library"] = libc
+    facts |= read_storage(ops, directories)
+    facts |= read_limits(ops, pid=_server_pid(ops, directories))
+    facts |= moment_facts(texts, page_size=ops.page_size())
+    synchronized = ops.is_clock_synchronized()
+    if synchronized is not None:
+        facts[CLOCK_SYNCHRONIZED] = "yes" if synchronized else "no"
+    if since is not None:
+        passed = float(facts.get(CPU_ALL, "nan")) - float(since.facts.get(CPU_ALL, "nan"))
+        facts |= compare_times(since.times, times, cpu_seconds=passed)
+    return Machine(facts=facts, times=times)
+
+
+def read_environment(ops: Operations, *, programs: Programs) -> dict[str, str]:
+    """Facts of the experiment as a whole. ``programs`` are those of the load generator and, if its arm says nothing
+    else, of the server.
+    """
     facts = {
-        "kernel/release": platform.release(),
-        "kernel/boot id": boot_id(),
-        "machine/CPUs": str(os.cpu_count()),
-        "machine/CPUs usable by pgtrial": str(len(os.sched_getaffinity(0))),
-    }
-    for name in _KERNEL_SETTINGS:
-        _add(facts, f"kernel/{name.replace('/', '.')}", Path("/proc/sys") / name)
-    for name in _TRANSPARENT_HUGE_PAGES:
-        _add(facts, f"kernel/transparent_hugepage.{name}", Path("/sys/kernel/mm/transparent_hugepage") / name)
-    _add(facts, "machine/CPU governor", Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
-    return facts
-
-
-def read_environment(*, programs: Programs, data_directory: Path) -> dict[str, str]:
-    """Facts of the experiment as a whole; "group/name" to value."""
-    facts = read_machine()
-    facts |= {
         VERSION_FACT: programs.version,
         "PostgreSQL/programs": str(programs.directory),
         "PostgreSQL/found by": programs.origin,
-        "pgtrial/version": __version__,
-        "pgtrial/Python": platform.python_version(),
-        "storage/data directory": str(data_directory),
+        **_OWN,
     }
-    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    if model := re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
-        facts["machine/CPU"] = model[1].strip()
-    meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
-    for key, name in (("MemTotal", "memory"), ("SwapTotal", "swap")):
-        if found := re.search(rf"^{key}:\s+(\d+ kB)", meminfo, re.MULTILINE):
-            facts[f"machine/{name}"] = found[1]
-    if mount := _mount_of(data_directory):
-        facts["storage/mount point"], facts["storage/file system"], facts["storage/mount options"] = mount
+    with suppress(OSError):
+        facts["PostgreSQL/pgbench"] = ops.output([str(programs.path("pgbench")), "--version"]).strip()
+    return facts
+
+
+def _server_pid(ops: Operations, directories: Sequence[str]) -> int | None:
+    """The server's first process, as its lock file says."""
+    first = _read(ops, f"{directories[0]}/postmaster.pid", 100).partition("\n")[0] if directories else ""
+    return int(first) if first.isdecimal() else None
+
+
+def _read(ops: Operations, path: str, limit: int | None = None) -> str:
     try:
-        release = platform.freedesktop_os_release()
+        return ops.read(path, limit)
     except OSError:
-        return facts
-    return facts | {"machine/operating system": release.get("PRETTY_NAME", release["NAME"])}
-
-
-def _mount_of(path: Path) -> tuple[str, str, str] | None:
-    """(mount point, file system type, options) of a path, by its device number."""
-    device = path.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-        before, _, after = line.partition(" - ")
-        fields = before.split()
-        if fields[2] == wanted and path.is_relative_to(fields[4]):
-            return fields[4], after.split()[0], fields[5]
-    return None
-
-
-def _add(facts: dict[str, str], name: str, path: Path) -> None:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return  # this kernel does not have it; absent is not zero
-    chosen = re.search(r"\[(.+)\]", text)  # where the file lists all there is, the one in force is in brackets
-    facts[name] = chosen[1] if chosen else text
+        return ""

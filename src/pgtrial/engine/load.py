@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.hosts.base import Host, HostProcess
-from pgtrial.hosts.local import end_process
+from pgtrial.hosts.running import end_process
 from pgtrial.workloads.pgbench import Generator, Progress, Summary, find_errors, parse_progress, parse_summary
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pgtrial.hosts.base import Host
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.settings import Setting
 from pgtrial.spec.experiment import WorkloadTable
@@ -20,8 +21,12 @@ class Plan:
     levels: tuple[LoadLevel, ...]
     scripts: Path  # folder with the scenarios' scripts
     seed: int
+    client_host: Host  # where the load generator runs: this machine
     baseline: Mapping[str, Setting]  # the control's settings, for the record of changes
+    mark: str  # in the environment of every process of the experiment
+    sysctls: tuple[str, ...]  # kernel settings that some arm sets
     restore: Literal["each-run", "each-block", "never"]
+    cache: Literal["as-is", "cold", "warm"]
 
     @property
     def measured_time(self) -> float:

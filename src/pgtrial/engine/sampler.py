@@ -2,7 +2,8 @@
 
 ``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
 the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
-psycopg and little else and parses nothing, because what it costs, the load loses.
+psycopg and little else and parses nothing, because what it costs, the load loses. Files of another machine are read
+by a reader there; the server is always asked from here.
 """
 
 import ctypes
@@ -20,9 +21,10 @@ from psycopg.pq.abc import PGresult
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector, QueryCollector, find_statement
+from pgtrial.engine.sampler_files import FileSource, LocalFiles, ReaderError, wanted_files, worth_saying
 from pgtrial.engine.sampler_link import LinkError, ServerLink
-from pgtrial.engine.sampler_readings import SessionSums, columns_of, open_files, rows_of
-from pgtrial.engine.sampler_schedule import Ticks
+from pgtrial.engine.sampler_reader import Ticks, Troubles
+from pgtrial.engine.sampler_readings import SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler_spool import END, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
@@ -35,9 +37,9 @@ class Loop:
     """All state of the sampler; ``run`` returns when it is told to stop."""
 
     def __init__(self, config: dict[str, Any]) -> None:
+        """Open what is to be read. Raises ReaderError when that is on another machine and cannot be."""
         version_num: int = config["version_num"]
         self._parameters = {"database": str(config["database"]).encode()}
-        self._files, absent = open_files()
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
         for collector in COLLECTORS:
@@ -49,42 +51,68 @@ class Loop:
                 if isinstance(collector, QueryCollector):
                     self._queries.append(collector)
         self._link = ServerLink(config["conninfo"])
-        self._troubles: dict[str, str] = {}
+        self._troubles = Troubles(self._report)
         self._sums = SessionSums()
         self._spool = SpoolWriter(Path(config["spool"]))
         self._interval: float = config["interval"]
         self._session_interval: float = config["session_interval"]
+        self._files = self._open_files(config)
+        remote: dict[str, Any] | None = config["remote"]
         self._spool.add_header(
             time.time(),
             Header(
                 version_num=version_num,
                 interval=self._interval,
                 session_interval=self._session_interval,
-                sources=(*(file.collector.name for file in self._files), *self._statements),
+                sources=(*self._files.sources, *self._statements),
                 devices=tuple(config["devices"]),
-                absent=absent,
+                absent=worth_saying(self._files.absent, self._files.sources, config["groups"]),
+                foreign=tuple(self._files.sources) if remote else (),
+                clock_offset=remote["clock_offset"] if remote else 0.0,
             ),
         )
 
+    def _open_files(self, config: dict[str, Any]) -> FileSource:
+        wanted = wanted_files(config["groups"])
+        if config["remote"] is None:
+            return LocalFiles(wanted, add=self._spool.add, troubles=self._troubles)
+        from pgtrial.engine.sampler_remote import RemoteFiles
+
+        return RemoteFiles(
+            config["remote"]["command"],
+            wanted,
+            interval=self._interval,
+            add=self._spool.add,
+            troubles=self._troubles,
+        )
+
     def start(self) -> None:
-        """Connect and read everything once. Raises LinkError when the server does not let it."""
+        """Connect and read everything once. Raises LinkError when the server does not let it, ReaderError."""
         self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
         now = time.monotonic()
         self._ticks = Ticks(start=now, interval=self._interval)
         self._polls = Ticks(start=now, interval=self._session_interval)
         self._ticks.take(now)
         self._polls.take(now)
-        self._tick()
+        self._files.start()
+        self._ask_queries()
         self._poll_sessions()
-        if self._troubles:
-            raise LinkError("; ".join(self._troubles.values()))
+        if self._troubles.current:
+            raise LinkError("; ".join(self._troubles.current.values()))
         self._spool.flush()
 
     def run(self, control: "select.poll") -> None:
+        files = self._files.fd
+        if files is not None:
+            control.register(files, select.POLLIN)
         while True:
             deadline = min(self._ticks.deadline, self._polls.deadline)
-            if control.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                return
+            for fd, _ in control.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                if fd != files:
+                    return
+                self._files.receive()
+                if self._files.fd is None:
+                    control.unregister(fd)
             if self._ticks.take(time.monotonic()):
                 self._tick()
                 if self._ticks.taken % _FLUSH_EVERY == 0:
@@ -93,23 +121,21 @@ class Loop:
                 self._poll_sessions()
 
     def stop(self) -> None:
-        self._tick()  # out of turn: the measured window ends before the next one would be due
+        # Once more, out of turn: the measured window ends before the next tick would be due.
+        self._files.finish()
+        self._ask_queries()
         self._drain_sessions()
-        self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": self._ticks.skipped})
+        late = self._ticks.skipped + self._files.late
+        self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": late})
         self._spool.close()
         self._link.close()
 
     def _tick(self) -> None:
         self._drain_sessions()
-        for file in self._files:
-            before = time.time()
-            try:
-                text = file.read()
-            except OSError as err:
-                self._note(file.collector.name, f"cannot read {file.collector.path}: {err.strerror}")
-                continue
-            self._spool.add((before + time.time()) / 2, file.collector.name, text)
-            self._note(file.collector.name, "")
+        self._files.tick()
+        self._ask_queries()
+
+    def _ask_queries(self) -> None:
         if not self._link.is_connected:
             self._reconnect()
         for query in self._queries:
@@ -137,29 +163,24 @@ class Loop:
         try:
             result = self._link.run(name, parameters, deadline=self._ticks.deadline)
         except LinkError as err:
-            self._note("server" if not self._link.is_connected else name, str(err))
+            self._troubles.note("server" if not self._link.is_connected else name, str(err))
             return None
         if result is None:
             return None  # the reading that is missing says it
-        self._note(name, "")
+        self._troubles.note(name, "")
         return (before + time.time()) / 2, result
 
     def _reconnect(self) -> None:
         try:
             self._link.connect(self._statements, deadline=self._ticks.deadline)
         except LinkError as err:
-            self._note("server", str(err))
+            self._troubles.note("server", str(err))
         else:
-            self._note("server", "")
+            self._troubles.note("server", "")
 
-    def _note(self, source: str, trouble: str) -> None:
-        """Record when a source gets into trouble; once, until it is out of it."""
-        if trouble and source not in self._troubles:
-            self._troubles[source] = trouble
-            self._spool.add(time.time(), TROUBLE, trouble)
-            self._spool.flush()
-        elif not trouble:
-            self._troubles.pop(source, None)
+    def _report(self, trouble: str) -> None:
+        self._spool.add(time.time(), TROUBLE, trouble)
+        self._spool.flush()
 
 
 def _die_with(parent: int) -> None:
@@ -186,7 +207,7 @@ def main() -> int:
         os.write(1, READY)
         loop.run(control)
         loop.stop()
-    except LinkError as err:
+    except (LinkError, ReaderError) as err:
         print(err, file=sys.stderr)
         return 1
     except OSError as err:

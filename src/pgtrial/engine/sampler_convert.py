@@ -1,49 +1,61 @@
 """Turn what the sampler wrote into the run's samples.parquet and waits.parquet, when the load is off."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pgtrial.collectors import COLLECTORS, sessions
+from pgtrial.collectors import COLLECTORS, proc_diskstats, sessions
 from pgtrial.collectors.base import FileCollector, QueryCollector, Reading
-from pgtrial.engine.sampler_spool import read_header, read_records
+from pgtrial.engine.sampler_clock import HostClock
+from pgtrial.engine.sampler_spool import Header, read_header, read_records
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 
 
-def convert(spool: Path, folder: Path) -> None:
-    """Write both files into ``folder``. Raises StoreError when the spool cannot be read or the files not written."""
-    devices = frozenset(read_header(spool).devices)
-    write_samples(_samples(spool, devices), folder / layout.SAMPLES)
+def convert(spool: Path, folder: Path, *, clock: HostClock | None = None) -> None:
+    """Write both files into ``folder``. Raises StoreError when the spool cannot be read or the files not written.
+
+    ``clock`` puts right the times of what a reader on another machine has read; without it, its clock is taken to be
+    ahead of ours all the time by what it was when the sampler started.
+    """
+    write_samples(_samples(spool, read_header(spool), clock), folder / layout.SAMPLES)
     write_waits(_waits(spool), folder / layout.WAITS)
 
 
-def _samples(spool: Path, devices: frozenset[str]) -> Iterator[Sample]:
+def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[Sample]:
     collectors = {collector.name: collector for collector in COLLECTORS}
+    foreign = frozenset(header.foreign)
+    clock = clock or HostClock.constant(header.clock_offset)
+    names: dict[str, str] = {}  # of the block devices, by their numbers
     for t, source, payload in read_records(spool):
         if source == sessions.NAME:
             yield Sample(t, sessions.POLLS, "", payload["polls"])
             continue
         collector = collectors.get(source)
         if isinstance(collector, FileCollector | QueryCollector):
+            ours = clock.ours(t) if source in foreign else t
             try:
-                for metric, about, value in _readings(collector, payload):
-                    if about in devices or not _is_per_device(collector):
-                        yield Sample(t, metric, about, value)
+                if source == proc_diskstats.NAME and not names:
+                    names = proc_diskstats.device_names(payload)
+                for metric, about, value in _readings(collector, payload, header, names):
+                    yield Sample(ours, metric, about, value)
             except (ValueError, KeyError, IndexError) as err:
                 raise StoreError(f"cannot understand what {source} said: {err}") from err
 
 
-def _readings(collector: FileCollector | QueryCollector, payload: Any) -> Iterator[Reading]:
-    if isinstance(collector, FileCollector):
-        return collector.parse(payload)
-    return collector.parse(payload["columns"], payload["rows"])
-
-
-def _is_per_device(collector: FileCollector | QueryCollector) -> bool:
-    return isinstance(collector, FileCollector) and collector.per_device
+def _readings(
+    collector: FileCollector | QueryCollector, payload: Any, header: Header, names: Mapping[str, str]
+) -> Iterator[Reading]:
+    if isinstance(collector, QueryCollector):
+        yield from collector.parse(payload["columns"], payload["rows"])
+        return
+    for reading in collector.parse(payload):
+        if collector.by_number:
+            yield reading._replace(object=names.get(reading.object, reading.object))
+        elif reading.object in header.devices or not collector.per_device:
+            yield reading
 
 
 def _waits(spool: Path) -> Iterator[WaitRow]:

@@ -1,33 +1,10 @@
-"""What the sampler holds open and adds up: the files of /proc, and the session groups of a second."""
+"""What the server answers, as the sampler writes it, and the session groups of a second added up."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg.pq.abc import PGresult
-
-from pgtrial.collectors import COLLECTORS
-from pgtrial.collectors.base import FileCollector
-
-_READ_SIZE = 1 << 16
-
-
-@dataclass(slots=True)
-class OpenFile:
-    """A file of /proc that is opened once: opening costs more than reading."""
-
-    collector: FileCollector
-    fd: int
-
-    def read(self) -> str:
-        parts: list[bytes] = []
-        offset = 0
-        # One read gives a page or so of such a file, however much is asked for.
-        while part := os.pread(self.fd, _READ_SIZE, offset):
-            parts.append(part)
-            offset += len(part)
-        return b"".join(parts).decode("ascii", "replace")
 
 
 @dataclass(slots=True)
@@ -54,22 +31,6 @@ class SessionSums:
         self.polls = 0
         self.groups.clear()
         return payload
-
-
-def open_files() -> tuple[list[OpenFile], dict[str, str]]:
-    """The files that can be read here, and why the others cannot."""
-    files: list[OpenFile] = []
-    absent: dict[str, str] = {}
-    for collector in COLLECTORS:
-        if isinstance(collector, FileCollector):
-            try:
-                file = OpenFile(collector, os.open(collector.path, os.O_RDONLY | os.O_CLOEXEC))
-                file.read()
-            except OSError as err:
-                absent[collector.name] = f"{collector.path}: {err.strerror}"
-            else:
-                files.append(file)
-    return files, absent
 
 
 def columns_of(result: PGresult) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The sampler's file: a header line, then one JSON line per reading as it was read, then a closing line.
 
-``[t, source, payload]`` with t in seconds since the epoch. The payload is a file's text, or the columns and rows of a
-query. Nothing is parsed while the load is on. A file without its closing line comes from a sampler that was killed.
+``[t, source, payload]`` with t in seconds since the epoch, by the clock of the machine that took the time. The payload
+is a file's text, or the columns and rows of a query. Nothing is parsed while the load is on. A file without its closing
+line comes from a sampler that was killed.
 """
 
 import json
@@ -24,7 +25,11 @@ _HEAD = re.compile(rb'\[(?P<t>[0-9.e+]+),"(?P<source>[^"]+)",')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the sampler set out to read. ``absent`` says why a source is not there on this machine."""
+    """What the sampler set out to read. ``absent`` says why a source is not there on the server's machine.
+
+    The times of the ``foreign`` sources are by the clock of another machine, which was ``clock_offset`` seconds ahead
+    of ours when the sampler started.
+    """
 
     version_num: int
     interval: float
@@ -32,6 +37,8 @@ class Header:
     sources: tuple[str, ...]
     devices: tuple[str, ...]
     absent: Mapping[str, str]
+    foreign: tuple[str, ...] = ()
+    clock_offset: float = 0.0
 
 
 class SpoolWriter:
@@ -76,6 +83,8 @@ def read_header(directory: Path) -> Header:
             sources=tuple(payload["sources"]),
             devices=tuple(payload["devices"]),
             absent=payload["absent"],
+            foreign=tuple(payload["foreign"]),
+            clock_offset=payload["clock_offset"],
         )
     raise StoreError(f'the sampler wrote nothing to "{directory}"')
 

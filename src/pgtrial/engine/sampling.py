@@ -7,40 +7,36 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from pgtrial.engine.sampler_clock import HostClock
+from pgtrial.engine.sampler_config import Disks, RemoteReader, SamplerConfig, find_disks, remote_reader
 from pgtrial.engine.sampler_convert import convert
-from pgtrial.engine.sampler_devices import find_devices
-from pgtrial.engine.sampler_spool import END, TROUBLE, read_header, read_records, read_times
+from pgtrial.engine.sampler_spool import END, TROUBLE, Header, read_header, read_records, read_times
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.caveat import Caveat, Severity
 
-__all__ = ["Gap", "Sampler", "SamplerConfig", "SamplerReport", "convert", "find_gaps"]
+__all__ = [
+    "Disks",
+    "Gap",
+    "HostClock",
+    "RemoteReader",
+    "Sampler",
+    "SamplerConfig",
+    "SamplerReport",
+    "convert",
+    "find_disks",
+    "find_gaps",
+    "remote_reader",
+]
 
 _GAP = 2.5  # intervals without a reading
 _START_PATIENCE = 20.0  # s
 _STOP_PATIENCE = 5.0  # s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplerConfig:
-    """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
-
-    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it.
-    ``data_directories`` are those of the data and of the WAL, ``spool`` is an empty directory.
-    """
-
-    conninfo: str
-    version_num: int
-    database: str
-    data_directories: tuple[str, ...]
-    spool: str
-    interval: float = 1.0
-    session_interval: float = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +60,16 @@ class SamplerReport:
 
 
 class Sampler:
-    """One sampler process, started through ``host``; start and stop it once."""
+    """One sampler process, started through ``host``, which is this machine also where the server is on another one.
+
+    Start and stop it once.
+    """
 
     def __init__(self, host: Host | None = None) -> None:
         self._host = host or LocalHost()
         self._process: HostProcess | None = None
         self._spool = Path()
-        self._without_device: tuple[str, ...] = ()
+        self._caveats: tuple[Caveat, ...] = ()
 
     @property
     def pid(self) -> int | None:
@@ -79,7 +78,7 @@ class Sampler:
     async def start(self, config: SamplerConfig) -> None:
         """Start the process and wait until the first readings are on disk. Raises TargetError with its reason."""
         self._spool = Path(config.spool)
-        devices, self._without_device = find_devices(config.data_directories)
+        self._caveats = config.disks.caveats
         options = {
             "conninfo": config.conninfo,
             "version_num": config.version_num,
@@ -87,7 +86,9 @@ class Sampler:
             "spool": config.spool,
             "interval": config.interval,
             "session_interval": config.session_interval,
-            "devices": devices,
+            "devices": config.disks.names,
+            "groups": config.groups,
+            "remote": config.remote and asdict(config.remote),
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(
@@ -112,15 +113,15 @@ class Sampler:
         if not ready:
             raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
 
-    async def stop(self) -> SamplerReport:
-        """End the process in order, and say what is missing in what it wrote. Raises StoreError."""
+    async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
+        """End the process in order, and say what is missing in what it wrote. Raises StoreError.
+
+        ``clock`` is that of the machine of a remote reader, as for ``convert``.
+        """
         end = time.time()
         complaint = await self._end()
         header = read_header(self._spool)
-        times: dict[str, list[float]] = {source: [] for source in header.sources}
-        for t, source in read_times(self._spool):
-            if source in times:
-                times[source].append(t)
+        times = _times(self._spool, header, clock or HostClock.constant(header.clock_offset))
         errors = [payload for _, _, payload in read_records(self._spool, TROUBLE)]
         closing = [payload for _, _, payload in read_records(self._spool, END)]
         if not closing:
@@ -130,7 +131,7 @@ class Sampler:
             errors=tuple(errors),
             ticks=closing[0]["ticks"] if closing else max((len(found) for found in times.values()), default=0),
             late=closing[0]["late"] if closing else None,
-            caveats=(*map(_no_device, self._without_device), *map(_absent, header.absent.values())),
+            caveats=(*self._caveats, *(_absent(reason, header) for reason in header.absent.values())),
         )
 
     async def _end(self) -> str:
@@ -149,6 +150,15 @@ class Sampler:
         return complaint.decode(errors="replace").strip()
 
 
+def _times(spool: Path, header: Header, clock: HostClock) -> dict[str, list[float]]:
+    """Times of the readings of each source, by our clock."""
+    times: dict[str, list[float]] = {source: [] for source in header.sources}
+    for t, source in read_times(spool):
+        if source in times:
+            times[source].append(clock.ours(t) if source in header.foreign else t)
+    return times
+
+
 def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: float) -> tuple[Gap, ...]:
     """Gaps of each source between the first reading of all and ``end``; times ascend, in seconds since the epoch."""
     start = min((found[0] for found in times.values() if found), default=end)
@@ -160,19 +170,10 @@ def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: flo
     )
 
 
-def _no_device(directory: str) -> Caveat:
-    return Caveat(
-        code="no-device",
-        severity=Severity.INFO,
-        text=f'No block device was found under "{directory}", so there are no disk metrics for it.',
-        hint="A network file system, tmpfs, overlay or a storage pool has none that could be read here.",
-    )
-
-
-def _absent(reason: str) -> Caveat:
+def _absent(reason: str, header: Header) -> Caveat:
     return Caveat(
         code="no-source",
         severity=Severity.INFO,
-        text=f"This machine does not offer {reason}.",
+        text=f"{'The machine of the server' if header.foreign else 'This machine'} does not offer {reason}.",
         hint="The metrics from there are missing; nothing else depends on them.",
     )

@@ -1,198 +1,111 @@
-"""The target of an experiment: a throw-away cluster with prepared data, and the snapshot that runs start from."""
+"""What the engine asks of the server that is tested, whatever kind of target it is."""
 
-import secrets
-import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from pgtrial.design.arms import common_settings
-from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.errors import PreflightError
-from pgtrial.hosts.base import Account, Host
-from pgtrial.hosts.local import server_account
-from pgtrial.knobs import postgresql
+from pgtrial.design.arms import effective_knobs, effective_settings
+from pgtrial.hosts.base import Host
+from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
-from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.model.caveat import Caveat
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
-from pgtrial.postgres.snapshot import Snapshot
-from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import (
-    check_access,
-    prepare_directories,
-    remove_directories,
-    remove_until_gone,
-)
-from pgtrial.spec.experiment import DatasetTable
-from pgtrial.spec.load import LoadedExperiment
-from pgtrial.store.state import State
-from pgtrial.units import format_bytes
-from pgtrial.workloads.scenarios import setup_sql
+from pgtrial.spec.experiment import Experiment
 
-DATABASE = "pgtrial"
-_BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
-_BYTES_OF_CLUSTER = 200e6  # an empty cluster, its WAL and log
-
-# For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
-_LOADING: Mapping[str, str] = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "max_wal_size": "4GB",
-    "checkpoint_timeout": "1h",
-}
-# Limits that the experiment's settings may have are meant for its load.
-_LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
+DATABASE = "pgtrial"  # of the load, in a cluster of our own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A cluster with its snapshot; ``settings`` are the ones held constant in all arms."""
+class RunningServer:
+    """An arm's server, up, with everything the arm sets verified.
 
-    host: Host
-    cluster: ThrowawayCluster
-    snapshot: Snapshot
-    settings: Mapping[str, str]
+    ``environment`` is how pgbench reaches the load's ``database``, ``conninfo`` how pgtrial reaches any, and
+    ``control`` one that is not the load's, so that statements of pgtrial do not count there. ``version_num`` is
+    server_version_num. ``directories`` hold the data and the WAL, ``groups`` are its control groups; both are of the
+    server's host, and empty where they cannot be known.
+    """
+
+    settings: Mapping[str, Setting]
+    changes: tuple[JournalEntry, ...]
+    version: str
+    version_num: int
+    database: str
+    control: str
+    conninfo: Callable[[str], str]
+    environment: Mapping[str, str]
+    directories: tuple[str, ...]
+    groups: tuple[str, ...]
+    altered: bool  # the arm's SQL has changed the data
+    may_checkpoint: bool = True
+
+
+class Target(Protocol):
+    """``client`` are the programs whose pgbench drives the load, the same for all arms; ``caveats`` hold for all runs.
+
+    Whatever a method raises, ``stop`` and ``remove`` may be called after it, more than once.
+    """
 
     @property
-    def programs(self) -> Programs:
-        return self.cluster.programs
+    def host(self) -> Host: ...
+    @property
+    def client(self) -> Programs: ...
+    @property
+    def caveats(self) -> Sequence[Caveat]: ...
 
-    async def start(self, arm: Arm) -> dict[str, Setting]:
-        """Start the server with an arm's settings and read all of them back. Raises SettingError."""
-        wanted = {**self.settings, **dict(arm.settings)}
-        postgresql.apply(self.cluster, wanted)
-        await self.cluster.start()
-        return await postgresql.verify(self.cluster, wanted)
+    def facts(self) -> Mapping[str, str]:
+        """Facts of its servers for the fingerprint of the experiment, "group/name" to value; all arms together."""
+
+    async def restore(self, arm: Arm) -> None:
+        """Put the arm's data back to what they were before the first run."""
+
+    async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
+        """Set all that the arm sets, journaled, and start its server. Raises SettingError, TargetError."""
+
+    def has_died(self) -> bool:
+        """Whether the server is gone although nobody stopped it."""
+
+    async def keep_log(self, destination: Path) -> None:
+        """Copy what the server has written to its log since its start, if that can be read."""
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        """Stop the server and put back what ``start`` changed; what became of that. Raises RestoreError.
+
+        ``immediate`` leaves data that need recovery: for data that are not used again.
+        """
 
     async def remove(self) -> None:
-        """End the server and remove everything that lies outside the result folder."""
-        try:
-            await self.cluster.stop(immediate=True)
-        finally:
-            # Also when Ctrl-C comes just now; then the server has to be stopped once more.
-            await self.cluster.stop(immediate=True)
-            await remove_until_gone(self.cluster.directory, self.cluster.socket_directory)
+        """Leave nothing of the experiment on the host. Raises RestoreError."""
 
 
-async def prepare_target(
-    loaded: LoadedExperiment, state: State, *, host: Host, base: Path | None, tell: Observer
-) -> Target:
-    """Make the cluster, load the data once, and keep the snapshot; an interrupted pgtrial's snapshot is used again.
-
-    The cluster is stopped, and its data are those of the snapshot.
-
-    ``base`` is where the work directory is made, instead of the place the file names. Raises PreflightError before
-    anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
-    """
-    experiment = loaded.experiment
-    account = server_account()
-    programs = find_programs(experiment.target.postgres)
-    _check_version(state, programs)
-    settings = common_settings(experiment)
-    for left in state.work_directories():
-        target = _target(host, programs, left, _socket_of(left), settings)
-        if target.snapshot.is_complete() and target.cluster.socket_directory.is_dir():
-            tell(Preparing(step="using the data that the interrupted attempt prepared"))
-            return await _finish(target, account, target.snapshot.restore)
-        remove_directories(left)
-    base = (base or Path(experiment.target.directory or "/var/tmp")).expanduser().absolute()
-    _check_space(base, experiment.dataset)
-    name = f"pgtrial-{secrets.token_hex(4)}"
-    # Written down first: what is not made yet is easily removed, what is not known never.
-    for directory in (base / name, Path("/tmp") / name):
-        state.add_work_directory(directory)
-    work, socket_directory = prepare_directories(base, name, account)
-    target = _target(host, programs, work, socket_directory, settings)
-    return await _finish(target, account, lambda: _load(target, loaded, tell))
+def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
+    """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
+    knobs = effective_knobs(experiment, arm)
+    settings = effective_settings(experiment, arm)
+    for knob in HOST_KNOBS:
+        if knob.name in knobs:
+            settings |= knob.settings(knobs[knob.name])
+    if preload := knobs.get("extensions", {}).get("preload"):
+        settings["shared_preload_libraries"] = preload
+    return settings
 
 
-async def _finish(target: Target, account: Account | None, prepare_data: Callable[[], Awaitable[None]]) -> Target:
-    """Let the server's user reach what it needs, and prepare the data; leave nothing behind if that fails."""
-    cluster = target.cluster
-    try:
-        await check_access(target.host, cluster.directory, account)
-        cluster.programs = await reachable_programs(
-            target.host, target.programs, work=cluster.directory, account=account
-        )
-        await prepare_data()
-    except BaseException:
-        await target.remove()
-        raise
-    return target
+async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> bool:
+    """Create the arm's extensions and run its SQL; whether there was any. Raises TargetError that names it."""
+    knobs = effective_knobs(experiment, arm)
+    extensions = [name for name in knobs.get("extensions", {}).get("create", "").split(", ") if name]
+    for name in extensions:
+        statement = f'CREATE EXTENSION IF NOT EXISTS "{name}"'  # a name that the file's check let through
+        await execute_script(conninfo, statement, name=f"arms.{arm.name}.extensions.create")
+    script = knobs.get("sql", {}).get("apply", "")
+    await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.apply")
+    return bool(extensions or script)
 
 
-def _check_version(state: State, programs: Programs) -> None:
-    """Runs of two versions in one experiment could not be compared."""
-    before = state.fingerprints().get(None, {}).get(VERSION_FACT, programs.version)
-    if before != programs.version:
-        raise PreflightError(
-            f'the experiment was begun with PostgreSQL {before}, but {programs.version} is in "{programs.directory}"',
-            hint="Put the programs of the earlier version first in PATH, or begin a new experiment.",
-        )
-
-
-def _socket_of(work: Path) -> Path:
-    inside = work / "s"
-    return inside if inside.is_dir() else Path("/tmp") / work.name
-
-
-def _target(host: Host, programs: Programs, work: Path, socket: Path, settings: Mapping[str, str]) -> Target:
-    cluster = ThrowawayCluster(
-        host=host, programs=programs, directory=work, socket_directory=socket, account=server_account()
-    )
-    return Target(
-        host=host,
-        cluster=cluster,
-        snapshot=Snapshot(host=host, cluster=cluster),
-        settings=settings,
-    )
-
-
-def _check_space(base: Path, dataset: DatasetTable) -> None:
-    """The data are there twice, as the snapshot and as the run's own."""
-    place = base
-    while not place.exists():
-        place = place.parent
-    loaded = dataset.scale * _BYTES_PER_SCALE if dataset.kind == "pgbench" else 0
-    needed = 2 * (loaded + _BYTES_OF_CLUSTER)
-    free = shutil.disk_usage(place).free
-    if free < needed:
-        raise PreflightError(
-            f'not enough space in "{base}": {format_bytes(free)} free, about {format_bytes(needed)} needed',
-            hint="Choose another place with directory in [target] or --work-directory, or a smaller scale.",
-        )
-
-
-async def _load(target: Target, loaded: LoadedExperiment, tell: Observer) -> None:
-    cluster, experiment = target.cluster, loaded.experiment
-    tell(Preparing(step=f"making a cluster with PostgreSQL {target.programs.version}"))
-    await cluster.initdb()
-    unlimited = {name: "0" for name in _LIMITS if name in target.settings}
-    cluster.write_settings({**target.settings, **_LOADING, **unlimited})
-    await cluster.start()
-    await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
-    dataset = experiment.dataset
-    if dataset.kind == "pgbench":
-        tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
-        await target.host.run(
-            [
-                target.programs.path("pgbench"),
-                "--initialize",
-                f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
-                f"--scale={dataset.scale}",
-                "--quiet",
-            ],
-            environment=cluster.environment(DATABASE),
-        )
-    for name, script in setup_sql(experiment, loaded.folder):
-        tell(Preparing(step=f"running {name}"))
-        await execute_script(cluster.conninfo(DATABASE), script, name=name)
-    tell(Preparing(step="vacuum, analyze, checkpoint"))
-    await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
-    await cluster.stop()
-    await target.snapshot.take()
+async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
+    """Run what undoes the arm's SQL, where the file has it."""
+    if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
+        await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")

@@ -2,37 +2,78 @@
 
 import asyncio
 import os
-import pwd
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from pgtrial.errors import HostCommandError, PreflightError
-from pgtrial.hosts.base import LOCAL, Account, Completed, HostProcess
-from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import MARK, ProcessId, identify
+from pgtrial.hosts.base import LOCAL, Account, Completed
+from pgtrial.hosts.operations import Operations, program_environment
+from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.hosts.running import end_process, run_program
+
+_HERE = Operations()
 
 
-def server_account() -> Account | None:
-    """User for the server's programs: they refuse to run as root. None when pgtrial itself is not root."""
-    if os.geteuid() != 0:
+def server_account(ops: Operations = _HERE) -> Account | None:
+    """User for the server's programs: they refuse to run as root. None when pgtrial itself is not root there."""
+    if ops.user() != 0:
         return None
     for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+        found = ops.account(name)
+        if found is not None:
+            return Account(name=name, uid=found[0], gid=found[1])
     raise PreflightError(
         "the server cannot run as root, and there is no other user for it",
         detail="Neither a user postgres nor a user nobody exists.",
         hint="Run pgtrial as an ordinary user.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalProcess:
+    """A program on this machine. It leads its own session, and may have children in it."""
+
+    process: asyncio.subprocess.Process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.returncode
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter | None:
+        return self.process.stdin
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        return self.process.stdout
+
+    @property
+    def stderr(self) -> asyncio.StreamReader | None:
+        return self.process.stderr
+
+    async def wait(self) -> int:
+        return await self.process.wait()
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:
+        return await self.process.communicate(input)
+
+    def send_signal(self, signal: int) -> None:
+        self.process.send_signal(signal)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def kill_session(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +88,7 @@ class LocalHost:
     on_start: Callable[[ProcessId, str], None] = field(default=lambda _process, _role: None)
     ops: Operations = field(default_factory=Operations)
     name: str = field(default=LOCAL, init=False)
+    session_argv: Sequence[str] = field(default=(), init=False)
 
     async def run(
         self,
@@ -57,33 +99,7 @@ class LocalHost:
         directory: Path | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run a program to its end. Raises HostCommandError with its last words if ``check`` and it fails."""
-        process = await self.start(
-            argv,
-            role=Path(argv[0]).name,
-            account=account,
-            environment=environment,
-            directory=directory,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            out, err = await process.communicate()
-        except BaseException:
-            await end_process(process)
-            raise
-        status = process.returncode
-        assert status is not None  # communicate() has waited for the end
-        completed = Completed(
-            status=status, stdout=out.decode("utf-8", "replace"), stderr=err.decode("utf-8", "replace")
-        )
-        if check and status != 0:
-            words = (completed.stderr.strip() or completed.stdout.strip()).splitlines()[-8:]
-            raise HostCommandError(
-                f"{Path(argv[0]).name} ended with status {status}",
-                detail="\n".join(words) or "It printed nothing.",
-            )
-        return completed
+        return await run_program(self, argv, account=account, environment=environment, directory=directory, check=check)
 
     async def start(
         self,
@@ -94,36 +110,43 @@ class LocalHost:
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
         groups: Sequence[str] = (),
-        stdin: int | IO[bytes] = asyncio.subprocess.DEVNULL,
-        stdout: int | IO[bytes] = asyncio.subprocess.DEVNULL,
-        stderr: int | IO[bytes] = asyncio.subprocess.DEVNULL,
-    ) -> asyncio.subprocess.Process:
+        stdin: int = asyncio.subprocess.DEVNULL,
+        stdout: int = asyncio.subprocess.DEVNULL,
+        stderr: int = asyncio.subprocess.DEVNULL,
+        output: Path | None = None,
+    ) -> LocalProcess:
         """Start a program that the kernel ends (SIGQUIT) when pgtrial ends, however that happens.
 
         Its session is its own, so that Ctrl-C on the terminal reaches pgtrial alone, which then ends things in order.
         """
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *_guarded(argv, account, groups),
-                cwd=directory,
-                env={**_inherited(), MARK: self.mark, **(environment or {})},
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                limit=1 << 20,
+        with ExitStack() as stack:
+            if output is not None:
+                try:
+                    stdout = stderr = stack.enter_context(output.open("wb")).fileno()
+                except OSError as err:
+                    raise HostCommandError(f'cannot write "{output}": {err.strerror}') from err
+            starting = asyncio.ensure_future(
+                asyncio.create_subprocess_exec(
+                    *_guarded(argv, account, groups),
+                    cwd=directory,
+                    env={**program_environment(self.mark), **(environment or {})},
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    limit=1 << 20,
+                )
             )
-        )
-        try:
-            # Cancelled between the fork and the connection of the pipes, asyncio waits for ever for a process that has
-            # long ended (seen with Python 3.11); so it is let come to its end, which is near.
-            process = await asyncio.shield(starting)
-        except OSError as err:
-            raise HostCommandError(f'cannot start "{argv[0]}": {err.strerror or err}') from err
-        except asyncio.CancelledError:
-            with suppress(OSError):
-                await end_process(await starting, with_signal=signal.SIGQUIT)
-            raise
+            try:
+                # Cancelled between the fork and the connection of the pipes, asyncio waits for ever for a process that
+                # has long ended (seen with Python 3.11); so it is let come to its end, which is near.
+                process = LocalProcess(process=await asyncio.shield(starting))
+            except OSError as err:
+                raise HostCommandError(f'cannot start "{argv[0]}": {err.strerror or err}') from err
+            except asyncio.CancelledError:
+                with suppress(OSError):
+                    await end_process(LocalProcess(process=await starting), with_signal=signal.SIGQUIT)
+                raise
         identity = identify(process.pid)
         if identity is not None:
             try:
@@ -132,6 +155,15 @@ class LocalHost:
                 await end_process(process, with_signal=signal.SIGQUIT)  # nobody else knows of it
                 raise
         return process
+
+    async def forward(self, path: Path) -> Path:
+        return path
+
+    async def copy_from(self, path: Path, destination: Path) -> None:
+        shutil.copyfile(path, destination)
+
+    async def copy_to(self, source: Path, path: Path) -> None:
+        shutil.copyfile(source, path)
 
 
 _ENTER = """
@@ -142,16 +174,6 @@ for group in sys.argv[2 : 2 + count]:
         file.write("0")
 os.execvp(sys.argv[2 + count], sys.argv[2 + count :])
 """
-
-
-def _inherited() -> dict[str, str]:
-    """The caller's environment without what would change what the programs do or say.
-
-    PostgreSQL's programs take settings from PG* (also the server: PGPORT, PGDATESTYLE, PGCLIENTENCODING), and their
-    words, some of which are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8.
-    """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequence[str] = ()) -> list[str]:
@@ -170,19 +192,3 @@ def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequen
         command = [sys.executable, "-I", "-S", "-c", _ENTER, str(len(groups)), *groups, *command]
     # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
     return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]
-
-
-async def end_process(
-    process: HostProcess, *, with_signal: signal.Signals = signal.SIGTERM, patience: float = 5.0
-) -> int:
-    """End a program and wait for it: ``with_signal``, then SIGKILL after ``patience`` seconds. Its exit status."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):  # it may just have ended by itself
-            process.send_signal(with_signal)
-        try:
-            async with asyncio.timeout(patience):
-                return await process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # it leads its own session, and may have children in it
-    return await process.wait()

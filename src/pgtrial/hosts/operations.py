@@ -7,15 +7,28 @@ OSError as the system does.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import glob
 import os
 import pwd
 import shutil
 import signal
+import subprocess
+import sys
 import time
 
 MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
+
+
+def program_environment(mark: str) -> dict[str, str]:
+    """This process's environment without what would change what PostgreSQL's programs do or say, and with the mark.
+
+    They take settings from PG* (also the server: PGPORT, PGDATESTYLE, PGCLIENTENCODING), and their words, some of which
+    are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", MARK: mark}
 
 
 class Operations:
@@ -53,14 +66,55 @@ class Operations:
             os.unlink(fresh)
             raise
 
+    def append(self, path: str, text: str) -> None:
+        """Add to the end of a file that is there."""
+        with open(path, "r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(text.encode())
+
+    def read_chunk(self, path: str, offset: int, size: int) -> str:
+        """At most ``size`` bytes of a file from ``offset`` on, in base64; empty at its end."""
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return base64.b64encode(file.read(size)).decode("ascii")
+
+    def append_chunk(self, path: str, chunk: str) -> None:
+        """Add bytes, given in base64, to the end of a file that is there."""
+        with open(path, "r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(base64.b64decode(chunk))
+
+    def hard_link(self, path: str, name: str) -> None:
+        """Give a file one more name; FileExistsError when there is something of that name."""
+        os.link(path, name, follow_symlinks=False)
+
+    def rename(self, path: str, name: str) -> None:
+        """Give a file another name, in place of what has it, at once or not at all, and on disk when this returns."""
+        os.rename(path, name)
+        descriptor = os.open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def is_file(self, path: str) -> bool:
+        return os.path.isfile(path)
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path)
 
     def is_writable(self, path: str) -> bool:
         return os.access(path, os.W_OK)
+
+    def mode(self, path: str) -> int:
+        """Permission bits of a file."""
+        return os.stat(path).st_mode & 0o7777
 
     def glob(self, pattern: str) -> list[str]:
         """Sorted paths that match; none is no error."""
@@ -79,17 +133,28 @@ class Operations:
         else:
             os.mkdir(path, mode)
         if owner is not None:
-            os.chown(path, *owner)
+            try:
+                os.chown(path, *owner)
+            except OSError:
+                os.rmdir(path)
+                raise
 
-    def remove(self, path: str) -> None:
-        """Remove a file, or a directory with all that is in it; what is not there is as wished."""
+    def remove(self, path: str, partly: bool = False) -> None:
+        """Remove a file, or a directory with all that is in it; what is not there is as wished.
+
+        ``partly``: what cannot be removed stays, without an error.
+        """
         try:
             if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=partly)
             else:
                 os.unlink(path)
         except FileNotFoundError:
-            pass
+            if os.path.lexists(path):  # somebody else removed something in it at the same time
+                self.remove(path, partly)
+        except OSError:
+            if not partly:
+                raise
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory, also one of the kernel's (a control group)."""
@@ -107,6 +172,21 @@ class Operations:
         free = status.f_bfree if os.geteuid() == 0 else status.f_bavail
         return status.f_blocks * status.f_frsize, free * status.f_frsize
 
+    def read_all(self, patterns: list[str], limit: int = 65536) -> dict[str, str]:
+        """Text of every file that matches one of the patterns, by path, at most ``limit`` bytes of each.
+
+        What is not there or cannot be read is left out.
+        """
+        texts = {}
+        for pattern in patterns:
+            for path in sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]:
+                try:
+                    with open(path, "rb") as file:
+                        texts[path] = file.read(limit).decode("utf-8", "replace")
+                except OSError:
+                    continue
+        return texts
+
     # -- the machine -----------------------------------------------------------------------------------------
 
     def user(self) -> int:
@@ -123,6 +203,22 @@ class Operations:
 
     def which(self, program: str) -> str | None:
         return shutil.which(program)
+
+    def variable(self, name: str) -> str | None:
+        """Environment variable of the user, as programs there are started with it."""
+        return os.environ.get(name)
+
+    def python(self) -> str:
+        """The Python that answers these calls."""
+        return sys.executable
+
+    def output(self, argv: list[str], patience: float = 10.0) -> str:
+        """What a program that is quickly done prints; OSError if it fails or takes more than ``patience`` seconds."""
+        try:
+            found = subprocess.run(argv, capture_output=True, check=True, timeout=patience, stdin=subprocess.DEVNULL)
+        except subprocess.SubprocessError as err:
+            raise OSError(f"{argv[0]}: {err}") from err
+        return found.stdout.decode("utf-8", "replace")
 
     def uname(self) -> dict[str, str]:
         found = os.uname()
@@ -145,6 +241,36 @@ class Operations:
         if libc.umount2(os.fsencode(path), 2 if detach else 0) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), path)
+
+    def libc(self) -> str:
+        """Name and version of the C library, "" where it does not tell."""
+        try:
+            return os.confstr("CS_GNU_LIBC_VERSION") or ""
+        except ValueError:
+            return ""
+
+    def is_clock_synchronized(self) -> bool | None:
+        """Whether a time service keeps the clock (adjtimex(2)); None where the kernel does not tell."""
+        found = (ctypes.c_int * 128)()  # struct timex; it begins with the mode: 0 changes nothing
+        state: int = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))
+        return None if state < 0 else state != 5  # TIME_ERROR
+
+    def mount(self, source: str, path: str, kind: str, flags: int, options: str) -> None:
+        """Mount a file system, or change a mount (MS_REMOUNT), by the system call, which reads no table of mounts."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        texts = [os.fsencode(text) for text in (source, path, kind)]
+        if libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(options)) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+
+    def mount_id(self, path: str) -> int:
+        """Identifier of the mount that a path lies on, the first field of its line in mountinfo."""
+        descriptor = os.open(path, os.O_PATH)
+        try:
+            with open(f"/proc/self/fdinfo/{descriptor}") as file:
+                return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+        finally:
+            os.close(descriptor)
 
     # -- processes -------------------------------------------------------------------------------------------
 
@@ -179,6 +305,23 @@ class Operations:
                     found.append((pid, ticks))
         return found
 
+    def find_argument(self, argument: str) -> list[tuple[int, int]]:
+        """(pid, start ticks) of all processes whose command line has this argument."""
+        wanted = argument.encode()
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(path, "rb") as file:
+                    arguments = file.read().split(b"\0")
+            except OSError:
+                continue  # it has ended
+            if wanted in arguments:
+                pid = int(path.split("/")[2])
+                ticks = self.start_ticks(pid)
+                if ticks is not None:
+                    found.append((pid, ticks))
+        return found
+
     def signal(self, pid: int, ticks: int, number: int) -> bool:
         """Send a signal to a process if it is still the same one; whether it was."""
         if self.start_ticks(pid) != ticks:
@@ -188,3 +331,38 @@ class Operations:
         except ProcessLookupError:
             return False
         return True
+
+    def cpu_times(self, mark: str) -> list[tuple[int, int, int, str, str, float]]:
+        """(pid, parent, start ticks, whose, name, CPU seconds) of all processes; the seconds are with those of their
+        children that have ended.
+
+        ``whose`` is "own" for what carries the mark and for the process that answers, "kernel" for the kernel's own
+        threads, else "other".
+        """
+        wanted, tick = f"{MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
+        found = []
+        for path in glob.glob("/proc/[0-9]*"):
+            try:
+                with open(path + "/stat", "rb") as file:
+                    text = file.read(4096).decode("utf-8", "replace")
+            except OSError:
+                continue  # it has ended
+            pid, _, rest = text.partition(" (")
+            # The name may hold anything, a closing parenthesis too.
+            name, _, numbers = rest.rpartition(") ")
+            fields = numbers.split()
+            whose = "other"
+            if int(fields[6]) & 0x00200000:  # PF_KTHREAD
+                whose = "kernel"
+            elif int(pid) == os.getpid() or wanted in self._environment(path):
+                whose = "own"
+            seconds = sum(int(field) for field in fields[11:15]) / tick
+            found.append((int(pid), int(fields[1]), int(fields[19]), whose, name, seconds))
+        return found
+
+    def _environment(self, path: str) -> list[bytes]:
+        try:
+            with open(path + "/environ", "rb") as file:
+                return file.read().split(b"\0")
+        except OSError:
+            return []  # it has ended, or is somebody else's

@@ -1,83 +1,61 @@
-"""Processes by what identifies them for certain, and how to end them."""
+"""Processes of a host by what identifies them for certain, and how to end them."""
 
-import os
 import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
+from pgtrial.hosts.operations import MARK, Operations
+
+__all__ = ["MARK", "ProcessId", "boot_id", "end", "find_marked", "identify", "is_alive"]
+
+_HERE = Operations()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessId:
-    """A process: a pid alone may be somebody else's by now, pid with start time and boot is not."""
+    """A process: a pid alone may be somebody else's by now, pid with start time and boot is not.
+
+    As no two machines share a boot, it also tells processes of different hosts apart.
+    """
 
     pid: int
     start_ticks: int
     boot_id: str
 
 
-@cache
-def boot_id() -> str:
-    """Identifier of this boot of the machine."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+def boot_id(ops: Operations = _HERE) -> str:
+    """Identifier of this boot of the host."""
+    return ops.boot_id()
 
 
-def identify(pid: int) -> ProcessId | None:
-    """The process that has this pid now, None when there is none (or only its remains)."""
-    fields = _stat(pid)
-    if fields is None or fields[0] in ("Z", "X"):
-        return None
-    return ProcessId(pid=pid, start_ticks=int(fields[19]), boot_id=boot_id())
+def identify(pid: int, ops: Operations = _HERE) -> ProcessId | None:
+    """The process of the host that has this pid now, None when there is none (or only its remains)."""
+    ticks = ops.start_ticks(pid)
+    return None if ticks is None else ProcessId(pid=pid, start_ticks=ticks, boot_id=ops.boot_id())
 
 
-def is_alive(process: ProcessId) -> bool:
-    return identify(process.pid) == process
+def is_alive(process: ProcessId, ops: Operations = _HERE) -> bool:
+    return identify(process.pid, ops) == process
 
 
-def find_marked(mark: str) -> tuple[ProcessId, ...]:
-    """All processes that were started for the result folder ``mark``."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            variables = path.read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # it has ended, or is somebody else's
-        if wanted in variables:
-            process = identify(int(path.parent.name))
-            if process is not None:
-                found.append(process)
-    return tuple(found)
+def find_marked(mark: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
+    """All processes of the host that were started for the result folder ``mark``."""
+    boot = ops.boot_id()
+    return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in ops.find_marked(mark))
 
 
-def end(processes: Iterable[ProcessId], *, patience: float = 5.0) -> tuple[ProcessId, ...]:
+def end(processes: Iterable[ProcessId], *, ops: Operations = _HERE, patience: float = 5.0) -> tuple[ProcessId, ...]:
     """End those that are still alive, first by SIGQUIT (a server's immediate shutdown), then by SIGKILL.
 
-    Returns the ones that were alive. ``patience`` is the time in seconds that SIGQUIT gets.
+    Returns the ones that were alive; those of another host or boot never are. ``patience`` is the time in seconds that
+    SIGQUIT gets.
     """
-    alive = tuple(process for process in processes if is_alive(process))
-    for signal_number, wait in ((signal.SIGQUIT, patience), (signal.SIGKILL, patience)):
-        remaining = [process for process in alive if is_alive(process)]
-        for process in remaining:
-            try:
-                os.kill(process.pid, signal_number)
-            except ProcessLookupError:
-                continue
-        deadline = time.monotonic() + wait
+    alive = tuple(process for process in processes if is_alive(process, ops))
+    for number in (signal.SIGQUIT, signal.SIGKILL):
+        remaining = [process for process in alive if ops.signal(process.pid, process.start_ticks, number)]
+        deadline = time.monotonic() + patience
         while remaining and time.monotonic() < deadline:
             time.sleep(0.02)
-            remaining = [process for process in remaining if is_alive(process)]
+            remaining = [process for process in remaining if is_alive(process, ops)]
     return alive
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on; the second, in parentheses, may hold anything."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return text.rpartition(")")[2].split()

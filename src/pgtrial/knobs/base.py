@@ -66,6 +66,10 @@ class HostKnob(ABC):
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         """Put back what was before, verified; never what somebody else has changed since. Raises nothing on purpose."""
 
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        """What is no longer as ``apply`` left it, as a full sentence; empty when all is. Asked at the end of a run."""
+        return ""
+
     def settings(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
         """PostgreSQL settings that go with it."""
         return {}

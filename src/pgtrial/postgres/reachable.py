@@ -1,4 +1,4 @@
-"""Programs that the server's user can execute, wherever they were found."""
+"""Programs that the server's user can execute, wherever on the host they were found."""
 
 from pathlib import Path
 
@@ -29,10 +29,12 @@ async def reachable_programs(host: Host, programs: Programs, *, work: Path, acco
     # A wheel keeps its libraries beside its package, where its programs look for them by a relative path.
     package = installation.parent
     copy = work / "programs" / package.name
-    copy.mkdir(parents=True, exist_ok=True)
+    host.ops.make_directory(str(copy), mode=0o755, parents=True)
     for source in (installation, package.with_name(f"{package.name}.libs")):
         place = copy.parent / source.relative_to(package.parent)
-        if source.is_dir() and not place.exists():  # a resumed experiment finds its copy
+        if host.ops.is_directory(str(source)) and not host.ops.exists(
+            str(place)
+        ):  # a resumed experiment finds its copy
             await host.run(["cp", "-a", "--reflink=auto", source, place])
     await host.run(["chown", "-R", f"{account.uid}:{account.gid}", copy.parent])
     return Programs(

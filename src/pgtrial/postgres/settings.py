@@ -2,19 +2,31 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.postgres.connect import connect
 
 _QUERY = """
-    SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''), current_setting(name)
+    SELECT name, setting, coalesce(unit, ''), vartype, source, coalesce(sourcefile, ''), current_setting(name),
+        context, pending_restart
     FROM pg_catalog.pg_settings
 """
 _HIDDEN_QUERY = """
-    SELECT name, value, '', 'string', 'not shown', '', value
+    SELECT name, value, '', 'string', 'not shown', '', value, '', false
     FROM (SELECT name, current_setting(name, true) AS value FROM unnest(%s::text[]) AS name) AS custom
     WHERE value IS NOT NULL
 """
+
+# These can hold a password: of a standby for its primary, in a command line, of a key.
+SECRET = (
+    "archive_cleanup_command",
+    "archive_command",
+    "primary_conninfo",
+    "recovery_end_command",
+    "restore_command",
+    "ssl_passphrase_command",
+)
+_NOT_SHOWN = "(not shown)"
 
 # In units of bytes and of microseconds; PostgreSQL's own names and steps (guc.c).
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
@@ -25,7 +37,11 @@ _FALSE = ("off", "false", "no", "0", "f", "n", "of", "fa", "fal", "fals")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A row of pg_settings; ``shown`` is the value as SHOW prints it, ``value`` in the setting's own ``unit``."""
+    """A row of pg_settings; ``shown`` is the value as SHOW prints it, ``value`` in the setting's own ``unit``.
+
+    ``context`` says when it can change ("postmaster": at server start), "" where that is not known; ``pending``: it has
+    been given another value, which waits for a restart.
+    """
 
     name: str
     value: str
@@ -34,6 +50,8 @@ class Setting:
     source: str
     source_file: str
     shown: str
+    context: str = ""
+    pending: bool = False
 
 
 async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str, Setting]:
@@ -49,9 +67,27 @@ async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str,
             rows += await (await connection.execute(_HIDDEN_QUERY, [hidden])).fetchall()
     return {
         str(name).lower(): Setting(
-            name=name, value=value, unit=unit, vartype=vartype, source=source, source_file=source_file, shown=shown
+            name=name,
+            value=value,
+            unit=unit,
+            vartype=vartype,
+            source=source,
+            source_file=source_file,
+            shown=shown,
+            context=context,
+            pending=pending,
         )
-        for name, value, unit, vartype, source, source_file, shown in rows
+        for name, value, unit, vartype, source, source_file, shown, context, pending in rows
+    }
+
+
+def without_secrets(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The settings, fit to be written down: not what those of SECRET are."""
+    return {
+        key: replace(setting, value=_NOT_SHOWN, shown=_NOT_SHOWN)
+        if setting.value and setting.name in SECRET
+        else setting
+        for key, setting in settings.items()
     }
 
 

@@ -1,5 +1,7 @@
 """The prepared data, kept aside, and put back before runs."""
 
+import glob
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,49 +11,63 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone, writing
 
 _COMPLETE = "snapshot.complete"
+_NAME = "snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A copy of a stopped cluster's data directory beside it, shared block by block where the file system can."""
+    """A copy of a stopped cluster's data directory beside it, shared block by block where the file system can.
+
+    A WAL directory of its own is copied likewise, beside itself.
+    """
 
     host: Host
     cluster: ThrowawayCluster
 
     @property
     def directory(self) -> Path:
-        return self.cluster.directory / "snapshot"
+        return self.cluster.directory / _NAME
 
     @property
     def _mark(self) -> Path:
         return self.cluster.directory / _COMPLETE
 
+    def _pairs(self) -> Iterator[tuple[Path, Path]]:
+        """Directories of the cluster, and the copy of each."""
+        yield self.cluster.data, self.directory
+        if self.cluster.wal_directory is not None:
+            yield self.cluster.wal, self.cluster.wal_directory / _NAME
+
     def is_complete(self) -> bool:
         """Whether a whole snapshot is there, also one that an earlier, interrupted pgtrial made."""
-        return self._mark.is_file()
+        return self.host.ops.is_file(str(self._mark))
 
     async def take(self) -> None:
         """Keep a copy of the stopped cluster's data.
 
         Raises TargetError if some of the data lie elsewhere, where no copy would put them back.
         """
-        links = [path for path in (self.cluster.data / "pg_tblspc").iterdir() if path.is_symlink()]
+        ops, tablespaces = self.host.ops, glob.escape(str(self.cluster.data / "pg_tblspc"))
+        links = [path for path in ops.glob(f"{tablespaces}/*") if ops.is_link(path)]
         if links:
             raise TargetError(
-                f'the data have a tablespace in "{links[0].resolve()}"',
+                f'the data have a tablespace in "{ops.resolve(links[0])}"',
                 detail="It could not be put back before each run.",
                 hint="Leave it out of the set-up; directory in [target] chooses the storage of all data.",
             )
-        await self._copy(self.cluster.data, self.directory)
+        for original, copy in self._pairs():
+            await self._copy(original, copy)
         with writing(self._mark):
-            self._mark.touch()
+            ops.put(str(self._mark), "")
 
     async def restore(self) -> None:
         """Put the data back and write them out, so that the copy's own write-back is over before the load begins."""
         # Nothing of the old data may stay: the copy would come to lie inside them, and they would be used again.
-        if not await remove_until_gone(self.cluster.data):
+        originals = [original for original, _ in self._pairs()]
+        if not await remove_until_gone(self.host, *originals):
             raise TargetError(f'cannot remove the data of the run before in "{self.cluster.data}"')
-        await self._copy(self.directory, self.cluster.data)
+        for original, copy in self._pairs():
+            await self._copy(copy, original)
 
     async def _copy(self, source: Path, copy: Path) -> None:
         try:

@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.errors import SettingError, TargetError
-from pgtrial.hosts.base import Account, Host, HostProcess
-from pgtrial.hosts.local import end_process
+from pgtrial.errors import SettingError, StoreError, TargetError
+from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
 from pgtrial.hosts.processes import identify
+from pgtrial.hosts.running import end_process
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings
@@ -22,6 +21,7 @@ CONF = "pgtrial.conf"
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
+_POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
 
 # What pgtrial needs for itself; the experiment file may not name these.
 OWN_SETTINGS: Mapping[str, str] = {
@@ -47,18 +47,33 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
 
 @dataclass(slots=True, kw_only=True)
 class ThrowawayCluster:
-    """One data directory and, while it runs, its server. ``account`` is whom the server runs as, None: as pgtrial."""
+    """One data directory and, while it runs, its server. Paths are those of the host.
+
+    ``account`` is whom the server runs as, None: as pgtrial there. ``wal_directory`` is a private directory in which
+    the WAL lies, None: with the data.
+    """
 
     host: Host
     programs: Programs
     directory: Path
     socket_directory: Path
     account: Account | None
+    wal_directory: Path | None = None
     process: HostProcess | None = field(default=None, init=False)
+    reached_by: Path | None = field(default=None, init=False)  # the socket's directory as seen from here, since a start
 
     @property
     def data(self) -> Path:
         return self.directory / "data"
+
+    @property
+    def wal(self) -> Path:
+        return self.data / "pg_wal" if self.wal_directory is None else self.wal_directory / "wal"
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """All that are the cluster's alone, to be removed with it."""
+        return tuple(path for path in (self.directory, self.socket_directory, self.wal_directory) if path is not None)
 
     @property
     def conf(self) -> Path:
@@ -70,16 +85,17 @@ class ThrowawayCluster:
         return self.data / _LOG_DIRECTORY / f"{_LOG_NAME}.json"
 
     def conninfo(self, database: str = "postgres") -> str:
-        return conninfo(host=str(self.socket_directory), port=PORT, user=SUPERUSER, database=database)
+        """How pgtrial reaches the server; of another host's only after its first start."""
+        directory = self.reached_by or self.socket_directory
+        return conninfo(host=str(directory), port=PORT, user=SUPERUSER, database=database)
 
     def environment(self, database: str) -> dict[str, str]:
-        """Variables by which pgbench reaches the server."""
-        return {
-            "PGHOST": str(self.socket_directory),
-            "PGPORT": str(PORT),
-            "PGUSER": SUPERUSER,
-            "PGDATABASE": database,
-        }
+        """Variables by which programs on pgtrial's machine reach the server; see ``conninfo``."""
+        return _environment(self.reached_by or self.socket_directory, database)
+
+    def host_environment(self, database: str) -> dict[str, str]:
+        """Variables by which programs on the server's own host reach it."""
+        return _environment(self.socket_directory, database)
 
     async def initdb(self) -> None:
         """Make the data directory, with the C.UTF-8 collation, so that results do not depend on the caller's locale."""
@@ -93,43 +109,43 @@ class ThrowawayCluster:
                 "--locale=C.UTF-8",
                 "--no-sync",
                 "--no-instructions",
+                *([] if self.wal_directory is None else [f"--waldir={self.wal}"]),
             ],
             account=self.account,
             directory=self.directory,
         )
         self.own(self.conf, "")
         main = self.data / "postgresql.conf"
-        with writing(main), main.open("a", encoding="utf-8") as file:
-            file.write(f"\ninclude = '{CONF}'\n")
+        with writing(main):
+            self.host.ops.append(str(main), f"\ninclude = '{CONF}'\n")
 
     def own(self, path: Path, text: str) -> None:
         """Write a file that the server may read. Raises TargetError."""
+        owner = None if self.account is None else (self.account.uid, self.account.gid)
         with writing(path):
-            path.write_text(text, encoding="utf-8")
-            if self.account is not None:
-                os.chown(path, self.account.uid, self.account.gid)
+            self.host.ops.put(str(path), text, owner=owner)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Set what the next start uses, instead of what was set before."""
         own = {**OWN_SETTINGS, "unix_socket_directories": str(self.socket_directory)}
         self.own(self.conf, render_settings({**DEFAULT_SETTINGS, **settings, **own}))
 
-    async def start(self, *, patience: float = 600.0) -> None:
-        """Start the server and wait until it accepts connections.
+    async def start(self, *, groups: Sequence[str] = (), patience: float = 600.0) -> None:
+        """Start the server in control ``groups`` of the host, and wait until it accepts connections.
 
         Raises SettingError with the server's own words if it refuses to start, TargetError after ``patience`` seconds.
         """
-        self.log.unlink(missing_ok=True)
         startup = self.directory / "startup.log"
-        with writing(startup), startup.open("wb") as output:
-            self.process = await self.host.start(
-                [self.programs.path("postgres"), "-D", self.data],
-                role="server",
-                account=self.account,
-                directory=self.directory,
-                stdout=output,
-                stderr=output,
-            )
+        with writing(self.log):
+            self.host.ops.remove(str(self.log))
+        self.process = await self.host.start(
+            [self.programs.path("postgres"), "-D", self.data],
+            role="server",
+            account=self.account,
+            directory=self.directory,
+            groups=groups,
+            output=startup,
+        )
         try:
             async with asyncio.timeout(patience):
                 while not self._is_ready():
@@ -139,13 +155,14 @@ class ThrowawayCluster:
                             detail="\n".join(self._complaints(startup)) or "It said nothing.",
                             hint="Correct the setting the server complains about.",
                         )
-                    await asyncio.sleep(0.01)
+                    await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:
             raise TargetError(f"the server does not accept connections after {patience:g} s") from err
+        self.reached_by = (await self.host.forward(self.socket_directory / f".s.PGSQL.{PORT}")).parent
 
     def _is_ready(self) -> bool:
         try:
-            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+            lines = self.host.ops.read(str(self.data / "postmaster.pid")).splitlines()
         except FileNotFoundError:
             return False
         return (
@@ -158,7 +175,7 @@ class ThrowawayCluster:
     def _complaints(self, startup: Path) -> list[str]:
         """The server's own lines that say why it ended, without time and process id."""
         lines = []
-        for line in startup.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in self.host.ops.read(str(startup)).splitlines():
             for severity in ("FATAL:", "PANIC:", "ERROR:", "LOG:", "DETAIL:", "HINT:"):
                 _, found, message = line.partition(severity)
                 if found:
@@ -175,19 +192,30 @@ class ThrowawayCluster:
         """Entries of the server's log since its start; a last line that is not whole is left out."""
         entries = []
         try:
-            with self.log.open(encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    try:
-                        entries.append(json.loads(line))
-                    except json.JSONDecodeError:
-                        continue
+            text = self.host.ops.read(str(self.log))
         except FileNotFoundError:
             return []
+        for line in text.split("\n"):
+            try:
+                entries.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
         return entries
+
+    async def keep_log(self, destination: Path) -> None:
+        """Copy the server's log to a file of pgtrial's machine, if the server came so far. Raises StoreError."""
+        if not self.host.ops.is_file(str(self.log)):
+            return
+        try:
+            await self.host.copy_from(self.log, destination)
+        except OSError as err:
+            raise StoreError(f'cannot write "{destination}": {err.strerror}') from err
 
     def has_died(self) -> bool:
         """Whether the server was started and is gone although nobody stopped it; also before it has been waited for."""
-        return self.process is not None and (self.process.returncode is not None or identify(self.process.pid) is None)
+        return self.process is not None and (
+            self.process.returncode is not None or identify(self.process.pid, self.host.ops) is None
+        )
 
     async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
         """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
@@ -199,3 +227,7 @@ class ThrowawayCluster:
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
         await end_process(self.process, with_signal=stop_signal, patience=patience)
         self.process = None  # not before: what was not waited for still runs
+
+
+def _environment(socket_directory: Path, database: str) -> dict[str, str]:
+    return {"PGHOST": str(socket_directory), "PGPORT": str(PORT), "PGUSER": SUPERUSER, "PGDATABASE": database}

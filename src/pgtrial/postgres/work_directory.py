@@ -1,8 +1,7 @@
-"""The private directories of an experiment's cluster: made, checked, and removed again."""
+"""The private directories of an experiment's cluster on its host: made, checked, and removed again."""
 
 import asyncio
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from pgtrial.hosts.base import Account, Host
 PORT = 5432  # names the socket file only: no TCP port is opened
 
 
-def prepare_directories(base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
+def prepare_directories(host: Host, base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
     """Make a private work directory under ``base``, and the socket's directory: (work, socket).
 
     The socket's directory lies in the work directory if its path is one for a socket, else in /tmp.
@@ -22,8 +21,8 @@ def prepare_directories(base: Path, name: str, account: Account | None) -> tuple
     """
     work = base / name
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        work.mkdir(mode=0o700)
+        host.ops.make_directory(str(base), mode=0o777, parents=True)
+        host.ops.make_directory(str(work), owner=_owner(account))
     except OSError as err:
         raise _unusable(base, err.strerror or str(err)) from err
     socket_directory = work / "s"
@@ -31,15 +30,30 @@ def prepare_directories(base: Path, name: str, account: Account | None) -> tuple
     if len(os.fsencode(socket_directory / f".s.PGSQL.{PORT}.lock")) > 107 or "," in str(socket_directory):
         socket_directory = Path("/tmp") / name
     try:
-        for directory in (socket_directory, work / "programs"):
-            directory.mkdir(mode=0o700)
-        for directory in (work, socket_directory):
-            if account is not None:
-                os.chown(directory, account.uid, account.gid)
+        host.ops.make_directory(str(socket_directory), owner=_owner(account))
+        host.ops.make_directory(str(work / "programs"))
     except OSError as err:
-        remove_directories(work, socket_directory)
+        remove_directories(host, work, socket_directory)
         raise _unusable(base, err.strerror or str(err)) from err
     return work, socket_directory
+
+
+def prepare_directory(host: Host, path: Path, account: Account | None) -> None:
+    """Make one more private directory for the server, as for its WAL; what it lies in has to be there.
+
+    Raises PreflightError when it cannot be made.
+    """
+    try:
+        host.ops.make_directory(str(path), owner=_owner(account))
+    except OSError as err:
+        raise PreflightError(
+            f'cannot make a directory in "{path.parent}": {err.strerror or err}',
+            hint="Choose another place in the experiment file.",
+        ) from err
+
+
+def _owner(account: Account | None) -> tuple[int, int] | None:
+    return None if account is None else (account.uid, account.gid)
 
 
 async def check_access(host: Host, work: Path, account: Account | None) -> None:
@@ -55,18 +69,18 @@ async def check_access(host: Host, work: Path, account: Account | None) -> None:
         )
 
 
-def remove_directories(*directories: Path) -> None:
-    """Remove directories with all that is in them; what is not there is as wished."""
+def remove_directories(host: Host, *directories: Path) -> None:
+    """Remove directories with all that is in them; what is not there is as wished, what cannot be removed stays."""
     for directory in directories:
-        shutil.rmtree(directory, ignore_errors=True)
+        host.ops.remove(str(directory), partly=True)
 
 
-async def remove_until_gone(*directories: Path, patience: float = 10.0) -> bool:
+async def remove_until_gone(host: Host, *directories: Path, patience: float = 10.0) -> bool:
     """Remove directories into which processes of a server that died may still write; whether they are gone."""
     deadline = time.monotonic() + patience
     while True:
-        remove_directories(*directories)
-        if not any(directory.exists() for directory in directories):
+        remove_directories(host, *directories)
+        if not any(host.ops.exists(str(directory)) for directory in directories):
             return True
         if time.monotonic() > deadline:
             return False

@@ -1,18 +1,19 @@
 """Checks of arms, factors and their settings against each other."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 from pgtrial.spec.experiment import PLACEBO, Experiment
 from pgtrial.spec.factors import MOST_COMBINATIONS, count_combinations
+from pgtrial.spec.knob_tables import POSTGRESQL
 from pgtrial.spec.nearest import hint_name
-from pgtrial.spec.position import Found, Path
+from pgtrial.spec.position import Found, Path, format_path
 
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}")
 
 # Settings by which pgtrial finds, reaches and reads the cluster it made; with another value it would lose it.
-OWNED = {
+OWNED: Mapping[str, str] = {
     "data_directory": "pgtrial makes the cluster's directory and removes it",
     "config_file": "pgtrial writes the cluster's configuration",
     "hba_file": "pgtrial writes the cluster's configuration",
@@ -32,6 +33,22 @@ OWNED = {
     "log_rotation_age": "pgtrial reads the server's log",
     "log_rotation_size": "pgtrial reads the server's log",
 }
+_FILES = "the server would start with other files than its own"
+_REACHED = "nobody would reach the server any more where it is expected"
+# Of an existing server pgtrial owns nothing, but these would take it away from everybody.
+OWNED_BY_SERVER: Mapping[str, str] = {
+    "data_directory": _FILES,
+    "config_file": _FILES,
+    "hba_file": _FILES,
+    "ident_file": _FILES,
+    "listen_addresses": _REACHED,
+    "port": _REACHED,
+    "unix_socket_directories": _REACHED,
+    "unix_socket_group": _REACHED,
+    "unix_socket_permissions": _REACHED,
+}
+# A setting of PostgreSQL may have any such name, and would be taken and do nothing.
+_OF_KERNEL = re.compile(r"(?:vm|kernel|fs|net)\..+")
 
 
 def check_arms_or_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -85,36 +102,47 @@ def check_inheritance(experiment: Experiment, _: FilePath | None) -> Iterator[Fo
 
 
 def check_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    varied: dict[str, str] = {}
+    varied: dict[tuple[str, str], str] = {}
     for name, factor in experiment.factors.items():
         setting = factor.setting or name
         path: Path = ("factors", name)
-        if setting.lower() in varied:
-            message = f'factors "{varied[setting.lower()]}" and "{name}" both vary "{setting}"'
+        what = (factor.knob, setting.lower() if factor.knob == POSTGRESQL else setting)
+        if what in varied:
+            message = f'factors "{varied[what]}" and "{name}" both vary "{setting}"'
             yield path, message, "Give all its levels in one factor."
-        varied.setdefault(setting.lower(), name)
+        varied.setdefault(what, name)
         for index, level in enumerate(factor.levels):
             if level in factor.levels[:index]:
                 yield (*path, "levels", index), f'level "{level}" of factor "{name}" appears twice', ""
 
 
 def check_settings(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    tables: list[tuple[Path, Iterable[str]]] = [(("target", "postgresql"), experiment.target.postgresql)]
-    tables += [(("arms", name, "postgresql"), arm.postgresql) for name, arm in experiment.arms.items()]
+    tables: list[tuple[Path, Iterable[str]]] = [(("target",), experiment.target.postgresql)]
+    tables += [(("arms", name), arm.postgresql) for name, arm in experiment.arms.items()]
     for table, settings in tables:
         seen: set[str] = set()
         for name in settings:
+            path: Path = (*table, POSTGRESQL, name)
             if name.lower() in seen:
-                yield (*table, name), f'setting "{name}" appears twice in one table, in different case', ""
+                yield path, f'setting "{name}" appears twice in one table, in different case', ""
             seen.add(name.lower())
-            yield from _check_owned((*table, name), name)
+            yield from _check_owned(experiment, path, name)
+            yield from _check_of_kernel(path, name, f"It belongs in [{format_path((*table, 'sysctl'))}].")
     for name, factor in experiment.factors.items():
-        path: Path = ("factors", name) if factor.setting is None else ("factors", name, "setting")
-        yield from _check_owned(path, factor.setting or name)
+        if factor.knob == POSTGRESQL:
+            path = ("factors", name) if factor.setting is None else ("factors", name, "setting")
+            yield from _check_owned(experiment, path, factor.setting or name)
+            yield from _check_of_kernel(path, factor.setting or name, 'Add knob = "sysctl" to the factor.')
 
 
-def _check_owned(path: Path, name: str) -> Iterator[Found]:
-    reason = OWNED.get(name.lower())
+def _check_owned(experiment: Experiment, path: Path, name: str) -> Iterator[Found]:
+    existing = experiment.target.kind == "server"
+    reason = (OWNED_BY_SERVER if existing else OWNED).get(name.lower())
     if reason is not None:
-        message = f'setting "{name}" cannot be set in a throw-away cluster'
+        message = f'setting "{name}" cannot be set {"on an existing server" if existing else "in a throw-away cluster"}'
         yield path, message, f"{reason[0].upper()}{reason[1:]}. Remove it."
+
+
+def _check_of_kernel(path: Path, name: str, remedy: str) -> Iterator[Found]:
+    if _OF_KERNEL.fullmatch(name):
+        yield path, f'"{name}" is a setting of the kernel, not of PostgreSQL', remedy

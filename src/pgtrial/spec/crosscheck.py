@@ -1,6 +1,5 @@
 """Checks that need two places of the file, or the file system; each returns every problem it finds."""
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 
@@ -12,9 +11,18 @@ from pgtrial.spec.arm_checks import (
     check_settings,
 )
 from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
+from pgtrial.spec.factor_checks import check_factor_knobs
 from pgtrial.spec.factors import MOST_COMBINATIONS, combine_factors, count_combinations
+from pgtrial.spec.knob_checks import (
+    check_completeness,
+    check_conflicts,
+    check_directories,
+    check_names,
+    check_undo,
+)
 from pgtrial.spec.nearest import hint_name
 from pgtrial.spec.position import Found
+from pgtrial.spec.target_checks import check_database, check_knobs_of_server, check_target
 from pgtrial.spec.workload_checks import (
     check_dataset,
     check_levels,
@@ -70,20 +78,6 @@ def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
         yield ("hypothesis", "arm"), f'arm "{claimed}" does not exist', hint
 
 
-def _check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
-    target = experiment.target
-    if target.directory is not None:
-        directory = FilePath(target.directory).expanduser()
-        if not directory.is_absolute():
-            yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""
-        elif folder is not None and not directory.is_dir():
-            yield ("target", "directory"), f'directory "{target.directory}" does not exist', "Create it first."
-    if target.postgres is not None and re.fullmatch(r"\d+\.[\d.]+", target.postgres):
-        message = f'"{target.postgres}" is not a major version'
-        hint = f'Give the major version, "{target.postgres.split(".")[0]}", or a directory with the server\'s programs.'
-        yield ("target", "postgres"), message, hint
-
-
 def _check_design(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     design = experiment.design
     if design.blocks is not None and design.budget is not None:
@@ -96,13 +90,21 @@ _CHECKS: tuple[Check, ...] = (
     check_arm_names,
     check_inheritance,
     check_factors,
+    check_factor_knobs,
     check_settings,
+    check_names,
+    check_completeness,
+    check_conflicts,
+    check_undo,
     _check_hypothesis,
     check_scenarios,
     check_shares,
     check_levels,
     check_times,
     check_dataset,
-    _check_target,
+    check_target,
+    check_directories,
+    check_knobs_of_server,
+    check_database,
     _check_design,
 )

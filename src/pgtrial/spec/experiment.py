@@ -12,10 +12,14 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.spec.table import Table
 from pgtrial.spec.values import (
+    Command,
+    Connection,
     Count,
+    DatabaseName,
     Duration,
     FixedTime,
     Flag,
+    Host,
     Positive,
     Ratio,
     SettingLevels,
@@ -96,32 +100,35 @@ class HypothesisTable(Table):
 
 
 class TargetTable(KnobTables):
-    """The server that is tested. The tables of an arm may stand here too: [target.sysctl] and so on, for all arms."""
+    """The server that is tested. The tables of an arm stand here too, ``[target.sysctl]`` and so on, for all arms."""
 
     kind: Literal["throwaway", "server"] = Field(
         default="throwaway",
         description="throwaway: a cluster made for the experiment and removed after it. server: one that is there.",
     )
-    host: Annotated[str, Field(pattern=r"^ssh://[^\s/?#]+$")] | None = Field(
-        default=None, description='The server\'s machine, reached by ssh: "ssh://user@host:22". Left out: this one.'
-    )
-    connection: str = Field(
-        default="",
-        description='How to reach an existing server, as libpq writes it: "service=bench" or "host=db user=me". No '
-        "password: that belongs in .pgpass.",
-    )
-    database: str | None = Field(
+    host: Host | None = Field(
         default=None,
-        description="Existing database of an existing server, left as found. Left out: one is made and dropped.",
+        description="The machine of the server, reached by ssh as its own command line does it. Left out: this one.",
     )
-    restart: tuple[str, ...] = Field(
+    connection: Connection = Field(
+        default="",
+        description='How to reach an existing server, as libpq has it: "service=bench", "host=db user=me" or a URI. No '
+        "password: that belongs in .pgpass or a service file. Left out: as PG* variables say.",
+    )
+    database: DatabaseName | None = Field(
+        default=None,
+        description="Existing database of an existing server, neither made nor put back nor dropped. Left out: one is "
+        "made and dropped.",
+    )
+    restart: Command = Field(
         default=(),
-        description='Command that restarts an existing server: ["systemctl", "restart", "postgresql"]. Left out: it '
-        "is never restarted.",
+        description="Command that restarts an existing server, for settings that need it. Left out: it is never "
+        "restarted.",
     )
     postgres: Version | None = Field(
         default=None,
-        description='Major version ("15") or a directory with the server\'s programs. Left out: what is found first.',
+        description="Major version or a directory with the server's programs; for an existing server those of "
+        "pgbench. Left out: what is found first.",
     )
     directory: str | None = Field(
         default=None,
@@ -131,14 +138,16 @@ class TargetTable(KnobTables):
 
 
 class DatasetTable(Table):
-    """The data, made once and put back from a snapshot."""
+    """The data: made once and put back before the runs, or those of an existing database."""
 
     kind: Literal["pgbench", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there.",
+        description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there, in "
+        "the database that [target] names.",
     )
     scale: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = Field(
-        default=10, description="pgbench's scale; 1 is 100,000 accounts, about 15 MB."
+        default=10,
+        description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
     foreign_keys: Flag = Field(default=False, description="Make pgbench's tables with foreign keys.")
     setup: str | None = Field(
@@ -256,7 +265,7 @@ class WorkloadTable(Table):
     duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
     warmup: Warmup = Field(
         default="auto",
-        description='"auto" (until the load is steady, at most a sixth of the duration, but 5 s to 5 min), a time, 0, '
+        description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
         'or { cap = "2min" } for another cap.',
     )
     protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
@@ -276,14 +285,13 @@ class ArmTable(KnobTables):
 
 
 class FactorTable(Table):
-    """One factor: a setting and its levels."""
+    """One factor: a setting, of PostgreSQL or of another table of an arm, and its levels."""
 
     knob: str = Field(
         default="postgresql",
         description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
         json_schema_extra={"enum": list(KNOB_NAMES)},
     )
-
     setting: str | None = Field(
         default=None, description="The setting this factor varies. Left out: the factor's name."
     )
@@ -305,6 +313,11 @@ class DesignTable(Table):
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
     restore: Literal["each-run", "each-block", "never"] = Field(
         default="each-run", description="When the data are put back to the snapshot."
+    )
+    cache: Literal["as-is", "cold", "warm"] = Field(
+        default="as-is",
+        description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
+        "data are read into shared_buffers, as far as they fit (needs pg_prewarm).",
     )
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(default=1, description="Seed of the random order.")
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(

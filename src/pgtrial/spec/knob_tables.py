@@ -9,9 +9,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.spec.table import Table
-from pgtrial.spec.values import Count, Directory, Name, Ratio, SettingValue, Size, Version
+from pgtrial.spec.values import Directory, KernelValue, MountOptions, Name, Ratio, SettingValue, Size, Version
+
+POSTGRESQL = "postgresql"  # the table of the server's own settings
 
 Natural = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+PerSecond = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
 class ServerTable(Table):
@@ -38,16 +41,19 @@ class FilesystemTable(Table):
         "Left out: the one that is there is remounted with the options.",
     )
     size: Size | None = Field(default=None, description='Size of the image: "20GB".')
-    options: str | None = Field(default=None, description='Mount options: "noatime,nobarrier".')
+    options: MountOptions | None = Field(
+        default=None,
+        description="Mount options that bear on speed, such as noatime, nobarrier, commit=30, compress=zstd.",
+    )
 
 
 class CgroupTable(Table):
     """Limits of a control group in which the server runs, with its share of the page cache."""
 
     memory: Size | None = Field(default=None, description='Memory and page cache together: "2GB".')
-    cpus: Annotated[float, Field(gt=0, le=10_000)] | None = Field(default=None, description="CPUs: 1.5.")
-    read_iops: Count | None = Field(default=None, description="Reads per second from the device under the data.")
-    write_iops: Count | None = Field(default=None, description="Writes per second to it.")
+    cpus: Annotated[float, Field(strict=True, gt=0, le=10_000)] | None = Field(default=None, description="CPUs: 1.5.")
+    read_iops: PerSecond | None = Field(default=None, description="Reads per second from the device under the data.")
+    write_iops: PerSecond | None = Field(default=None, description="Writes per second to it.")
     read_bytes: Size | None = Field(default=None, description='Bytes read per second: "100MB".')
     write_bytes: Size | None = Field(default=None, description="Bytes written per second.")
 
@@ -118,7 +124,7 @@ class KnobTables(Table):
     storage: StorageTable = Field(default=StorageTable(), description="Where the data lie.")
     filesystem: FilesystemTable = Field(default=FilesystemTable(), description="The file system under the data.")
     cgroup: CgroupTable = Field(default=CgroupTable(), description="Limits for the server.")
-    sysctl: dict[str, SettingValue] = Field(default={}, description='Kernel settings by name: "vm.swappiness" = 1.')
+    sysctl: dict[str, KernelValue] = Field(default={}, description='Kernel settings by name: "vm.swappiness" = 1.')
     block_device: BlockDeviceTable = Field(default=BlockDeviceTable(), description="The queue of the block device.")
     transparent_huge_pages: TransparentHugePagesTable = Field(
         default=TransparentHugePagesTable(), description="Huge pages that the kernel uses by itself."
@@ -141,6 +147,11 @@ class KnobTables(Table):
 
 
 KNOB_NAMES = tuple(KnobTables.model_fields)
+
+
+def is_list(knob: str, key: str) -> bool:
+    """Whether the key of a knob's table takes a list; as a text its elements are joined by ", "."""
+    return isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)
 
 
 def value_text(value: object) -> str:

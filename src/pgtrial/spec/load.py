@@ -14,6 +14,7 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.spec import position
 from pgtrial.spec.crosscheck import crosscheck
 from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.knob_tables import KNOB_NAMES
 from pgtrial.spec.position import Found, format_path, locate_keys
 from pgtrial.spec.syntax import explain_syntax, read_text
 from pgtrial.spec.wording import word_error
@@ -139,6 +140,18 @@ def _repair(data: dict[str, Any], path: position.Path) -> None:
         table = table[part]
 
 
+# What says of which kind the target is, and so what may be set there.
+_OF_TARGET = {("target", key) for key in ("kind", "host", "database", "restart")} | {("dataset", "kind")}
+
+
+def _depends_on_target(path: position.Path) -> bool:
+    if path[0] == "arms":
+        return len(path) > 2 and path[2] in KNOB_NAMES
+    if path[0] == "factors":
+        return len(path) == 2 or path[2] in {"knob", "setting"}
+    return path[0] in {"target", "dataset", "design"}
+
+
 def _follows(path: position.Path, broken: list[position.Path]) -> bool:
     """Whether a problem may be there only because a part of the file could not be read."""
     return any(
@@ -147,5 +160,6 @@ def _follows(path: position.Path, broken: list[position.Path]) -> bool:
         or (path == ("hypothesis", "arm") and (wrong[0] == "factors" or wrong == ("arms",)))
         or (path == ("hypothesis", "scenario") and wrong[:2] in {("workload",), ("workload", "mix")})
         or (path == ("hypothesis", "scenario") and wrong[:2] == ("workload", "scenario"))
+        or (wrong[:2] in _OF_TARGET and _depends_on_target(path))
         for wrong in broken
     )

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-_FEW = 12
+_FEW = 16  # names, which fit into a line or two
 
 
 def hint_name(wrong: str, valid: Iterable[str], *, what: str = "Available values") -> str:

@@ -1,15 +1,20 @@
 """The kinds of values in an experiment file: times, shares, settings, counts, and how TOML may write them."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
 
+from pgtrial.spec.address import parse_host
+from pgtrial.spec.connection import read_connection
 from pgtrial.units import parse_bytes, parse_duration, parse_ratio
 
 MOST_CLIENTS = 10_000
+_MOUNT_OPTION = re.compile(r"[a-z][a-z0-9_]*(?:-[a-z]+)?(?:=[A-Za-z0-9_.:]+)?")
+_LONGEST_IDENTIFIER = 63  # bytes, of PostgreSQL as it is built
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,17 @@ def _setting_value(value: Any) -> bool | int | float | str:
     if not isinstance(value, bool | int | float | str):
         refuse("expected a text, a number, or true or false")
     if isinstance(value, float) and not math.isfinite(value):
-        refuse(f"{value} is not a number that PostgreSQL reads")
+        refuse(f"{value} is not a finite number")
     if isinstance(value, str) and not value.isprintable():
         refuse("a value has to fit on one line and be printable")
     return value
+
+
+def _kernel_value(value: Any) -> bool | int | float | str:
+    if isinstance(value, list):
+        refuse('expected a value, got a list; write several numbers as the kernel does, in one string: "4096 16384"')
+    found = _setting_value(value)
+    return found if not isinstance(found, str) or found.strip() else refuse("it is empty")
 
 
 def _size(value: Any) -> str:
@@ -71,6 +83,50 @@ def _absolute(value: str) -> str:
         refuse(f'directory "{value}" is not an absolute path')
     if not value.isprintable():
         refuse("a path has to be printable")
+    return value
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(_NAME, value):
+        refuse(f'"{value}" is not a name; use letters, digits and any of _ . $ ! -, beginning with a letter or digit')
+    return value
+
+
+def _program(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(word.isprintable() for word in words):
+        refuse("a command has to be printable")
+    if words and (not words[0] or words[0].startswith("-") or "=" in words[0]):
+        refuse(f'"{words[0]}" is not a program; begin with the program\'s name or path')
+    if len(words) == 1 and " " in words[0]:
+        listed = ", ".join(f'"{word}"' for word in words[0].split())
+        refuse(f'"{words[0]}" is not a program; no shell takes it apart, so give each word by itself: [{listed}]')
+    return words
+
+
+def _host(value: str) -> str:
+    parse_host(value)
+    return value
+
+
+def _connection(value: str) -> str:
+    read_connection(value)
+    return value
+
+
+def _mount_options(value: str) -> str:
+    names: list[str] = []
+    for option in value.split(",") if value else []:
+        if not _MOUNT_OPTION.fullmatch(option):
+            refuse(f'"{option}" is not a mount option; write them as mount does: "noatime,commit=30"')
+        names.append(option.partition("=")[0])
+        if names.count(names[-1]) > 1:
+            refuse(f'option "{names[-1]}" appears twice')
+    return value
+
+
+def _database(value: str) -> str:
+    if not value or not value.isprintable() or len(value.encode()) > _LONGEST_IDENTIFIER:
+        refuse(f"a database has a printable name of 1 to {_LONGEST_IDENTIFIER} bytes")
     return value
 
 
@@ -126,7 +182,29 @@ Size = Annotated[
 ]
 Directory = Annotated[str, AfterValidator(_absolute), Form("an absolute path")]
 # Of a device, a library, an extension: what can be no path and no option.
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.$!-]*$", max_length=63)]
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.$!-]{0,62}"
+Name = Annotated[
+    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"}), Form("a name")
+]
+# What stands to the right of a kernel setting's name: true and false are 1 and 0.
+KernelValue = Annotated[
+    Any,
+    PlainValidator(_kernel_value),
+    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+    Form("a text, number, or `true` or `false`"),
+]
+Host = Annotated[
+    str,
+    AfterValidator(_host),
+    WithJsonSchema({"type": "string", "pattern": "^ssh://"}),
+    Form('an address: `"ssh://user@host:22"`'),
+]
+Connection = Annotated[str, AfterValidator(_connection), Form('a connection string: `"service=bench"`')]
+Command = Annotated[
+    tuple[str, ...], AfterValidator(_program), Form('a list of words: `["systemctl", "restart", "postgresql"]`')
+]
+MountOptions = Annotated[str, AfterValidator(_mount_options), Form('mount options: `"noatime,commit=30"`')]
+DatabaseName = Annotated[str, AfterValidator(_database), Form("a name")]
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=1, le=MOST_CLIENTS)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=1e7, allow_inf_nan=False)]

@@ -7,11 +7,13 @@ from pydantic_core import ErrorDetails
 
 from pgtrial.spec.experiment import FORMAT
 from pgtrial.spec.fields import TABLES, choices_at, describe_key, keys_at
+from pgtrial.spec.knob_tables import KNOB_NAMES, POSTGRESQL
 from pgtrial.spec.nearest import hint_name, nearest_name
 from pgtrial.spec.position import Path, format_path
 
 _LONGEST_SHOWN = 60
 _LEVELS_FORM = 'a number, a list such as [5, 10, 20], or { ramp = "exponential", from = 5, to = 20, levels = 4 }'
+_KERNEL_PREFIXES = {"vm", "kernel", "net", "fs"}
 _WARMUP_FORM = '"auto", a time such as "30s", 0 for none, or { cap = "2min" }'
 
 
@@ -38,15 +40,13 @@ def _word_missing(key: str, _: Any, context: Mapping[str, Any]) -> tuple[str, st
 def _word_unknown(key: str, _: Any, context: Mapping[str, Any]) -> tuple[str, str]:
     path: Path = context["path"]
     known = keys_at(path[:-1])
-    if (
-        path[0] in {"arms", "target"}
-        and len(path) > 1
-        and "postgresql" in known
-        and "_" in key
-        and nearest_name(key, known) is None
-    ):
-        table = format_path((*path[:-1], "postgresql"))
-        return f'unrecognized key "{key}"', f"If it is a PostgreSQL setting, it belongs in [{table}]."
+    in_arm = path[0] in {"arms", "target"} and POSTGRESQL in known
+    table = _table_of(key) if in_arm and nearest_name(key, known) is None else ""
+    if table == POSTGRESQL:
+        hint = f"If it is a PostgreSQL setting, it belongs in [{format_path((*path[:-1], table))}]."
+        return f'unrecognized key "{key}"', hint
+    if table:
+        return f'unrecognized key "{key}"', f"It belongs in [{format_path((*path[:-1], table))}]."
     elsewhere = [table for table in TABLES if key in keys_at((table,))]
     is_table = len(path) == 1 and not elsewhere
     if elsewhere and key not in known:
@@ -54,6 +54,16 @@ def _word_unknown(key: str, _: Any, context: Mapping[str, Any]) -> tuple[str, st
     else:
         hint = hint_name(key, known, what="Known are")
     return (f"unrecognized table or key [{key}]" if is_table else f'unrecognized key "{key}"'), hint
+
+
+def _table_of(key: str) -> str:
+    """The table of an arm in which a key that stands in the arm itself would be right; "" if there is none."""
+    if key.partition(".")[0] in _KERNEL_PREFIXES:
+        return "sysctl"
+    having = [knob for knob in KNOB_NAMES if key in keys_at(("arms", "", knob))]
+    if len(having) == 1:
+        return having[0]
+    return POSTGRESQL if "_" in key else ""
 
 
 def _word_choice(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, str]:

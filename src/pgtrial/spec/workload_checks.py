@@ -127,6 +127,9 @@ def check_times(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
 
 def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     dataset, workload = experiment.dataset, experiment.workload
+    if dataset.kind == "existing":
+        yield from _check_existing(experiment)
+        return
     if dataset.setup is not None:
         yield from _check_file(("dataset", "setup"), dataset.setup, folder)
     if dataset.kind != "sql":
@@ -144,3 +147,18 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
     for key in ("scale", "foreign_keys"):
         if key in dataset.model_fields_set:
             yield ("dataset", key), f'"{key}" has no meaning with kind = "sql"', "Remove it."
+
+
+def _check_existing(experiment: Experiment) -> Iterator[Found]:
+    dataset, mix = experiment.dataset, experiment.workload.mix
+    for key in ("foreign_keys", "setup"):
+        if key in dataset.model_fields_set:
+            yield (
+                ("dataset", key),
+                f'"{key}" has no meaning with kind = "existing"',
+                "Nothing is made there. Remove it.",
+            )
+    # pgbench's own scripts find the scale in the tables by themselves.
+    if mix is not None and MIX_SCENARIOS[mix] != (mix,) and "scale" not in dataset.model_fields_set:
+        message = f'mix "{mix}" needs the scale of pgbench\'s tables in the existing database'
+        yield ("workload", "mix"), message, "Add scale to [dataset]: the number of rows in pgbench_branches."

@@ -73,9 +73,10 @@ CREATE TABLE setting_change (                -- every setting that was set, with
 ) STRICT;
 
 CREATE TABLE fingerprint (                   -- facts of the world; run is NULL for the experiment as a whole
-    run   INTEGER REFERENCES run (id),
-    name  TEXT NOT NULL,
-    value TEXT NOT NULL
+    run    INTEGER REFERENCES run (id),
+    moment TEXT CHECK (moment IN ('before', 'after')),  -- the load of the run; NULL for the whole
+    name   TEXT NOT NULL,
+    value  TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE caveat (                        -- limits on trust that were known while measuring
@@ -96,7 +97,8 @@ CREATE TABLE process (                       -- what was started, so that it can
 ) STRICT;
 
 CREATE TABLE work_directory (                -- what lies outside the result folder and is removed at the end
-    path TEXT PRIMARY KEY
+    path    TEXT PRIMARY KEY,
+    variant TEXT NOT NULL                    -- whose data it holds, '' for none
 ) STRICT;
 
 INSERT INTO meta VALUES ('format', '{format}');

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.store import layout
 from pgtrial.store.sqlite import connect, connect_to_read
@@ -201,14 +202,23 @@ class State:
                 (t, run, knob, name, old, new),
             )
 
-    def add_fingerprint(self, facts: Mapping[str, str], *, run: int | None = None) -> None:
+    def add_fingerprint(
+        self, facts: Mapping[str, str], *, run: int | None = None, moment: Moment = Moment.BEFORE
+    ) -> None:
+        """Facts of a run at a moment, or of the experiment as a whole, where there is no moment."""
+        when = None if run is None else moment
         with self._write() as db:
-            db.executemany("INSERT INTO fingerprint VALUES (?, ?, ?)", [(run, k, v) for k, v in facts.items()])
+            db.executemany(
+                "INSERT INTO fingerprint (run, moment, name, value) VALUES (?, ?, ?, ?)",
+                [(run, when, name, value) for name, value in facts.items()],
+            )
 
-    def fingerprints(self) -> dict[int | None, dict[str, str]]:
+    def fingerprints(self, moment: Moment = Moment.BEFORE) -> dict[int | None, dict[str, str]]:
         """Run (None: the experiment as a whole) to fact to value."""
         result: dict[int | None, dict[str, str]] = {}
-        for run, name, value in self._db.execute("SELECT run, name, value FROM fingerprint"):
+        for run, name, value in self._db.execute(
+            "SELECT run, name, value FROM fingerprint WHERE moment IS NULL OR moment = ?", (moment,)
+        ):
             result.setdefault(run, {})[name] = value
         return result
 
@@ -243,9 +253,18 @@ class State:
         """(pid, start ticks, boot id, role) of everything that was ever started."""
         return tuple(self._db.execute("SELECT pid, start_ticks, boot_id, role FROM process ORDER BY started"))
 
-    def add_work_directory(self, path: Path) -> None:
+    def add_work_directory(self, path: Path, *, variant: str = "") -> None:
+        """Remember a directory; ``variant`` says whose data it holds."""
         with self._write() as db:
-            db.execute("INSERT OR IGNORE INTO work_directory VALUES (?)", (str(path),))
+            db.execute("INSERT OR IGNORE INTO work_directory VALUES (?, ?)", (str(path), variant))
 
     def work_directories(self) -> tuple[Path, ...]:
         return tuple(Path(path) for (path,) in self._db.execute("SELECT path FROM work_directory ORDER BY rowid"))
+
+    def work_directories_by_variant(self) -> dict[str, tuple[Path, ...]]:
+        """Variant to the directories that were made for its data."""
+        found: dict[str, tuple[Path, ...]] = {}
+        for path, variant in self._db.execute("SELECT path, variant FROM work_directory ORDER BY rowid"):
+            if variant:
+                found[variant] = (*found.get(variant, ()), Path(path))
+        return found

@@ -37,7 +37,7 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
     workload = experiment.workload
     # pgbench finds the scale in the tables for its own scripts only; for others ":scale" would be 1.
     dataset = experiment.dataset
-    variables = (("scale", str(dataset.scale)),) if dataset.kind == "pgbench" else ()
+    variables = (("scale", str(dataset.scale)),) if dataset.kind != "sql" else ()
     if workload.scenario:
         return _own(workload.scenario, folder, variables)
     if workload.mix is None:

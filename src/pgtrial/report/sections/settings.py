@@ -16,6 +16,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "others": [_row(setting, arms) for setting in findings.settings if not (setting.declared or setting.differs)],
         "groups": [(name, list(group)) for name, group in groupby(facts, key=lambda fact: fact.group)],
         "unasked": [difference for difference in findings.fingerprint.differences if not difference.declared],
+        "asked": [difference for difference in findings.fingerprint.differences if difference.declared],
         "target": findings.experiment.target,
     }
 

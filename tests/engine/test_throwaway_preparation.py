@@ -2,9 +2,11 @@ import asyncio
 
 import pytest
 
+from pgtrial.design.arms import resolve_arms
+from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
 from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.engine.target import prepare_target
+from pgtrial.engine.throwaway_preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.spec.load import parse_experiment
@@ -30,7 +32,12 @@ def state(tmp_path):
 
 def prepare(state, tmp_path, *, scale=1):
     loaded = parse_experiment(TEXT.replace("SCALE", str(scale)), "small.toml", tmp_path)
-    return asyncio.run(prepare_target(loaded, state, host=LocalHost(), base=tmp_path / "work", tell=ignore))
+    state.set_plan(resolve_arms(loaded.experiment), (), ())
+    changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
+    preparing = prepare_throwaway(
+        loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore
+    )
+    return asyncio.run(preparing)
 
 
 def test_experiment_of_another_server_version_is_not_gone_on_with(state, tmp_path, programs):

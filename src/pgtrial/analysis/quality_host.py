@@ -1,0 +1,203 @@
+"""Checks of what else the host did during the runs: other programs, swap, throttling, space; by thresholds."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.design.arms import effective_knobs
+from pgtrial.model.caveat import Severity
+from pgtrial.model.fingerprint import (
+    CPU_ALL,
+    CPU_KERNEL,
+    CPU_OTHERS,
+    CPU_OWN,
+    CPU_STEAL,
+    CPU_TASKS,
+    FREE,
+    OOM_KILLS,
+    OTHERS,
+    QUOTA,
+    SIZE,
+    SWAPPED,
+    THERMAL,
+    WAL_FREE,
+    WAL_SIZE,
+)
+from pgtrial.model.run import RunRow
+from pgtrial.units import format_bytes, format_duration, format_percent, format_share
+
+OTHERS_SHARE = 0.03  # of the CPU time of the machine
+UNSEEN_SHARE = 0.1
+SWAPPED_BYTES = 16 * 1024**2
+QUOTA_SECONDS = 0.1
+SPACE_SHARE = 0.05
+
+
+def stolen_share(evidence: Evidence, run: int) -> float | None:
+    """Share of the CPU time between the two moments of a run that the hypervisor gave to others."""
+    return _share(evidence, run, _increase(evidence, run, CPU_STEAL))
+
+
+def check_others(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+
+    def share(run: RunRow) -> float | None:
+        return _share(evidence, run.id, _after(evidence, run.id, CPU_OTHERS))
+
+    found = _above(evidence, share, OTHERS_SHARE)
+    if found:
+        worst = max(found, key=lambda run: found[run])
+        programs = evidence.fingerprints_after.get(worst, {}).get(OTHERS, "")
+        named = f" (run {worst}: {programs})" if programs else ""
+        yield CaveatFinding(
+            code="other-programs",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} other programs used more than {format_share(OTHERS_SHARE)} of the CPU "
+            f"time, up to {format_percent(found[worst])}{named}.",
+            hint="End them for the time of the experiment, or give it a machine of its own.",
+            runs=tuple(found),
+        )
+
+
+def check_unseen(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """CPU time that no process accounts for: of other containers, whose processes cannot be seen from this one."""
+    evidence = assessment.evidence
+
+    def share(run: RunRow) -> float | None:
+        used = _increase(evidence, run.id, CPU_TASKS)
+        seen = [_after(evidence, run.id, name) for name in (CPU_OTHERS, CPU_OWN, CPU_KERNEL)]
+        known = [seconds for seconds in seen if seconds is not None]
+        return None if used is None or len(known) < len(seen) else _share(evidence, run.id, used - sum(known))
+
+    found = _above(evidence, share, UNSEEN_SHARE)
+    if found:
+        yield CaveatFinding(
+            code="unseen-load",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} up to {format_percent(max(found.values()))} of the CPU "
+            "time was used by processes that cannot be seen from here, such as those of other containers.",
+            hint="Give the experiment a machine of its own, or CPUs of its own (cpuset).",
+            runs=tuple(found),
+        )
+
+
+def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Where an arm takes memory away or sets vm.swappiness, that is what is looked at, and no fault of the runs."""
+    evidence = assessment.evidence
+    found = _above(evidence, lambda run: _increase(evidence, run.id, SWAPPED), SWAPPED_BYTES)
+    if found:
+        knobs = [effective_knobs(evidence.experiment, arm) for arm in evidence.arms]
+        is_meant = any("memory_pressure" in each or "vm.swappiness" in each.get("sysctl", {}) for each in knobs)
+        yield CaveatFinding(
+            code="swapping",
+            severity=Severity.INFO if is_meant else Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} the machine swapped, up to "
+            f"{format_bytes(max(found.values()))} in and out.",
+            hint="Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.",
+            runs=tuple(found),
+        )
+
+
+def check_throttling(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    found = _above(evidence, lambda run: _increase(evidence, run.id, THERMAL), 0)
+    if found:
+        yield CaveatFinding(
+            code="thermal-throttling",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} CPUs were slowed down because they were hot.",
+            hint="Switch turbo off, so that the speed can be kept, or cool the machine better.",
+            runs=tuple(found),
+        )
+
+
+def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A quota that an arm declares is meant; any other belongs to a container or a service."""
+    evidence = assessment.evidence
+    meant = {arm.name for arm in evidence.arms if "cpus" in effective_knobs(evidence.experiment, arm).get("cgroup", {})}
+
+    def throttled(run: RunRow) -> float | None:
+        return None if run.slot.arm in meant else _increase(evidence, run.id, QUOTA)
+
+    found = _above(evidence, throttled, QUOTA_SECONDS)
+    if found:
+        yield CaveatFinding(
+            code="cpu-quota",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} a CPU quota of a control group stopped the server, for "
+            f"up to {format_duration(max(found.values()))}.",
+            hint="Raise the quota of the container or the service, or remove it.",
+            runs=tuple(found),
+        )
+
+
+def check_oom(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    found = _above(evidence, lambda run: _increase(evidence, run.id, OOM_KILLS), 0)
+    if found:
+        yield CaveatFinding(
+            code="out-of-memory",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} the kernel ended processes because memory was short.",
+            hint="Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.",
+            runs=tuple(found),
+        )
+
+
+def check_space(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    found: dict[int, float] = {}
+    for run in evidence.valid:
+        shares = [
+            free / size
+            for free, size in (
+                (_after(evidence, run.id, free), _after(evidence, run.id, size))
+                for free, size in ((FREE, SIZE), (WAL_FREE, WAL_SIZE))
+            )
+            if free is not None and size
+        ]
+        if shares and min(shares) < SPACE_SHARE:
+            found[run.id] = min(shares)
+    if found:
+        yield CaveatFinding(
+            code="little-space",
+            severity=Severity.WARNING,
+            text=f"{_in_runs(evidence, found)} less than {format_share(SPACE_SHARE)} of the file system was free, "
+            f"down to {format_percent(min(found.values()))}: a file system that is nearly full is slower.",
+            hint="Free space, or put the data elsewhere.",
+            runs=tuple(found),
+        )
+
+
+def _in_runs(evidence: Evidence, found: Mapping[int, float]) -> str:
+    return f"In {len(found)} of {len(evidence.valid)} runs"
+
+
+def _above(evidence: Evidence, value: Callable[[RunRow], float | None], limit: float) -> dict[int, float]:
+    """Valid runs whose value is above the limit."""
+    return {run.id: found for run in evidence.valid if (found := value(run)) is not None and found > limit}
+
+
+def _share(evidence: Evidence, run: int, seconds: float | None) -> float | None:
+    passed = _increase(evidence, run, CPU_ALL)
+    return seconds / passed if seconds is not None and passed else None
+
+
+def _increase(evidence: Evidence, run: int, name: str) -> float | None:
+    """From before the load to after it; None where it was not read, or was reset."""
+    before, after = _number(evidence.fingerprints, run, name), _after(evidence, run, name)
+    return after - before if before is not None and after is not None and after >= before else None
+
+
+def _after(evidence: Evidence, run: int, name: str) -> float | None:
+    return _number(evidence.fingerprints_after, run, name)
+
+
+def _number(fingerprints: Mapping[int | None, Mapping[str, str]], run: int, name: str) -> float | None:
+    try:
+        number = float(fingerprints[run][name])
+    except (KeyError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

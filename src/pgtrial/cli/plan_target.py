@@ -1,0 +1,99 @@
+"""What a plan says of the server, its data and where they lie, for either kind of target."""
+
+from collections.abc import Iterator
+
+from pgtrial.cli.checked import Checked, Server
+from pgtrial.design.arms import effective_settings
+from pgtrial.design.variants import variants_of
+from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
+from pgtrial.spec.experiment import TargetTable
+from pgtrial.spec.restore import effective_restore
+from pgtrial.units import format_bytes
+
+_RESTORES = {"each-run": "before each run", "each-block": "before each block", "never": "never"}
+
+
+def server_text(checked: Checked) -> str:
+    """Which server it is."""
+    target = checked.loaded.experiment.target
+    where = f" on {target.host}" if target.host else ""
+    if target.kind == "server":
+        return f"existing, reached by {target.connection or 'the PG* variables'}{where}"
+    return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
+
+
+def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
+    whose = "" if of_all else f" ({', '.join(server.arms)})"
+    if where:
+        return f"throw-away PostgreSQL {server.version}{where}{whose}"
+    if server.programs is None:
+        return f"PostgreSQL {server.version}{whose}, which this machine does not have: {server.missing}"
+    return f"throw-away PostgreSQL {server.shown} from {server.programs.directory}{whose}"
+
+
+def data_text(checked: Checked) -> str:
+    """What the data are and how often they are there."""
+    experiment, size = checked.loaded.experiment, format_bytes(checked.plan.data_size)
+    dataset = experiment.dataset
+    if dataset.kind == "existing":
+        return f'what is in database "{experiment.target.database}"'
+    made = f"pgbench tables, scale {dataset.scale}" if dataset.kind == "pgbench" else "what the set-up file makes"
+    if dataset.setup is not None:
+        made += f", {dataset.setup}"
+    twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
+    clusters = len(variants_of(experiment, checked.plan.arms))
+    return f"{made}: about {size}, kept twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
+
+
+def own_settings_text(checked: Checked) -> str:
+    """Settings beside those of the file, "" if there are none."""
+    experiment = checked.loaded.experiment
+    if experiment.target.kind == "server":
+        return ""
+    declared = {name for arm in checked.plan.arms for name in effective_settings(experiment, arm)}
+    own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
+    listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
+    return f"In addition, to reach and observe the server: {listed}."
+
+
+def starts_text(checked: Checked) -> str:
+    """How often the server starts, and when the data are put back."""
+    experiment, plan = checked.loaded.experiment, checked.plan
+    runs = len(plan.slots)
+    if experiment.target.kind == "server":
+        restart = experiment.target.restart
+        started = f"{runs} runs. The server is " + (
+            f'restarted by "{" ".join(restart)}" before and after runs whose settings need it'
+            if restart
+            else "never restarted"
+        )
+    else:
+        started = f"{runs} runs, each with a server start of its own; {plan.trials} more starts while preparing"
+    restores = _RESTORES[effective_restore(experiment)]
+    return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
+
+
+def place_texts(checked: Checked) -> Iterator[str]:
+    """What is made outside the result folder, and goes again."""
+    experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
+    target = experiment.target
+    if target.kind == "throwaway":
+        yield (
+            "The server listens on a socket in a private directory; it and its data are removed at the end, and no "
+            "other PostgreSQL is touched."
+        )
+        for variant in variants_of(experiment, checked.plan.arms):
+            yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
+        return
+    yield _database_text(target, size)
+    if any(arm.settings for arm in checked.plan.arms) or target.postgresql:
+        yield (
+            "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
+            "postgresql.auto.conf is then byte for byte as before."
+        )
+
+
+def _database_text(target: TargetTable, size: str) -> str:
+    if target.database is not None:
+        return f'Database "{target.database}" is used as it is; what is in it is compared before and after.'
+    return f"Two databases pgtrial_<random>, about {size} together, are made and dropped again."

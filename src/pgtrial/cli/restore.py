@@ -1,0 +1,107 @@
+"""pgtrial restore: put back what a pgtrial that has ended left changed on hosts."""
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pgtrial.model.change import Undone
+    from pgtrial.store.journal import JournalRecord
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be put back.")
+@click.option(
+    "--forget",
+    "forgotten",
+    type=int,
+    multiple=True,
+    metavar="NUMBER",
+    help="Put nothing back, but take this change off the list: it cannot be put back, or you have done it yourself.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None:
+    """Put back everything that pgtrial has changed on hosts, the last change first.
+
+    An experiment does that itself when it ends, fails or is interrupted. This is for what is left after it was
+    killed, after a reboot, or when putting back failed. What somebody else has changed since is left as it is, and so
+    are the changes of an experiment that is still running.
+
+    \b
+    Examples:
+      pgtrial restore --dry-run
+      pgtrial restore
+    """
+    import asyncio
+
+    from pgtrial.engine.restore import find_unrestored, forget, undo_open
+    from pgtrial.hosts.connect import open_host
+    from pgtrial.knobs import restoring_knobs
+    from pgtrial.postgres.connect import forget_caller
+    from pgtrial.store.journal import Journal
+
+    with Journal.open(write=False) as journal:  # where there is nothing to do, nothing is made
+        found = find_unrestored(journal)
+    report = _Report(as_json=as_json)
+    try:
+        for record in found.in_use:
+            report.show(record, "in use", f'By pgtrial, process {record.owner.pid}, for "{record.entry.folder}".')
+        if forgotten:
+            with Journal.open(write=bool(found.left)) as journal:
+                for record in forget(journal, forgotten):
+                    report.show(record, "taken off the list")
+        elif dry_run:
+            for record in found.left:
+                report.show(record, "to be restored")
+        elif found.left:
+            with Journal.open(write=True) as journal:
+                asyncio.run(
+                    undo_open(
+                        journal, knobs=restoring_knobs(forget_caller()), host_of=open_host, tell=report.show_undone
+                    )
+                )
+        elif not as_json:
+            click.echo(f"nothing to restore: {journal.path} lists no change that is left")
+    finally:
+        report.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Report:
+    """Lines while it goes on, or one JSON document at the end."""
+
+    as_json: bool
+    changes: list[dict[str, object]] = field(default_factory=list)
+
+    def show(self, record: "JournalRecord", outcome: str, text: str = "") -> None:
+        entry, change = record.entry, record.entry.change
+        if not self.as_json:
+            way = f"{change.name} {change.new_text} → {change.old_text}"
+            click.echo(f"#{entry.id} {entry.host}, {change.knob}: {way}, {outcome}")
+            if text:
+                click.echo(f"   {text}")
+        self.changes.append(
+            {
+                "id": entry.id,
+                "t": entry.t,
+                "host": entry.host,
+                "folder": entry.folder,
+                "run": entry.run,
+                "pid": record.owner.pid,
+                "knob": change.knob,
+                "name": change.name,
+                "from": change.new_text,
+                "to": change.old_text,
+                "outcome": outcome,
+                "text": text,
+            }
+        )
+
+    def show_undone(self, record: "JournalRecord", undone: "Undone") -> None:
+        self.show(record, undone.outcome, undone.text)
+
+    def close(self) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"changes": self.changes}, indent=2))

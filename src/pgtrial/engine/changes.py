@@ -1,0 +1,140 @@
+"""Changes of a host: journaled before they are made, undone in reverse whatever happens."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pgtrial.engine.events import HostChanged, HostRestored, Observer
+from pgtrial.engine.restore import owner_of, raise_failed, refuse_unrestored, undo_entry
+from pgtrial.errors import StoreError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.processes import ProcessId
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store.journal import Journal
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, kw_only=True)
+class HostChanges:
+    """What one experiment changes on one host. ``knobs`` are in the order in which they are applied.
+
+    ``owner`` is this process. Only one experiment at a time changes a host.
+    """
+
+    journal: Journal
+    host: Host
+    folder: Path
+    knobs: Sequence[HostKnob]
+    owner: ProcessId
+    tell: Observer
+    _open: dict[int, JournalEntry] = field(default_factory=dict, init=False)
+
+    async def make(
+        self, context: KnobContext, wanted: Mapping[str, Mapping[str, str]], *, run: int | None
+    ) -> tuple[JournalEntry, ...]:
+        """Make a host what ``wanted`` says (knob to name to value; other names than those of ``knobs`` are ignored).
+
+        All or nothing: after an error or a cancellation everything that this call has done is undone. Raises
+        SettingError of the knobs, StoreError of the journal, PreflightError when another experiment has changed this
+        host, RestoreError when undoing failed.
+        """
+        made: list[JournalEntry] = []
+        try:
+            for knob in self.knobs:
+                if values := wanted.get(knob.name):
+                    self._refuse_others()  # else what somebody else has set would be taken for the value before
+                    for change in await knob.plan(context, values):
+                        made.append(self._begin(change, run))
+                        made[-1] = await self._apply(knob, context, made[-1])
+            for entry in made:
+                self.tell(HostChanged(entry=entry))
+        except BaseException:
+            with suppress(StoreError):  # the first error is the one to be told; the journal knows what is open
+                await self.undo(made)
+            raise
+        return tuple(made)
+
+    async def undo(self, entries: Iterable[JournalEntry] | None = None) -> tuple[tuple[JournalEntry, Undone], ...]:
+        """Undo the last change first: ``entries``, or all; what is undone already is left out.
+
+        A cancellation takes effect when all of them have been tried. Raises RestoreError when one failed, StoreError
+        when the journal could not be written; both stay open. What somebody else has changed is left as it is
+        (Outcome.CHANGED) and no error.
+        """
+        chosen = self._open.keys() if entries is None else {entry.id for entry in entries} & self._open.keys()
+        return await finish(self._undo(sorted(chosen, reverse=True)))
+
+    def _begin(self, change: Change, run: int | None) -> JournalEntry:
+        entry = self.journal.begin(
+            change,
+            host=self.host.name,
+            boot_id=self.host.ops.boot_id(),
+            folder=str(self.folder.resolve()),
+            run=run,
+            owner=owner_of(self.owner),
+            t=time.time(),
+        )
+        try:
+            # Of two experiments that begin at the same moment at least one sees the other's entry, and gives way: each
+            # looks after it has written its own.
+            self._refuse_others()
+        except BaseException:
+            self.journal.end(entry, Undone(outcome=Outcome.ALREADY), t=time.time())  # nothing was done yet
+            raise
+        self._open[entry.id] = entry
+        return entry
+
+    def _refuse_others(self) -> None:
+        if not self._open:  # what is open keeps all others away
+            refuse_unrestored(self.journal, own=self.owner, host=self.host.name)
+
+    async def _apply(self, knob: HostKnob, context: KnobContext, entry: JournalEntry) -> JournalEntry:
+        got = await knob.apply(context, entry.change)
+        self._open[entry.id] = replace(entry, got=got)  # known here even if it cannot be written
+        return self.journal.confirm(entry, got)
+
+    async def _undo(self, ids: Sequence[int]) -> tuple[tuple[JournalEntry, Undone], ...]:
+        undone: list[tuple[JournalEntry, Undone]] = []
+        unwritten: StoreError | None = None
+        for number in ids:
+            entry = self._open[number]
+            result = await undo_entry(self.knobs, self.host, entry)
+            undone.append((entry, result))
+            try:
+                self.journal.end(entry, result, t=time.time())
+            except StoreError as err:
+                unwritten = err
+            else:
+                if result.outcome is not Outcome.FAILED:
+                    del self._open[number]
+        try:
+            for entry, result in undone:
+                self.tell(HostRestored(entry=entry, undone=result))
+        finally:
+            raise_failed(undone)
+        if unwritten is not None:
+            raise unwritten
+        return tuple(undone)
+
+
+async def finish(work: Coroutine[object, object, _T]) -> _T:
+    """Await something to its end, whatever is cancelled meanwhile; then the cancellation takes effect.
+
+    An error of the work itself is raised in place of the cancellation.
+    """
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as err:
+            cancelled = err
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

@@ -1,0 +1,133 @@
+"""What would disturb a measurement: where the data will lie."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from pgtrial.engine.disturbances_base import Disturbance, Situation
+from pgtrial.engine.fingerprint_limits import UNLIMITED
+from pgtrial.model.caveat import Severity
+from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
+from pgtrial.units import format_bytes, format_percent
+
+SPACE_SHARE = 0.1
+_IN_MEMORY = {"tmpfs", "ramfs"}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "lustre", "gpfs"}
+# Part of the name of a device or a machine, whose volume it is, and what gives it a steady speed.
+_PROVIDERS = (
+    ("Amazon Elastic Block Store", "Amazon EBS", "Use io2, or gp3 with provisioned IOPS, and look at BurstBalance."),
+    (
+        "PersistentDisk|nvme_card-pd|Google",
+        "Google Persistent Disk",
+        "Use a volume that is large or provisioned enough.",
+    ),
+    ("Microsoft Corporation|Msft", "an Azure disk", "Switch off bursting, or use Premium SSD v2 or Ultra Disk."),
+)
+
+
+def check_space(situation: Situation) -> Iterator[Disturbance]:
+    for place in situation.places:
+        for role, free_name, size_name in (("data", FREE, SIZE), ("WAL", WAL_FREE, WAL_SIZE)):
+            if free_name not in place or size_name not in place:
+                continue
+            free, size = float(place[free_name]), float(place[size_name])
+            where = place.get(f"storage/{role} directory", "")
+            if role == "data" and free < situation.intent.bytes_needed:
+                yield Disturbance(
+                    code="no-space",
+                    severity=Severity.WARNING,
+                    text=f"{format_bytes(free)} are free in {where}, and about "
+                    f"{format_bytes(situation.intent.bytes_needed)} are needed.",
+                    why="The data are kept twice, as a snapshot and as the copy that runs use.",
+                    remedy="Free space, choose another place (directory in [target]), or a smaller scale.",
+                )
+            elif size and free / size < SPACE_SHARE:
+                yield Disturbance(
+                    code="little-space",
+                    severity=Severity.WARNING,
+                    text=f"{format_percent(free / size)} of the file system of {where} is free ({format_bytes(free)}).",
+                    why="A file system or an SSD that is nearly full writes more slowly, the more the fuller it gets.",
+                    remedy="Free space, or choose another place (directory in [target]).",
+                )
+
+
+def check_file_system(situation: Situation) -> Iterator[Disturbance]:
+    for role, where, kind in _kinds(situation):
+        if kind in _IN_MEMORY:
+            yield Disturbance(
+                code="in-memory",
+                severity=Severity.WARNING,
+                text=f"The {role} would lie in memory: {where} is on {kind}.",
+                why="Nothing is written to a disk, so nothing that has to do with storage shows its effect.",
+                remedy="Choose a directory on the storage that you want to test (directory in [target]).",
+            )
+        elif kind in _NETWORK or kind.startswith("fuse"):
+            yield Disturbance(
+                code="network-file-system",
+                severity=Severity.WARNING,
+                text=f"The {role} would lie on a network file system or in user space: {where} is on {kind}.",
+                why="What the network and other machines do is in every result, and cannot be seen here.",
+                remedy="Choose a directory on a disk of this machine (directory in [target]).",
+            )
+        elif kind == "overlay":
+            yield Disturbance(
+                code="overlay",
+                severity=Severity.INFO,
+                text=f"The {role} would lie in the layers of a container: {where} is on overlay.",
+                why="The first write to a file copies it, and the disk below cannot be seen.",
+                remedy="Mount a volume, and choose it as directory in [target].",
+            )
+
+
+def check_provider(situation: Situation) -> Iterator[Disturbance]:
+    machine = situation.facts.get("machine/model", "")
+    seen = set()
+    for place in situation.places:
+        for role in ("data", "WAL"):
+            model = place.get(f"storage/{role} device model")
+            if model is None:
+                continue
+            for pattern, name, remedy in _PROVIDERS:
+                if name not in seen and re.search(pattern, f"{model} {machine}") and not _is_local(model):
+                    seen.add(name)
+                    yield Disturbance(
+                        code="provider-disk",
+                        severity=Severity.INFO,
+                        text=f"The {role} would lie on {name} ({model}).",
+                        why="Such volumes have limits, and many may exceed them until their credits are used up.",
+                        remedy=remedy,
+                    )
+
+
+def check_io_limits(situation: Situation) -> Iterator[Disturbance]:
+    limits = situation.facts.get("limits/I/O", UNLIMITED)
+    if limits != UNLIMITED:
+        yield Disturbance(
+            code="io-limit",
+            severity=Severity.WARNING,
+            text=f"A control group limits the I/O of what runs here: {limits}.",
+            why="The limit is measured then, not the disk.",
+            remedy="Remove it from the container or the service, or declare it in [target.cgroup].",
+        )
+
+
+def _kinds(situation: Situation) -> Iterator[tuple[str, str, str]]:
+    """(role, directory, kind of file system), each kind of a role once."""
+    seen: set[tuple[str, str]] = set()
+    for place in situation.places:
+        for role in ("data", "WAL"):
+            kind, where = _kind(place, role), place.get(f"storage/{role} directory")
+            if where is not None and (role, kind) not in seen:
+                seen.add((role, kind))
+                yield role, where, kind
+
+
+def _kind(place: Mapping[str, str], role: str) -> str:
+    return place.get(f"storage/{role} file system", "")
+
+
+def _is_local(model: str) -> bool:
+    """Whether it is a disk inside the machine of a provider, which has no credits."""
+    return re.search("Instance Storage|EphemeralDisk|nvme_card$|Direct Disk", model) is not None
+
+
+CHECKS = (check_space, check_file_system, check_provider, check_io_limits)

@@ -1,0 +1,34 @@
+"""Make the target of an experiment ready, whichever kind it is."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import Observer
+from pgtrial.engine.server_target import prepare_server
+from pgtrial.engine.target import Target
+from pgtrial.engine.throwaway_preparation import prepare_throwaway
+from pgtrial.hosts.base import Host
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.store.state import State
+
+
+async def prepare_target(
+    loaded: LoadedExperiment,
+    state: State,
+    *,
+    host: Host,
+    here: Host,
+    changes: HostChanges,
+    base: Path | None,
+    caller: Mapping[str, str],
+    tell: Observer,
+) -> Target:
+    """The target with its data, no arm started yet. ``here`` is where the load generator runs.
+
+    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
+    them. Raises PgTrialError; whatever was made then is removed.
+    """
+    if loaded.experiment.target.kind == "server":
+        return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
+    return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)

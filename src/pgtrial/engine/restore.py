@@ -1,0 +1,178 @@
+"""What is open in the journal of host changes: say so before a new run, undo what an ended pgtrial left behind."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+
+from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreError
+from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.processes import ProcessId, is_alive
+from pgtrial.knobs.base import HostKnob
+from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.store.journal import Journal, JournalRecord, Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrestored:
+    """What is open, newest first: ``left`` by a pgtrial that has ended, ``in_use`` by one that is at work."""
+
+    left: tuple[JournalRecord, ...]
+    in_use: tuple[JournalRecord, ...]
+
+
+def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
+    """What is open in the journal, on one host or on all."""
+    records = journal.open_entries(host=host)
+    alive = {owner for owner in {record.owner for record in records} if is_alive(_process_of(owner))}
+    return Unrestored(
+        left=tuple(record for record in records if record.owner not in alive),
+        in_use=tuple(record for record in records if record.owner in alive),
+    )
+
+
+def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: str | None = None) -> None:
+    """PreflightError if a pgtrial other than ``own`` has changed ``host`` (None: any) and not put that back."""
+    found = find_unrestored(journal, host=host)
+    in_use, left = (
+        [record for record in records if own is None or record.owner != owner_of(own)]
+        for records in (found.in_use, found.left)
+    )
+    if in_use:
+        entry, pid = in_use[0].entry, in_use[0].owner.pid
+        raise PreflightError(
+            f'host settings are in use by another experiment: pgtrial, process {pid}, works in "{entry.folder}"',
+            detail=f"It has changed {describe(entry)}. The changes of two experiments would mix.",
+            hint=f'Wait until it has ended; "pgtrial status {entry.folder}" says how far it is.',
+        )
+    if left:
+        raise PreflightError(
+            "a host setting that an earlier experiment changed has not been put back"
+            if len(left) == 1
+            else f"{len(left)} host settings that earlier experiments changed have not been put back",
+            detail="\n".join(f'{describe(record.entry)}, for "{record.entry.folder}".' for record in left),
+            hint='Type "pgtrial restore" first.',
+        )
+
+
+async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry) -> Undone:
+    """Undo one change; whatever goes wrong is Outcome.FAILED, so that the other changes are undone all the same."""
+    knob = next((knob for knob in knobs if knob.name == entry.change.knob), None)
+    if knob is None:
+        text = f'This pgtrial does not know the knob "{entry.change.knob}"; use the version that made the change.'
+        return Undone(outcome=Outcome.FAILED, text=text)
+    try:
+        return await knob.undo(host, entry)
+    except PgTrialError as err:
+        return Undone(outcome=Outcome.FAILED, text=_sentences(err))
+    except OSError as err:
+        place = f'"{err.filename}": ' if err.filename else ""
+        return Undone(outcome=Outcome.FAILED, text=f"{place}{err.strerror or err}.")
+    except Exception as err:
+        text = f"This is a bug in pgtrial's knob {knob.name}: {type(err).__name__}: {err}."
+        return Undone(outcome=Outcome.FAILED, text=text)
+
+
+async def undo_open(
+    journal: Journal,
+    *,
+    knobs: Sequence[HostKnob],
+    host_of: Callable[[str], AbstractAsyncContextManager[Host]],
+    tell: Callable[[JournalRecord, Undone], None],
+) -> None:
+    """Undo everything whose pgtrial has ended, newest first; ``tell`` hears of each.
+
+    ``host_of`` reaches a host by its name. Raises RestoreError when something could not be put back, StoreError when
+    the journal could not be written; both after all the others have been tried.
+    """
+    results: list[tuple[JournalEntry, Undone]] = []
+    unwritten: StoreError | None = None
+    with journal.restoring():
+        async with AsyncExitStack() as stack:
+            hosts = _Hosts(host_of=host_of, stack=stack)
+            for record in find_unrestored(journal).left:
+                host = await hosts.find(record.entry.host)
+                undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry)
+                try:
+                    journal.end(record.entry, undone, t=time.time())
+                except StoreError as err:
+                    unwritten = err
+                results.append((record.entry, undone))
+                tell(record, undone)
+    raise_failed(results)
+    if unwritten is not None:
+        raise unwritten
+
+
+def forget(journal: Journal, ids: Collection[int]) -> tuple[JournalRecord, ...]:
+    """Take changes off the list that cannot be undone, or that somebody has undone by hand. PreflightError if one of
+    the numbers is not that of a change which a pgtrial that has ended left behind; then nothing is done.
+    """
+    left = {record.entry.id: record for record in find_unrestored(journal).left}
+    for number in ids:
+        if number not in left:
+            known = ", ".join(str(each) for each in sorted(left)) or "none"
+            raise PreflightError(
+                f"there is no change {number} to take off the list", detail=f"The changes that are left: {known}."
+            )
+    undone = Undone(outcome=Outcome.CHANGED, text="Taken off the list on request.")
+    for number in ids:
+        journal.end(left[number].entry, undone, t=time.time())
+    return tuple(left[number] for number in ids)
+
+
+def raise_failed(undone: Iterable[tuple[JournalEntry, Undone]]) -> None:
+    """RestoreError that names everything that could not be put back; nothing when there is no such thing."""
+    failed = [(entry, result) for entry, result in undone if result.outcome is Outcome.FAILED]
+    if not failed:
+        return
+    first = failed[0][0]
+    raise RestoreError(
+        f"{first.change.name} could not be put back to {first.change.old_text}"
+        if len(failed) == 1
+        else f"{len(failed)} changes of host settings could not be put back",
+        detail="\n".join(f"{describe(entry)}: {result.text}" for entry, result in failed),
+        hint='Mend the cause and type "pgtrial restore". What you have put back yourself is taken off the list by '
+        f'"pgtrial restore --forget {first.id}".',
+    )
+
+
+def describe(entry: JournalEntry) -> str:
+    """ "vm.swappiness from 60 to 1 on ssh://db1"; the machine pgtrial runs on is not named."""
+    where = "" if entry.host == LOCAL else f" on {entry.host}"
+    return f"{entry.change.name} from {entry.change.old_text} to {entry.change.new_text}{where}"
+
+
+def owner_of(process: ProcessId) -> Owner:
+    return Owner(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id)
+
+
+def _process_of(owner: Owner) -> ProcessId:
+    return ProcessId(pid=owner.pid, start_ticks=owner.start_ticks, boot_id=owner.boot_id)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Hosts:
+    """Hosts by name; one that cannot be reached is tried once, and is the reason why its changes stay."""
+
+    host_of: Callable[[str], AbstractAsyncContextManager[Host]]
+    stack: AsyncExitStack
+    _found: dict[str, Host | Undone] = field(default_factory=dict, init=False)
+
+    async def find(self, name: str) -> Host | Undone:
+        if name not in self._found:
+            try:
+                host = await self.stack.enter_async_context(self.host_of(name))
+            except PgTrialError as err:
+                self._found[name] = Undone(outcome=Outcome.FAILED, text=_sentences(err))
+            else:
+                # What was changed there must never be written anywhere else.
+                is_it = host.name == name
+                wrong = Undone(outcome=Outcome.FAILED, text=f"The host {name} cannot be reached, only {host.name}.")
+                self._found[name] = host if is_it else wrong
+        return self._found[name]
+
+
+def _sentences(err: PgTrialError) -> str:
+    """An error's message and detail as sentences."""
+    return " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)

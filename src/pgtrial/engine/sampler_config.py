@@ -1,0 +1,75 @@
+"""What the sampler is told: what to read, where it is, and where to write it."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pgtrial.engine.sampler_remote import reader_argv
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.devices import devices_under, disks_of
+from pgtrial.hosts.operations import Operations
+from pgtrial.model.caveat import Caveat, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disks:
+    """Names of the disks ("vda") under some directories, and a caveat for each directory without any."""
+
+    names: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteReader:
+    """How files of another machine are read: ``command`` runs Python there, with its standard input and output here.
+
+    ``clock_offset`` is by how many seconds that machine's clock is ahead of ours.
+    """
+
+    command: tuple[str, ...]
+    clock_offset: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerConfig:
+    """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
+
+    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it.
+    ``disks`` are those under the data and the WAL, ``groups`` the directories of the control groups that the server was
+    started in, ``spool`` is an empty directory. ``remote`` is needed where the server is on another machine.
+    """
+
+    conninfo: str
+    version_num: int
+    database: str
+    disks: Disks
+    spool: str
+    groups: tuple[str, ...] = ()
+    remote: RemoteReader | None = None
+    interval: float = 1.0
+    session_interval: float = 0.1
+
+
+def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
+    """The disks under directories of a host."""
+    found = {directory: devices_under(ops, directory) for directory in dict.fromkeys(directories)}
+    return Disks(
+        names=disks_of(device for under in found.values() for device in under.devices),
+        caveats=tuple(_no_device(under.reason) for under in found.values() if not under.devices),
+    )
+
+
+def remote_reader(host: Host, *, clock_offset: float) -> RemoteReader | None:
+    """The reader for a host, whose clock is ahead of ours by so many seconds; None when it is this machine."""
+    if not host.session_argv:
+        return None
+    return RemoteReader(command=(*host.session_argv, f"exec {shlex.join(reader_argv())}"), clock_offset=clock_offset)
+
+
+def _no_device(reason: str) -> Caveat:
+    return Caveat(
+        code="no-device",
+        severity=Severity.INFO,
+        text=f"{reason} There are no disk metrics for it.",
+        hint="A network file system, tmpfs, overlay or a storage pool has no block device that could be read.",
+    )

@@ -1,0 +1,255 @@
+"""An existing server as the target, with a database of pgtrial's own, or one that is left as found."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.design.variants import host_knobs
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.fingerprint import VERSION_FACT
+from pgtrial.engine.target import RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.hosts.base import Host
+from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.server_database import ServerDatabase
+from pgtrial.knobs.server_settings import ServerSettings
+from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.connect import execute, execute_script
+from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.server import ExistingServer, open_server
+from pgtrial.postgres.server_database import (
+    check_may_create,
+    compare_inventories,
+    data_database,
+    read_inventory,
+    run_database,
+)
+from pgtrial.postgres.server_rights import Rights, probe_rights
+from pgtrial.postgres.settings import read_settings
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.store.state import State
+from pgtrial.workloads.scenarios import setup_sql
+
+
+@dataclass(slots=True, kw_only=True)
+class ServerTarget:
+    """A server that keeps running; ``database`` is the load's, made anew from ``prepared`` ("": it was there before).
+
+    ``inventory`` is what was in a database that was there before.
+    """
+
+    experiment: Experiment
+    host: Host
+    here: Host
+    server: ExistingServer
+    rights: Rights
+    client: Programs
+    changes: HostChanges
+    token: str
+    database: str
+    prepared: str
+    caveats: Sequence[Caveat]
+    inventory: frozenset[str] = frozenset()
+    made: list[JournalEntry] = field(default_factory=list, init=False)  # the prepared database
+    copied: Sequence[JournalEntry] = field(default=(), init=False)  # the load's database
+    running: Arm | None = field(default=None, init=False)
+    changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+
+    def facts(self) -> Mapping[str, str]:
+        facts = self.server.facts
+        return {
+            VERSION_FACT: facts.version,
+            "PostgreSQL/found by": "the connection string",
+            "PostgreSQL/place": self.server.control.address.place,
+            "PostgreSQL/pgbench": self.client.version,
+            **({"storage/data directory": facts.data_directory} if facts.data_directory else {}),
+        }
+
+    async def restore(self, arm: Arm) -> None:
+        if not self.prepared:
+            return
+        await self.changes.undo(self.copied)
+        self.copied = await self._create(self.database, template=self.prepared)
+
+    async def _create(self, name: str, *, template: str) -> tuple[JournalEntry, ...]:
+        wanted = {ServerDatabase.name: {"name": name, "template": template}}
+        return await self.changes.make(self._context(), wanted, run=None)
+
+    def _context(self, settings: Mapping[str, str] | None = None) -> KnobContext:
+        directories = self.server.directories
+        return KnobContext(
+            host=self.host,
+            token=self.token,
+            directory=directories[0] if directories else "/",
+            data=directories[0] if directories else None,
+            wal=directories[-1] if directories else None,
+            settings=settings or {},
+        )
+
+    async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
+        if self.prepared and not self.copied:
+            await self.restore(arm)
+        settings = wanted_settings(self.experiment, arm)
+        self.running = arm
+        wanted = {ServerSettings.name: settings, **host_knobs(self.experiment, arm)}
+        self.changed = await self.changes.make(self._context(settings), wanted, run=run)
+        conninfo = self.server.conninfo
+        altered = await alter_database(self.experiment, arm, conninfo(self.database))
+        facts = self.server.facts
+        return RunningServer(
+            settings=await read_settings(conninfo(self.database), also=settings),
+            changes=tuple(self.changed),
+            version=facts.version,
+            version_num=facts.version_num,
+            database=self.database,
+            control=conninfo(),
+            conninfo=conninfo,
+            environment=self.server.environment(self.database),
+            directories=self.server.directories,
+            groups=(),
+            altered=altered,
+            may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
+        )
+
+    def has_died(self) -> bool:
+        return False  # it has no process of ours; the load and the sampler notice
+
+    async def keep_log(self, destination: Path) -> None:
+        """Its log is its owner's, and goes on for as long as it runs: ``caveats`` say so."""
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        if self.running is None:
+            return ()
+        try:
+            if not self.prepared or not immediate:
+                await undo_sql(self.experiment, self.running, self.server.conninfo(self.database))
+        finally:
+            undone = await self.changes.undo(self.changed)
+            self.running, self.changed = None, ()
+        return undone
+
+    async def remove(self) -> None:
+        try:
+            await self.stop(immediate=True)
+        finally:
+            await self.changes.undo(self.copied)
+            await self.changes.undo(self.made)
+            self.copied, self.made = (), []
+        if not self.prepared:
+            left = compare_inventories(self.inventory, await read_inventory(self.server, self.database))
+            if left:
+                raise TargetError(f'database "{self.database}" is not as it was found', detail=left)
+
+
+async def prepare_server(
+    loaded: LoadedExperiment,
+    state: State,
+    *,
+    host: Host,
+    here: Host,
+    changes: HostChanges,
+    caller: Mapping[str, str],
+    tell: Observer,
+) -> ServerTarget:
+    """Reach the server and make its data, if they are to be pgtrial's own. ``caller`` are libpq's variables.
+
+    Raises ConnectError, PreflightError, TargetError; what was made then is removed.
+    """
+    experiment = loaded.experiment
+    wanted = experiment.target
+    tell(Preparing(step="looking at the server"))
+    server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
+    _check_version(state, server)
+    names = {name for arm in state.arms() for name in wanted_settings(experiment, arm)}
+    rights = await probe_rights(server, names)
+    token = secrets.token_hex(4)
+    target = ServerTarget(
+        experiment=experiment,
+        host=host,
+        here=here,
+        server=server,
+        rights=rights,
+        client=find_programs(wanted.postgres),
+        changes=changes,
+        token=token,
+        database=wanted.database or run_database(token),
+        prepared="" if wanted.database else data_database(token),
+        caveats=(*rights.caveats(), *_own_caveats(server, here)),
+    )
+    changes.knobs = (
+        ServerDatabase(server=server, caller=caller),
+        ServerSettings(server=server, database=target.database, caller=caller),
+        *changes.knobs,
+    )
+    if wanted.database is not None:
+        target.inventory = await read_inventory(server, wanted.database)
+        return target
+    check_may_create(rights)
+    try:
+        await _load(target, loaded, tell)
+    except BaseException:
+        await target.remove()
+        raise
+    return target
+
+
+def _check_version(state: State, server: ExistingServer) -> None:
+    now = server.facts.version
+    before = state.fingerprints().get(None, {}).get(VERSION_FACT, now)
+    if before != now:
+        raise PreflightError(
+            f"the experiment was begun with PostgreSQL {before}, but the server is {now} by now",
+            hint="Begin a new experiment; runs of two versions cannot be compared.",
+        )
+
+
+def _own_caveats(server: ExistingServer, here: Host) -> Sequence[Caveat]:
+    caveats = [
+        Caveat(
+            code="no-server-log",
+            severity=Severity.INFO,
+            text="The log of an existing server is not read: its checkpoints and autovacuum are not in the report.",
+            hint="",
+        )
+    ]
+    if not server.facts.local or server.host.name != here.name:
+        return caveats
+    caveats.append(
+        Caveat(
+            code="shared-server",
+            severity=Severity.INFO,
+            text="The server was there before the experiment, and whatever else it does is in the numbers.",
+            hint="Keep other clients away meanwhile; blocks in random order take care of the rest.",
+        )
+    )
+    return caveats
+
+
+async def _load(target: ServerTarget, loaded: LoadedExperiment, tell: Observer) -> None:
+    """Make the database from which those of the load are copied."""
+    experiment = loaded.experiment
+    dataset, prepared = experiment.dataset, target.prepared
+    target.made += await target._create(prepared, template="")
+    if dataset.kind == "pgbench":
+        tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
+        await target.here.run(
+            [
+                target.client.path("pgbench"),
+                "--initialize",
+                f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
+                f"--scale={dataset.scale}",
+                "--quiet",
+            ],
+            environment=target.server.environment(prepared),
+        )
+    conninfo = target.server.conninfo(prepared)
+    for name, script in setup_sql(experiment, loaded.folder):
+        tell(Preparing(step=f"running {name}"))
+        await execute_script(conninfo, script, name=name)
+    tell(Preparing(step="vacuum, analyze"))
+    await execute(conninfo, "VACUUM (ANALYZE)")

@@ -1,0 +1,234 @@
+"""Make the clusters of the throw-away target: programs, places, data loaded once, a snapshot of each."""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.design.arms import common_settings
+from pgtrial.design.variants import FILESYSTEM, Variant, variants_of
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.fingerprint import VERSION_FACT
+from pgtrial.engine.target import DATABASE
+from pgtrial.engine.throwaway_target import ThrowawayTarget
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.local import server_account
+from pgtrial.knobs.base import KnobContext
+from pgtrial.postgres.connect import execute, execute_script
+from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.snapshot import Snapshot
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import (
+    check_access,
+    prepare_directories,
+    prepare_directory,
+    remove_directories,
+)
+from pgtrial.spec.experiment import DatasetTable
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.store.state import State
+from pgtrial.units import format_bytes
+from pgtrial.workloads.scenarios import setup_sql
+
+_BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
+_BYTES_OF_CLUSTER = 200e6  # an empty cluster, its WAL and log
+
+# For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
+_LOADING: Mapping[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "1h",
+}
+# Limits that the experiment's settings may have are meant for its load.
+_LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
+
+
+async def prepare_throwaway(
+    loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+) -> ThrowawayTarget:
+    """Make each variant's cluster, load the data once, and keep the snapshot; what an interrupted pgtrial prepared is
+    used again. The clusters are stopped, and their data are those of the snapshot.
+
+    ``base`` is where work directories are made, instead of the place the file names. Raises PreflightError before
+    anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
+    """
+    experiment = loaded.experiment
+    programs = {
+        variant: find_programs(variant.postgres, host=host) for variant in variants_of(experiment, state.arms())
+    }
+    _check_versions(state, programs.values())
+    target = ThrowawayTarget(
+        experiment=experiment,
+        host=host,
+        account=server_account(host.ops),
+        changes=changes,
+        token=secrets.token_hex(4),
+        client=_find_client(host, programs.values()),
+    )
+    kept = state.work_directories_by_variant()
+    try:
+        for variant, found in programs.items():
+            preparation = _Preparation(
+                target=target, loaded=loaded, state=state, variant=variant, programs=found, tell=tell
+            )
+            await preparation.execute(base, kept.get(variant.key, ()))
+    except BaseException:
+        await target.remove()
+        raise
+    return target
+
+
+def version_text(programs: Iterable[Programs]) -> str:
+    """The server versions of an experiment: "18.4", or "16.14, 18.4"."""
+    return ", ".join(dict.fromkeys(found.version for found in programs))
+
+
+def _find_client(host: Host, programs: Iterable[Programs]) -> Programs:
+    """Whose pgbench drives the load of all arms: the newest of the servers', or the first found on this machine."""
+    if host.name == LOCAL:
+        return max(programs, key=lambda found: found.major)
+    return find_programs(None)
+
+
+def _check_versions(state: State, programs: Iterable[Programs]) -> None:
+    """Runs of two versions in one arm could not be compared."""
+    now = version_text(programs)
+    before = state.fingerprints().get(None, {}).get(VERSION_FACT, now)
+    if before != now:
+        places = ", ".join(f'"{found.directory}"' for found in programs)
+        raise PreflightError(
+            f"the experiment was begun with PostgreSQL {before}, but {now} is in {places}",
+            hint="Put the programs of the earlier version first in PATH, or begin a new experiment.",
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Preparation:
+    """Of one variant."""
+
+    target: ThrowawayTarget
+    loaded: LoadedExperiment
+    state: State
+    variant: Variant
+    programs: Programs
+    tell: Observer
+
+    async def execute(self, base: Path | None, kept: Iterable[Path]) -> None:
+        for left in kept:
+            cluster = self._cluster(left, _socket_of(self.target.host, left))
+            snapshot = Snapshot(host=self.target.host, cluster=cluster)
+            if snapshot.is_complete() and self.target.host.ops.is_directory(str(cluster.socket_directory)):
+                self.tell(Preparing(step="using the data that the interrupted attempt prepared"))
+                self.target.clusters[self.variant.key] = cluster
+                await self._make_reachable(cluster)
+                await snapshot.restore()
+                return
+            remove_directories(self.target.host, *cluster.directories)
+        cluster = await self._make(base)
+        self.target.clusters[self.variant.key] = cluster
+        await self._make_reachable(cluster)
+        await self._load(cluster)
+
+    async def _make(self, base: Path | None) -> ThrowawayCluster:
+        host, name = self.target.host, f"pgtrial-{secrets.token_hex(4)}"
+        # A directory of the variant's own says what is tested; --work-directory only moves what could lie anywhere.
+        wanted = self.variant.data or str(base or "/var/tmp")
+        if base is not None and self.variant.data == self.loaded.experiment.target.directory:
+            wanted = str(base)
+        place = Path(wanted).expanduser().absolute()
+        if self.variant.filesystem:
+            place = await self._make_filesystem(place)
+        _check_space(host, place, self.loaded.experiment.dataset)
+        wal = Path(self.variant.wal) / name if self.variant.wal else None
+        # Written down first: what is not made yet is easily removed, what is not known never.
+        self.state.add_work_directory(place / name, variant=self.variant.key)
+        for directory in filter(None, (Path("/tmp") / name, wal)):
+            self.state.add_work_directory(directory)
+        work, socket_directory = prepare_directories(host, place, name, self.target.account)
+        if wal is not None:
+            prepare_directory(host, wal, self.target.account)
+        return self._cluster(work, socket_directory)
+
+    async def _make_filesystem(self, place: Path) -> Path:
+        """A file system in an image file, there for the whole experiment; where it is mounted."""
+        target = self.target
+        context = KnobContext(host=target.host, token=target.token, directory=str(place), account=target.account)
+        wanted = dict(self.variant.filesystem)
+        self.tell(Preparing(step=f"making a file system, {wanted['type']}"))
+        from pgtrial.knobs.filesystem import Filesystem
+
+        target.made += await target.changes.make(context, {FILESYSTEM: wanted}, run=None)
+        return Path(Filesystem().mount_point(context, wanted))
+
+    def _cluster(self, work: Path, socket_directory: Path) -> ThrowawayCluster:
+        return ThrowawayCluster(
+            host=self.target.host,
+            programs=self.programs,
+            directory=work,
+            socket_directory=socket_directory,
+            account=self.target.account,
+            wal_directory=Path(self.variant.wal) / work.name if self.variant.wal else None,
+        )
+
+    async def _make_reachable(self, cluster: ThrowawayCluster) -> None:
+        """Let the server's user reach what it needs."""
+        host, account = self.target.host, self.target.account
+        await check_access(host, cluster.directory, account)
+        cluster.programs = await reachable_programs(host, self.programs, work=cluster.directory, account=account)
+
+    async def _load(self, cluster: ThrowawayCluster) -> None:
+        experiment = self.loaded.experiment
+        settings = common_settings(experiment)
+        self.tell(Preparing(step=f"making a cluster with PostgreSQL {self.programs.version}"))
+        await cluster.initdb()
+        unlimited = {name: "0" for name in _LIMITS if name in settings}
+        cluster.write_settings({**settings, **_LOADING, **unlimited})
+        await cluster.start()
+        await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
+        dataset = experiment.dataset
+        if dataset.kind == "pgbench":
+            self.tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
+            await self.target.host.run(
+                [
+                    cluster.programs.path("pgbench"),
+                    "--initialize",
+                    f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
+                    f"--scale={dataset.scale}",
+                    "--quiet",
+                ],
+                account=self.target.account,
+                environment=cluster.host_environment(DATABASE),
+            )
+        for name, script in setup_sql(experiment, self.loaded.folder):
+            self.tell(Preparing(step=f"running {name}"))
+            await execute_script(cluster.conninfo(DATABASE), script, name=name)
+        self.tell(Preparing(step="vacuum, analyze, checkpoint"))
+        await execute(cluster.conninfo(DATABASE), "VACUUM (ANALYZE)")
+        await cluster.stop()
+        await Snapshot(host=self.target.host, cluster=cluster).take()
+
+
+def _socket_of(host: Host, work: Path) -> Path:
+    inside = work / "s"
+    return inside if host.ops.is_directory(str(inside)) else Path("/tmp") / work.name
+
+
+def _check_space(host: Host, base: Path, dataset: DatasetTable) -> None:
+    """The data are there twice, as the snapshot and as the run's own."""
+    place = base
+    while not host.ops.exists(str(place)):
+        place = place.parent
+    loaded = dataset.scale * _BYTES_PER_SCALE if dataset.kind == "pgbench" else 0
+    needed = 2 * (loaded + _BYTES_OF_CLUSTER)
+    _, free = host.ops.space(str(place))
+    if free < needed:
+        raise PreflightError(
+            f'not enough space in "{base}": {format_bytes(free)} free, about {format_bytes(needed)} needed',
+            hint="Choose another place with directory in [target] or --work-directory, or a smaller scale.",
+        )

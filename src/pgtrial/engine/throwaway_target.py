@@ -1,0 +1,148 @@
+"""The throw-away target: one cluster per variant, at most one of them running, and what their arms set around it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.fingerprint import VERSION_FACT
+from pgtrial.engine.target import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.errors import SettingError
+from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs import HOST_KNOBS, postgresql
+from pgtrial.knobs.base import KnobContext
+from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Caveat
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.programs import Programs
+from pgtrial.postgres.settings import Setting
+from pgtrial.postgres.snapshot import Snapshot
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import remove_until_gone
+from pgtrial.spec.experiment import Experiment
+
+
+@dataclass(slots=True, kw_only=True)
+class ThrowawayTarget:
+    """Clusters made for the experiment, by the key of their variant.
+
+    ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
+    """
+
+    experiment: Experiment
+    host: Host
+    account: Account | None
+    changes: HostChanges
+    token: str
+    client: Programs
+    clusters: dict[str, ThrowawayCluster] = field(default_factory=dict)
+    caveats: Sequence[Caveat] = ()
+    made: list[JournalEntry] = field(default_factory=list)
+    running: Arm | None = field(default=None, init=False)
+    changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+
+    def _cluster(self, arm: Arm) -> ThrowawayCluster:
+        return self.clusters[variant_of(self.experiment, arm).key]
+
+    def _snapshot(self, cluster: ThrowawayCluster) -> Snapshot:
+        return Snapshot(host=self.host, cluster=cluster)
+
+    def facts(self) -> Mapping[str, str]:
+        programs = [cluster.programs for cluster in self.clusters.values()]
+        return {
+            VERSION_FACT: ", ".join(dict.fromkeys(found.version for found in programs)),
+            "PostgreSQL/programs": ", ".join(dict.fromkeys(str(found.directory) for found in programs)),
+            "PostgreSQL/found by": ", ".join(dict.fromkeys(found.origin for found in programs)),
+            "PostgreSQL/pgbench": self.client.version,
+            "storage/data directory": ", ".join(str(cluster.directory) for cluster in self.clusters.values()),
+        }
+
+    async def restore(self, arm: Arm) -> None:
+        await self._snapshot(self._cluster(arm)).restore()
+
+    async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
+        cluster, wanted = self._cluster(arm), wanted_settings(self.experiment, arm)
+        postgresql.apply(cluster, wanted)
+        knobs = host_knobs(self.experiment, arm)
+        context = self._context(cluster, wanted)
+        self.running = arm
+        self.changed = await self.changes.make(context, knobs, run=run)
+        groups = tuple(
+            group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
+        )
+        await cluster.start(groups=groups)
+        settings = await postgresql.verify(cluster, wanted)
+        self._verify_place(cluster, settings)
+        altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
+        return RunningServer(
+            settings=settings,
+            changes=tuple(self.changed),
+            version=cluster.programs.version,
+            version_num=cluster.programs.major * 10000,
+            database=DATABASE,
+            control=cluster.conninfo(),
+            conninfo=cluster.conninfo,
+            environment=cluster.environment(DATABASE),
+            directories=(str(cluster.data), str(cluster.wal)),
+            groups=groups,
+            altered=altered,
+        )
+
+    def _verify_place(self, cluster: ThrowawayCluster, settings: Mapping[str, Setting]) -> None:
+        """Raise SettingError if the server is not the one with these programs and directories."""
+        resolve = self.host.ops.resolve
+        for what, wanted, got in (
+            ("the server's version", cluster.programs.version, settings["server_version"].shown.split()[0]),
+            ("data_directory", resolve(str(cluster.data)), resolve(settings["data_directory"].shown)),
+            ("the directory of the WAL", resolve(str(cluster.wal)), resolve(str(cluster.data / "pg_wal"))),
+        ):
+            if got != wanted:
+                raise SettingError(f"{what} is {got} after the start, expected {wanted}")
+
+    def _context(self, cluster: ThrowawayCluster, settings: Mapping[str, str]) -> KnobContext:
+        return KnobContext(
+            host=self.host,
+            token=self.token,
+            directory=str(cluster.directory),
+            account=self.account,
+            programs=cluster.programs,
+            data=str(cluster.data),
+            wal=str(cluster.wal),
+            settings=settings,
+        )
+
+    def has_died(self) -> bool:
+        return self.running is not None and self._cluster(self.running).has_died()
+
+    async def keep_log(self, destination: Path) -> None:
+        if self.running is not None:
+            await self._cluster(self.running).keep_log(destination)
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        if self.running is None:
+            return ()
+        cluster = self._cluster(self.running)
+        if not immediate and not cluster.has_died():
+            await undo_sql(self.experiment, self.running, cluster.conninfo(DATABASE))
+        await cluster.stop(immediate=immediate)
+        undone = await self.changes.undo(self.changed)
+        self.running, self.changed = None, ()
+        return undone
+
+    async def remove(self) -> None:
+        try:
+            await self.stop(immediate=True)
+        finally:
+            # Also when Ctrl-C comes just now; then the server has to be stopped once more.
+            try:
+                await self.stop(immediate=True)
+            finally:
+                await self._remove_all()
+
+    async def _remove_all(self) -> None:
+        for cluster in self.clusters.values():
+            await cluster.stop(immediate=True)
+            await remove_until_gone(self.host, *cluster.directories)
+        await self.changes.undo(self.made)
+        self.made = []

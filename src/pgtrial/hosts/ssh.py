@@ -1,0 +1,217 @@
+"""Another machine, reached by the system's OpenSSH; nothing is installed there, python3 is all that it needs."""
+
+import asyncio
+import base64
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.errors import HostCommandError, TargetError
+from pgtrial.hosts.base import Account, Completed
+from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
+from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.hosts.running import end_process, run_program
+from pgtrial.hosts.ssh_command import ssh_command
+from pgtrial.hosts.ssh_complaints import explain_failure
+from pgtrial.hosts.ssh_connection import Connection
+from pgtrial.hosts.ssh_operations import RemoteOperations
+from pgtrial.hosts.ssh_process import SshProcess
+
+_OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
+_FORWARD_LIMIT = 10.0  # s
+_CHUNK = 1 << 20  # bytes of a file in one call
+_PREFIX = "pgtrial-ssh-"
+_LONGEST = 40  # bytes of the place for our sockets; ssh and we add up to 65, and 107 are allowed (unix(7))
+_SPECIAL = frozenset(":%$\\")  # ssh does not take these in the path of a socket as they stand
+
+
+@dataclass(slots=True, kw_only=True)
+class SshHost:
+    """One connection to a remote host, from ``open`` to ``close``; see LocalHost for ``mark`` and ``on_start``.
+
+    Everything that is started there ends with the connection, however it ends. ssh itself runs here.
+    """
+
+    mark: str
+    on_start: Callable[[ProcessId, str], None]
+    connection: Connection
+    ops: Operations
+    directory: Path  # private, here, of the sockets of our end
+    forwarded: dict[Path, Path] = field(default_factory=dict, init=False)
+
+    @property
+    def name(self) -> str:
+        return self.connection.ssh.name
+
+    @classmethod
+    async def open(
+        cls, address: str, *, mark: str = "", on_start: Callable[[ProcessId, str], None] = lambda _process, _role: None
+    ) -> "SshHost":
+        """Connect. Raises PreflightError for what is no address, ConnectError that says why it failed."""
+        ssh, directory = ssh_command(address), _make_directory()
+        connection = Connection(replace(ssh, control=str(directory / "control")))
+        host = cls(
+            mark=mark,
+            on_start=on_start,
+            connection=connection,
+            ops=RemoteOperations(connection),
+            directory=directory,
+        )
+        try:
+            ready = connection.open(mark=mark)
+            own = identify(connection.pid)
+            if own is not None:
+                on_start(own, "ssh")
+            async with asyncio.timeout(_OPEN_LIMIT):
+                await asyncio.wrap_future(ready)
+        except TimeoutError:
+            words = connection.words_so_far()
+            await host.close(at_once=True)
+            raise explain_failure(ssh, status=None, words=words) from None
+        except BaseException:
+            await host.close(at_once=True)
+            raise
+        return host
+
+    async def close(self, *, at_once: bool = False) -> None:
+        """End what runs there, and the connection. ``at_once``: without waiting for an orderly end."""
+        # In a thread: what has been started there may need its time.
+        await asyncio.to_thread(self.connection.close, at_once=at_once)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def session_argv(self) -> tuple[str, ...]:
+        return tuple(self.connection.ssh.session())
+
+    async def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        check: bool = True,
+    ) -> Completed:
+        return await run_program(self, argv, account=account, environment=environment, directory=directory, check=check)
+
+    async def start(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        role: str,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        groups: Sequence[str] = (),
+        stdin: int = asyncio.subprocess.DEVNULL,
+        stdout: int = asyncio.subprocess.DEVNULL,
+        stderr: int = asyncio.subprocess.DEVNULL,
+        output: Path | None = None,
+    ) -> SshProcess:
+        """Start a program that the kernel there ends (SIGQUIT) when the agent ends, and the agent with the connection.
+
+        Its session is its own.
+        """
+        wanted = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        pipes = {name for name, kind in wanted.items() if kind == asyncio.subprocess.PIPE}
+        if output is not None:
+            pipes -= {"stdout", "stderr"}
+        process = SshProcess(self.connection, pipes=frozenset(pipes))
+        order = {
+            "argv": [str(part) for part in argv],
+            "account": None if account is None else [account.uid, account.gid],
+            "environment": dict(environment or {}),
+            "directory": None if directory is None else str(directory),
+            "groups": list(groups),
+            "output": None if output is None else str(output),
+            **{name: "pipe" if name in pipes else "null" for name in wanted},
+        }
+        try:
+            # Not awaited: cancelled half-way, it would not be known whether the program runs.
+            pid, ticks = process.start(order)
+        except OSError as err:
+            raise HostCommandError(f'cannot start "{argv[0]}" on "{self.name}": {err.strerror or err}') from err
+        try:
+            self.on_start(ProcessId(pid=pid, start_ticks=ticks, boot_id=self.ops.boot_id()), role)
+        except BaseException:
+            await end_process(process, with_signal=signal.SIGQUIT)  # nobody else knows of it
+            raise
+        return process
+
+    async def forward(self, path: Path) -> Path:
+        """Have ssh carry the Unix socket ``path`` of the host; the socket here. Raises TargetError if it does not."""
+        if path in self.forwarded:
+            return self.forwarded[path]
+        if _SPECIAL & set(str(path)):
+            raise TargetError(
+                f'ssh cannot forward the socket "{path}" of "{self.name}"',
+                detail=f"Its path has one of the characters {' '.join(sorted(_SPECIAL))}",
+                hint="Choose another directory for the data there.",
+            )
+        here = self.directory / str(len(self.forwarded)) / path.name
+        here.parent.mkdir(mode=0o700)
+        command = self.connection.ssh.forward(str(here), str(path))
+        completed = await LocalHost(mark=self.mark).run(command, check=False)
+        if completed.status != 0:
+            raise TargetError(
+                f'ssh does not forward the socket "{path}" of "{self.name}"', detail=completed.stderr.strip()
+            )
+        await self._check_forward(here, path)
+        self.forwarded[path] = here
+        return here
+
+    async def _check_forward(self, here: Path, path: Path) -> None:
+        """Raise TargetError if the host's sshd refuses to forward: that shows only when a connection is made."""
+        if not self.ops.exists(str(path)):
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(here))
+            probe.setblocking(False)
+            # A refusal travels on the same connection as these calls, so it is here before their answers.
+            for _ in range(3):
+                self.ops.clock()
+                await asyncio.sleep(0.02)
+            with suppress(BlockingIOError):
+                if not probe.recv(1):
+                    raise TargetError(
+                        f'"{self.name}" does not let ssh reach the socket "{path}"',
+                        detail="\n".join(self.connection.words_so_far()[-3:]),
+                        hint="Its sshd has to allow it: AllowStreamLocalForwarding yes, and no restrict for the key.",
+                    )
+
+    async def copy_from(self, path: Path, destination: Path) -> None:
+        with destination.open("wb") as file:
+            while chunk := self.ops.read_chunk(str(path), file.tell(), _CHUNK):
+                file.write(base64.b64decode(chunk))
+                await asyncio.sleep(0)
+
+    async def copy_to(self, source: Path, path: Path) -> None:
+        self.ops.put(str(path), "")
+        with source.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self.ops.append_chunk(str(path), base64.b64encode(chunk).decode("ascii"))
+                await asyncio.sleep(0)
+
+
+def _make_directory() -> Path:
+    """A private directory with a short path; those of a pgtrial that was killed are removed."""
+    place = Path(tempfile.gettempdir())
+    if len(os.fsencode(place)) > _LONGEST:
+        place = Path("/tmp")
+    for left in place.glob(f"{_PREFIX}*"):
+        parts = left.name.removeprefix(_PREFIX).split("-")
+        if left.stat().st_uid == os.geteuid() and Operations().start_ticks(int(parts[0])) != int(parts[1]):
+            shutil.rmtree(left, ignore_errors=True)
+    own = identify(os.getpid())
+    assert own is not None  # it is this process
+    directory = place / f"{_PREFIX}{own.pid}-{own.start_ticks}-{secrets.token_hex(4)}"
+    directory.mkdir(mode=0o700)
+    return directory

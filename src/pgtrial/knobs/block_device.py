@@ -1,0 +1,168 @@
+"""The queue of the block device under the data: scheduler, read-ahead, requests, write-back throttling."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pgtrial.errors import SettingError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.block_device_queues import find_queues
+from pgtrial.knobs.kernel_values import (
+    apply_values,
+    find_drift,
+    read_choices,
+    read_chosen,
+    read_setting,
+    require_writable,
+    same_value,
+    undo_values,
+)
+from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.spec.nearest import hint_name
+
+# Setting the first of a group changes the others: a scheduler brings its own nr_requests, and bfq switches write-back
+# throttling off; a new max_sectors_kb makes read_ahead_kb at least 128, or twice the largest request (the kernel's
+# blk_apply_bdi_limits, since Linux 6.9). So they are set and put back together, in this order.
+_REQUESTS = ("scheduler", "nr_requests", "wbt_lat_usec")
+_SIZES = ("max_sectors_kb", "read_ahead_kb")
+
+_MISSING = {
+    "scheduler": "What is given to it is passed on or done at once, without a queue of requests.",
+    "nr_requests": "What is given to it is passed on or done at once, without a queue of requests.",
+    "wbt_lat_usec": "The kernel does not throttle the write-back to it.",
+}
+_LIMITS = {
+    "nr_requests": "The least is 4; the most depends on the scheduler, with none on the driver.",
+    "read_ahead_kb": "The kernel counts in whole pages.",
+    "max_sectors_kb": "The least is a page, the most what max_hw_sectors_kb beside it says.",
+}
+
+
+class BlockDevice(HostKnob):
+    """The items of a change are files in a queue directory of /sys."""
+
+    name = "block_device"
+    about = About(
+        sets="scheduler, nr_requests, wbt_lat_usec and max_sectors_kb of the disks at the bottom of what the data lie "
+        "on, below partitions, volumes, arrays and loop devices; read_ahead_kb of the device that the file system is "
+        "on (btrfs: of the file system). Or those of the device that is named",
+        takes_effect="at once, read_ahead_kb for files that are opened afterwards",
+        rights="root",
+        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
+        "what was got. Read again at the end of the run",
+        undone="the old values are written back and read, the scheduler first, then what setting it has changed",
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        ops = context.host.ops
+        queues = find_queues(ops, wanted.get("device"), context.data or context.directory)
+        asked: dict[str, dict[str, str]] = {}
+        for attribute in (*_REQUESTS, *_SIZES):
+            if attribute in wanted:
+                for queue in queues.read_ahead if attribute == "read_ahead_kb" else queues.requests:
+                    asked.setdefault(queue, {})[attribute] = wanted[attribute]
+        return [
+            change
+            for queue, values in asked.items()
+            for group in (_REQUESTS, _SIZES)
+            for change in self._plan_group(ops, queue, group, values)
+        ]
+
+    def _plan_group(
+        self, ops: Operations, queue: str, group: Sequence[str], values: Mapping[str, str]
+    ) -> Iterator[Change]:
+        named = {attribute: values[attribute] for attribute in group if attribute in values}
+        for attribute, value in named.items():
+            _check(ops, queue, attribute, value)
+        if group[0] in named:
+            yield from self._plan_values(ops, queue, named, _readable(ops, queue, group))
+        else:
+            for attribute, value in named.items():
+                yield from self._plan_values(ops, queue, {attribute: value}, _readable(ops, queue, [attribute]))
+
+    def _plan_values(
+        self, ops: Operations, queue: str, named: Mapping[str, str], now: Mapping[str, str]
+    ) -> Iterator[Change]:
+        """A change that sets ``named`` and puts ``now`` back; nothing if all is as asked."""
+        if all(same_value(value, now[attribute]) for attribute, value in named.items()):
+            return
+        for attribute in named:
+            require_writable(ops, f"{queue}/{attribute}", f"{_title(queue)} {attribute}")
+        new = dict(named)
+        if "max_sectors_kb" in named and "read_ahead_kb" in now:
+            # Else this would vary the read-ahead as well. What a scheduler brings along is a part of it, and stays.
+            new.setdefault("read_ahead_kb", now["read_ahead_kb"])
+        yield Change(
+            knob=self.name,
+            name=f"{_title(queue)} {', '.join(named)}",
+            old={f"{queue}/{attribute}": value for attribute, value in now.items()},
+            new={f"{queue}/{attribute}": value for attribute, value in new.items()},
+            old_text=", ".join(now[attribute] for attribute in named),
+            new_text=", ".join(named.values()),
+        )
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        return apply_values(context.host.ops, change, read=read_chosen, same=_is_as_asked, hint=_limit)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return undo_values(host, entry, read=read_chosen)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        return find_drift(host, entry, read=read_chosen)
+
+
+def _title(queue: str) -> str:
+    """ "vda", or "btrfs" for the read-ahead of such a file system."""
+    return queue.split("/")[3]
+
+
+def _readable(ops: Operations, queue: str, attributes: Sequence[str]) -> dict[str, str]:
+    """Attribute to value of those that the queue has: write-back throttling may be compiled in and yet unreadable."""
+    values = {}
+    for attribute in attributes:
+        try:
+            values[attribute] = read_chosen(ops, f"{queue}/{attribute}")
+        except OSError:
+            continue
+    return values
+
+
+def _check(ops: Operations, queue: str, attribute: str, value: str) -> None:
+    """Raise SettingError for what can be known in advance not to work."""
+    path, what = f"{queue}/{attribute}", f"{_title(queue)} {attribute}"
+    if not ops.exists(path) or (attribute == "wbt_lat_usec" and not _readable(ops, queue, [attribute])):
+        raise SettingError(
+            f"the block device {_title(queue)} has no {attribute}",
+            detail=_MISSING.get(attribute, f'There is no file "{path}".'),
+        )
+    read_setting(ops, path, what, read=read_chosen)
+    if attribute == "scheduler":
+        _check_scheduler(ops, path, value, _title(queue))
+    elif attribute == "max_sectors_kb":
+        most = ops.read(f"{queue}/max_hw_sectors_kb").strip()
+        if int(value) > int(most):
+            raise SettingError(
+                f"{what} cannot be set to {value}", detail=f"The device takes at most {most} (max_hw_sectors_kb)."
+            )
+
+
+def _check_scheduler(ops: Operations, path: str, wanted: str, device: str) -> None:
+    """Schedulers that are modules are listed only once they are loaded; the kernel loads them when they are set."""
+    choices = read_choices(ops, path)
+    modules = ops.glob(f"/lib/modules/{ops.uname()['release']}/kernel/block/*.ko*")
+    loadable = {module.rpartition("/")[2].partition(".")[0].removesuffix("-iosched") for module in modules}
+    if wanted not in choices and (len(choices) == 1 or wanted not in loadable):
+        known = (*choices, *sorted(loadable.intersection({"bfq", "kyber", "mq-deadline"}).difference(choices)))
+        raise SettingError(
+            f'the kernel has no I/O scheduler "{wanted}" for {device}',
+            hint=hint_name(wanted, known, what="It has"),
+        )
+
+
+def _is_as_asked(asked: str, got: str) -> bool:
+    """-1 asks for the kernel's default of wbt_lat_usec, which then is a time."""
+    return same_value(asked, got) or (asked == "-1" and got.isdigit())
+
+
+def _limit(path: str) -> str:
+    return _LIMITS.get(path.rpartition("/")[2], "")

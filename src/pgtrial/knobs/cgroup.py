@@ -1,0 +1,285 @@
+"""Limits of a control group in which the server runs: memory with its page cache, CPU time, requests to the disk."""
+
+import asyncio
+import errno
+import signal
+from collections.abc import Mapping, Sequence
+
+from pgtrial.errors import SettingError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.devices import devices_under
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.cgroup_limits import (
+    Device,
+    controllers,
+    describe,
+    limit_files,
+    needs_device,
+    place_limits,
+    to_enable,
+)
+from pgtrial.knobs.control_groups import Hierarchy, hierarchies
+from pgtrial.knobs.page_cache import evict
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+
+_PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
+_STEP = 0.02
+_SUBTREE = "cgroup.subtree_control"
+
+
+class Cgroup(HostKnob):
+    """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path."""
+
+    name = "cgroup"
+    about = About(
+        sets="a control group for the server (version 1 or 2), with limits of memory and page cache, of CPU time, and "
+        "of reads from and writes to the device that the data's file system is on. In version 1 the write-back of "
+        "buffered writes is not limited, only reads and direct or synchronous writes; in version 2 it is on ext4, "
+        "btrfs and xfs. Swap is not limited, and huge pages do not count as memory unless version 2 is mounted with "
+        "memory_hugetlb_accounting",
+        takes_effect="at the start of the server, with an empty page cache of its data where memory is limited",
+        rights="root",
+        verified="every limit is read back, a size after rounding down to whole pages, and again at the end of the "
+        "run, with the kernel's count of processes that it ended for want of memory",
+        undone="what still runs in the group is ended and the group removed; controllers that were enabled for it "
+        "(version 2) are disabled again",
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        ops = context.host.ops
+        device = _device(context) if needs_device(wanted) else None
+        changes = []
+        for hierarchy, items in place_limits(hierarchies(ops), wanted):
+            _require_writable(ops, hierarchy)
+            names = controllers(hierarchy, items)
+            if hierarchy.version == 2:
+                changes += self._enable(ops, hierarchy, to_enable(hierarchy, items))
+            files = limit_files(hierarchy.version, items, device=device, page_size=ops.page_size())
+            changes.append(
+                Change(
+                    knob=self.name,
+                    name=f"control group of the server ({', '.join(sorted(names))})",
+                    old={},
+                    new={"group": _group(context, hierarchy), **files},
+                    old_text="none",
+                    new_text=describe(items, device),
+                )
+            )
+        return changes
+
+    def _enable(self, ops: Operations, hierarchy: Hierarchy, names: frozenset[str]) -> list[Change]:
+        path = f"{hierarchy.mount}/{_SUBTREE}"
+        old = ops.read(path).split()
+        missing = sorted(names.difference(old))
+        if not missing:
+            return []
+        return [
+            Change(
+                knob=self.name,
+                name=f"controllers of the control groups in {hierarchy.mount}",
+                old={path: " ".join(old)},
+                new={path: " ".join([*old, *missing])},
+                old_text=" ".join(old) or "none",
+                new_text=" ".join([*old, *missing]),
+            )
+        ]
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        ops = context.host.ops
+        if "group" not in change.new:
+            return _enable_controllers(ops, change)
+        group = change.new["group"]
+        try:
+            path = group
+            ops.make_directory(group, mode=0o755)
+            for name, text in change.new.items():
+                if name != "group":
+                    path = f"{group}/{name}"
+                    ops.write(path, text)
+            got = {name: ops.read(f"{group}/{name}").strip() for name in change.new if name != "group"}
+        except FileExistsError as err:
+            raise SettingError(
+                f'the control group "{group}" is there already', hint='Remove it with "pgtrial restore" or rmdir.'
+            ) from err
+        except OSError as err:
+            raise _refused(path, change.new.get(path.rpartition("/")[2], ""), err) from err
+        for name, text in got.items():
+            if text != change.new[name]:
+                raise SettingError(f'"{group}/{name}" is "{text}", asked for "{change.new[name]}"')
+        if any(name.startswith("memory.") for name in got):
+            # A page of the cache is charged to the group that was first to read or write it. What pgtrial has just
+            # copied would not count for the server, which could use all of it beyond its limit.
+            await evict(context.host, [path for path in (context.data, context.wal) if path is not None])
+        return {"group": group, **got}
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        group = entry.change.new.get("group")
+        try:
+            if group is None:
+                return _disable_controllers(host.ops, entry)
+            if host.ops.boot_id() != entry.boot_id:
+                return Undone(outcome=Outcome.REBOOTED)
+            if not host.ops.exists(group):
+                return Undone(outcome=Outcome.ALREADY)
+            problem = await _remove(host.ops, group)
+        except OSError as err:
+            return Undone(outcome=Outcome.FAILED, text=f'"{group or next(iter(entry.change.new))}": {err.strerror}.')
+        if problem:
+            return Undone(outcome=Outcome.FAILED, text=f'The control group "{group}" cannot be removed: {problem}.')
+        return Undone(outcome=Outcome.RESTORED)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert entry.got is not None  # asked of what was applied
+        group = entry.got.get("group")
+        if group is None:
+            return ""  # what counts are the limits that the controllers make possible
+        try:
+            for name, text in entry.got.items():
+                if name != "group" and (now := host.ops.read(f"{group}/{name}").strip()) != text:
+                    return f'"{group}/{name}" was made "{text}" and is "{now}" now.'
+        except FileNotFoundError:
+            return f'The control group "{group}" is gone.'
+        ended = _ended_for_memory(host.ops, group)
+        return f"The kernel ended {ended} of the server's processes for want of memory in its group." if ended else ""
+
+    def groups(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[str]:
+        placed = place_limits(hierarchies(context.host.ops), wanted)
+        return tuple(_group(context, hierarchy) for hierarchy, _ in placed)
+
+
+def _group(context: KnobContext, hierarchy: Hierarchy) -> str:
+    """The group's directory, at the top of the hierarchy.
+
+    Below pgtrial's own group the limits of a session would count as well, and session managers remove what they made.
+    In version 2 that group could not even have groups with controllers below it, as it has processes itself.
+    """
+    return f"{hierarchy.mount}/pgtrial-{context.token}"
+
+
+def _device(context: KnobContext) -> Device:
+    """The device that the file system is on: of a volume or an array as a whole, not each disk that it is made of.
+
+    The kernel limits the requests to higher-level devices as well, and only there the sum is what was asked for.
+    """
+    directory = context.data or context.directory
+    found = devices_under(context.host.ops, directory)
+    names = [device.name for device in found.devices]
+    if len(names) != 1:
+        raise SettingError(
+            f'cannot limit reads from and writes to the device under "{directory}"',
+            detail=found.reason or f"It lies on {' and '.join(names)}; a limit is for one device.",
+            hint="Choose another place with data in the table storage.",
+        )
+    return Device(name=names[0], number=context.host.ops.read(f"/sys/class/block/{names[0]}/dev").strip())
+
+
+def _require_writable(ops: Operations, hierarchy: Hierarchy) -> None:
+    if not ops.is_writable(hierarchy.mount):
+        needs_root = ops.user() != 0
+        raise SettingError(
+            "a control group for the server needs root" if needs_root else "control groups cannot be changed here",
+            detail=f'"{hierarchy.mount}" is not writable.',
+            hint="Run pgtrial as root." if needs_root else "Run pgtrial on the machine itself, not in a container.",
+        )
+
+
+def _refused(path: str, text: str, err: OSError) -> SettingError:
+    what = f'the kernel refuses "{text}" for "{path}"' if text else f'cannot make the control group "{path}"'
+    hint = "Run pgtrial as root." if isinstance(err, PermissionError) else ""
+    return SettingError(what, detail=f"{err.strerror}.", hint=hint)
+
+
+def _enable_controllers(ops: Operations, change: Change) -> Mapping[str, str]:
+    ((path, new),) = change.new.items()
+    wanted = set(new.split()) - set(change.old[path].split())
+    text = " ".join(f"+{name}" for name in sorted(wanted))
+    try:
+        ops.write(path, text)
+        got = ops.read(path).strip()
+    except OSError as err:
+        error = _refused(path, text, err)
+        if err.errno == errno.EBUSY:
+            error.hint = (
+                "A group with processes cannot give controllers to others, unless it is the topmost of the machine. "
+                "Run pgtrial outside of the container."
+            )
+        raise error from err
+    if not wanted.issubset(got.split()):
+        raise SettingError(f'"{path}" is "{got}", asked for "{new}"')
+    return {path: got}
+
+
+def _disable_controllers(ops: Operations, entry: JournalEntry) -> Undone:
+    """Only ours: what others have enabled or disabled since stays."""
+    ((path, new),) = entry.change.new.items()
+    ours = sorted(set(new.split()).difference(entry.change.old[path].split()).intersection(ops.read(path).split()))
+    if not ours:
+        return Undone(outcome=Outcome.ALREADY)
+    if ops.boot_id() != entry.boot_id:
+        return Undone(outcome=Outcome.REBOOTED, text=f"{', '.join(ours)} in {path} was enabled since the reboot.")
+    try:
+        ops.write(path, " ".join(f"-{name}" for name in ours))
+    except OSError as err:
+        if err.errno != errno.EBUSY:
+            raise
+        return Undone(
+            outcome=Outcome.CHANGED,
+            text=f"Other control groups use {', '.join(ours)} by now; left enabled in {path}.",
+        )
+    left = set(ours).intersection(ops.read(path).split())
+    if left:
+        return Undone(outcome=Outcome.FAILED, text=f"{', '.join(sorted(left))} is still enabled in {path}.")
+    return Undone(outcome=Outcome.RESTORED)
+
+
+async def _remove(ops: Operations, group: str) -> str:
+    """End what runs in the group and remove it; what stands in the way after a bounded wait, or empty."""
+    problem = ""
+    for _ in range(round(_PATIENCE / _STEP)):
+        try:
+            pids = _end_members(ops, group)
+            if not pids:
+                _forget_pages(ops, group)
+                ops.remove_directory(group)
+                return ""
+            problem = f"process {', '.join(pids)} does not end"
+        except FileNotFoundError:
+            return ""
+        except OSError as err:
+            if err.errno != errno.EBUSY:
+                raise
+            problem = str(err.strerror)
+        await asyncio.sleep(_STEP)
+    return problem
+
+
+def _end_members(ops: Operations, group: str) -> list[str]:
+    """Kill every process in the group, which is ours alone; their pids."""
+    procs = f"{group}/cgroup.procs"
+    found = [(pid, ops.start_ticks(int(pid))) for pid in ops.read(procs).split()]
+    # Read again: what is still a member now is the process whose start was read in between.
+    members = set(ops.read(procs).split())
+    for pid, ticks in found:
+        if ticks is not None and pid in members:
+            ops.signal(int(pid), ticks, signal.SIGKILL)
+    return sorted(members)
+
+
+def _forget_pages(ops: Operations, group: str) -> None:
+    """Give back the page cache charged to the group, else the kernel keeps the removed group until it is reclaimed."""
+    try:
+        if ops.exists(f"{group}/memory.force_empty"):
+            ops.write(f"{group}/memory.force_empty", "0")
+        elif ops.exists(f"{group}/memory.reclaim"):
+            ops.write(f"{group}/memory.reclaim", ops.read(f"{group}/memory.current").strip())
+    except OSError:
+        pass  # some pages cannot be reclaimed at once; it is only a courtesy
+
+
+def _ended_for_memory(ops: Operations, group: str) -> int:
+    for name in ("memory.oom_control", "memory.events"):
+        if ops.exists(f"{group}/{name}"):
+            counts = dict(line.split() for line in ops.read(f"{group}/{name}").splitlines())
+            return int(counts.get("oom_kill", 0))
+    return 0

@@ -1,0 +1,140 @@
+"""The limits of a control group as the files of the kernel have them, in version 1 and version 2.
+
+Sources: the kernel's Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{memory,blkio-controller}.rst, and
+Documentation/scheduler/sched-bwc.rst.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgtrial.errors import SettingError
+from pgtrial.knobs.control_groups import Hierarchy
+from pgtrial.units import format_bytes, parse_bytes
+
+_PERIOD = 100_000  # µs over which CPU time is counted, the kernel's default
+_LEAST_QUOTA = 1_000  # µs of CPU time in it, the least that the kernel takes
+
+# A controller's name in each version, by what the experiment file asks for.
+_CONTROLLERS = {
+    "memory": ("memory", "memory"),
+    "cpus": ("cpu", "cpu"),
+    "read_iops": ("blkio", "io"),
+    "write_iops": ("blkio", "io"),
+    "read_bytes": ("blkio", "io"),
+    "write_bytes": ("blkio", "io"),
+}
+# The same with what the files of the two versions call it, in the order in which version 2 shows them. Version 1
+# charges the write-back of buffered writes to the topmost group, where nothing limits it (blkio-controller.rst).
+# Version 2 charges it to the group that dirtied the page, on file systems that know how: ext2, ext4, btrfs, f2fs and
+# xfs (cgroup-v2.rst, "Writeback").
+_IO = {
+    "read_bytes": ("blkio.throttle.read_bps_device", "rbps"),
+    "write_bytes": ("blkio.throttle.write_bps_device", "wbps"),
+    "read_iops": ("blkio.throttle.read_iops_device", "riops"),
+    "write_iops": ("blkio.throttle.write_iops_device", "wiops"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A block device that is no partition; the kernel takes no others."""
+
+    name: str
+    number: str  # "major:minor"
+
+
+def needs_device(wanted: Mapping[str, str]) -> bool:
+    return not _IO.keys().isdisjoint(wanted)
+
+
+def place_limits(
+    found: tuple[Hierarchy, ...], wanted: Mapping[str, str]
+) -> tuple[tuple[Hierarchy, Mapping[str, str]], ...]:
+    """The part of ``wanted`` that each hierarchy has to limit. Raises SettingError where none has the controller."""
+    placed: dict[int, dict[str, str]] = {}
+    for item, value in wanted.items():
+        names = _CONTROLLERS[item]
+        index = next(
+            (index for index, hierarchy in enumerate(found) if names[hierarchy.version - 1] in hierarchy.controllers),
+            None,
+        )
+        if index is None:
+            raise SettingError(
+                f'cannot limit {item}: no mounted control group has the controller "{names[1]}"',
+                detail=f"There are: {_overview(found)}.",
+                hint='Mount it, or boot a kernel that has it ("zgrep CGROUP /proc/config.gz").',
+            )
+        placed.setdefault(index, {})[item] = value
+    return tuple((found[index], items) for index, items in placed.items())
+
+
+def controllers(hierarchy: Hierarchy, items: Mapping[str, str]) -> frozenset[str]:
+    """Those that have the limits."""
+    return frozenset(_CONTROLLERS[item][hierarchy.version - 1] for item in items)
+
+
+def to_enable(hierarchy: Hierarchy, items: Mapping[str, str]) -> frozenset[str]:
+    """Those that a group of version 2 must have for its limits to hold.
+
+    Whose write-back it is, the kernel knows only from the memory controller.
+    """
+    writes = not {"write_iops", "write_bytes"}.isdisjoint(items)
+    return controllers(hierarchy, items) | (hierarchy.controllers & {"memory"} if writes else frozenset())
+
+
+def limit_files(version: int, items: Mapping[str, str], *, device: Device | None, page_size: int) -> Mapping[str, str]:
+    """Name to content of the files of a group that has these limits; the content is what the kernel shows again."""
+    files: dict[str, str] = {}
+    if "memory" in items:
+        asked = int(parse_bytes(items["memory"]))
+        whole = asked - asked % page_size  # as the kernel does
+        files["memory.limit_in_bytes" if version == 1 else "memory.max"] = str(whole)
+    if "cpus" in items:
+        quota = round(float(items["cpus"]) * _PERIOD)
+        if quota < _LEAST_QUOTA:
+            raise SettingError(
+                f"cannot limit the server to {items['cpus']} CPUs, the least is {_LEAST_QUOTA / _PERIOD:g}"
+            )
+        if version == 1:
+            files |= {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": str(quota)}
+        else:
+            files["cpu.max"] = f"{quota} {_PERIOD}"
+    if device is not None and needs_device(items):
+        rates = {
+            item: str(int(parse_bytes(items[item]))) if item.endswith("bytes") else items[item]
+            for item in _IO
+            if item in items
+        }
+        if version == 1:
+            files |= {_IO[item][0]: f"{device.number} {rate}" for item, rate in rates.items()}
+        else:
+            each = " ".join(f"{key}={rates.get(item, 'max')}" for item, (_, key) in _IO.items())
+            files["io.max"] = f"{device.number} {each}"
+    return files
+
+
+def describe(items: Mapping[str, str], device: Device | None) -> str:
+    """What is limited, as a person reads it."""
+    words = {
+        "memory": "{} of memory and page cache",
+        "cpus": "{} CPUs",
+        "read_iops": "{} reads/s from {}",
+        "write_iops": "{} writes/s to {}",
+        "read_bytes": "{}/s read from {}",
+        "write_bytes": "{}/s written to {}",
+    }
+    sizes = {"memory", "read_bytes", "write_bytes"}
+    return ", ".join(
+        words[item].format(format_bytes(parse_bytes(value)) if item in sizes else value, device and device.name)
+        for item, value in items.items()
+    )
+
+
+def _overview(found: tuple[Hierarchy, ...]) -> str:
+    return (
+        "; ".join(
+            f"{', '.join(sorted(hierarchy.controllers)) or 'none'} in {hierarchy.mount} (version {hierarchy.version})"
+            for hierarchy in found
+        )
+        or "none"
+    )

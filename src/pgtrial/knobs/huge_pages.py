@@ -1,0 +1,249 @@
+"""Explicit huge pages for the server's shared memory: the kernel's pool, as large as the server needs.
+
+PostgreSQL maps them with MAP_HUGETLB, for which a process needs neither a group (vm.hugetlb_shm_group is for System V
+shared memory) nor a limit of locked memory. Source: the kernel's Documentation/admin-guide/mm/hugetlbpage.rst.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.errors import HostCommandError, SettingError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.control_groups import smallest_limit
+from pgtrial.knobs.kernel_values import require_writable
+from pgtrial.knobs.memory import available_memory
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.units import format_bytes
+
+_POOLS = "/sys/kernel/mm/hugepages"
+_COMPACT = "/proc/sys/vm/compact_memory"
+_SIZES = {"2MB": 2 << 20, "1GB": 1 << 30}
+_MOST_AT_ONCE = 4 << 30  # bytes
+_PATIENCE = 5.0  # seconds, for a server that has just been killed to give its pages back
+_STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """The pages of one size. Surplus pages are those beyond the size of the pool, there until nobody uses them."""
+
+    ops: Operations
+    directory: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory}/nr_hugepages"
+
+    @property
+    def page_size(self) -> int:
+        return int(self.directory.rpartition("-")[2].removesuffix("kB")) * 1024
+
+    def count(self, kind: str) -> int:
+        return int(self.ops.read(f"{self.directory}/{kind}_hugepages"))
+
+    def size(self) -> int:
+        """What was last written, as far as the kernel could: nr_hugepages itself counts surplus pages as well."""
+        return self.count("nr") - self.count("surplus")
+
+
+class HugePages(HostKnob):
+    name = "huge_pages"
+    about = About(
+        sets="the kernel's pool of huge pages, grown by what the server needs beyond the free ones; "
+        "huge_pages and huge_page_size of the server",
+        takes_effect="at the start of the server",
+        rights="root",
+        verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
+        undone="the pool gets its old size, and the pages of the ended server are waited for",
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        size = wanted["size"]
+        if size == "none":
+            return ()
+        pool = _find_pool(context.host.ops, size)
+        total, surplus = pool.count("nr"), pool.count("surplus")
+        name, old_text = f"pool of {size} pages", f"{total - surplus} pages"
+        require_writable(pool.ops, pool.path, f"the {name}")
+        if context.data is None:
+            new_text = "as many as the server needs"
+            return (Change(knob=self.name, name=name, old={}, new={}, old_text=old_text, new_text=new_text),)
+        needed = await _needed(context, size)
+        _check_control_group(pool.ops, size, needed)
+        short = needed - (pool.count("free") - pool.count("resv"))
+        if short <= 0:
+            return ()
+        available = available_memory(pool.ops)
+        if short * _SIZES[size] > available:
+            raise SettingError(
+                f"the server needs {short} more huge pages of {size}, "
+                f"but only {format_bytes(available)} of memory are available",
+                detail=f"That is {format_bytes(short * _SIZES[size])}. The server's shared memory is {needed} pages.",
+                hint="Make shared_buffers smaller, or end what else uses memory.",
+            )
+        # A pool that grows takes surplus pages into it first, which are in use; hence on top of all there are.
+        return (
+            Change(
+                knob=self.name,
+                name=name,
+                old={pool.path: str(total - surplus), f"{pool.directory}/surplus_hugepages": str(surplus)},
+                new={pool.path: str(total + short)},
+                old_text=old_text,
+                new_text=f"{total + short} pages",
+            ),
+        )
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        ((path, text),) = change.new.items()
+        pool, wanted = _pool_at(context.host.ops, path), int(text)
+        try:
+            got = await _grow(pool, wanted)
+            if got < wanted:
+                # Enough memory may be free, but in pieces that are too small. Moving pages together has no lasting
+                # effect: there is nothing to put back.
+                if pool.ops.is_writable(_COMPACT):
+                    pool.ops.write(_COMPACT, "1")
+                got = await _grow(pool, wanted)
+            if got < wanted:
+                pool.ops.write(path, change.old[path])
+        except PermissionError as err:
+            raise SettingError(
+                f'cannot change "{path}"', detail=f"{err.strerror}.", hint="Run pgtrial as root."
+            ) from err
+        except OSError as err:
+            raise SettingError(f'cannot write {text} to "{path}"', detail=f"{err.strerror}.") from err
+        if got < wanted:
+            raise SettingError(
+                f"{change.name}: asked for {wanted} pages, got {got}",
+                detail="It found no more memory in one piece; the pool has its old size again.",
+                hint="Reboot the machine and try again soon after, or reserve the pages at boot with the kernel's "
+                "parameters hugepagesz= and hugepages=.",
+            )
+        return {path: str(got)}
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        change = entry.change
+        ((path, _),) = change.new.items()
+        pool, old = _pool_at(host.ops, path), int(change.old[path])
+        outcome = Outcome.ALREADY
+        try:
+            now = pool.size()
+            if host.ops.boot_id() != entry.boot_id:
+                if now == old:
+                    return Undone(outcome=outcome)
+                return Undone(outcome=Outcome.REBOOTED, text=f"The {change.name} has {now} since the reboot.")
+            if now != old:
+                if entry.got is not None and now != int(entry.got[path]):
+                    return Undone(
+                        outcome=Outcome.CHANGED,
+                        text=f"The {change.name} had {change.old_text}, pgtrial made it {change.new_text}, "
+                        f"and it has {now} now; left as it is.",
+                    )
+                pool.ops.write(path, str(old))
+                outcome, now = Outcome.RESTORED, pool.size()
+            if now != old:
+                return Undone(
+                    outcome=Outcome.FAILED, text=f"The {change.name} has {now}, not {change.old_text} as before."
+                )
+            in_use = await _wait_for_surplus(pool, int(change.old[f"{pool.directory}/surplus_hugepages"]))
+        except OSError as err:
+            return Undone(outcome=Outcome.FAILED, text=f'"{path}": {err.strerror}.')
+        if in_use:
+            return Undone(
+                outcome=Outcome.FAILED,
+                text=f"The {change.name} has its old size, but {in_use} pages beyond it are still in use.",
+            )
+        return Undone(outcome=outcome)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert entry.got is not None  # asked of what was applied
+        ((path, got),) = entry.got.items()
+        now = _pool_at(host.ops, path).size()
+        return "" if now == int(got) else f"The {entry.change.name} was made {got} pages and has {now} now."
+
+    def settings(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+        if wanted["size"] == "none":
+            return {"huge_pages": "off"}
+        return {"huge_pages": "on", "huge_page_size": wanted["size"]}
+
+
+def _pool_at(ops: Operations, path: str) -> _Pool:
+    """The pool whose nr_hugepages this is."""
+    return _Pool(ops=ops, directory=path.rpartition("/")[0])
+
+
+def _find_pool(ops: Operations, size: str) -> _Pool:
+    directory = f"{_POOLS}/hugepages-{_SIZES[size] // 1024}kB"
+    if not ops.is_directory(directory):
+        sizes = [path.rpartition("-")[2] for path in ops.glob(f"{_POOLS}/hugepages-*")]
+        raise SettingError(
+            f"this machine has no huge pages of {size}",
+            detail=f"Its processor and kernel offer: {', '.join(sizes) or 'none'}.",
+        )
+    return _Pool(ops=ops, directory=directory)
+
+
+async def _needed(context: KnobContext, size: str) -> int:
+    """Huge pages that the server will ask for, in its own words; it must not be running."""
+    assert context.programs is not None  # known as soon as there are data
+    assert context.data is not None
+    try:
+        completed = await context.host.run(
+            [
+                context.programs.path("postgres"),
+                *("-D", context.data, "-C", "shared_memory_size_in_huge_pages", "-c", f"huge_page_size={size}"),
+            ],
+            account=context.account,
+            directory=Path(context.directory),
+        )
+    except HostCommandError as err:
+        raise SettingError(
+            f"the server does not say how many huge pages of {size} it needs", detail=err.detail
+        ) from err
+    needed = int(completed.stdout)
+    if needed < 0:
+        raise SettingError(f"PostgreSQL {context.programs.version} knows no huge pages on this machine")
+    return needed
+
+
+def _check_control_group(ops: Operations, size: str, needed: int) -> None:
+    """Raise SettingError if our control group, which the server inherits, may not use so many."""
+    limit = smallest_limit(
+        ops,
+        "hugetlb",
+        [f"hugetlb.{size}.{name}" for name in ("max", "rsvd.max", "limit_in_bytes", "rsvd.limit_in_bytes")],
+    )
+    if limit is not None and limit[1] < needed * _SIZES[size]:
+        raise SettingError(
+            f"the server needs {format_bytes(needed * _SIZES[size])} of huge pages, "
+            f"and its control group allows {format_bytes(limit[1])}",
+            detail=f'The limit is "{limit[0]}".',
+        )
+
+
+async def _grow(pool: _Pool, wanted: int) -> int:
+    """Make the pool as large as ``wanted``, or as the kernel can; its size then. In steps, for each holds us up."""
+    size = pool.size()
+    while size < wanted:
+        target = min(wanted, size + max(1, _MOST_AT_ONCE // pool.page_size))
+        pool.ops.write(pool.path, str(target))
+        size = pool.size()
+        if size < target:
+            break
+        await asyncio.sleep(0)
+    return size
+
+
+async def _wait_for_surplus(pool: _Pool, old: int) -> int:
+    """How many pages beyond the pool, and beyond those of before, are still in use after a bounded wait."""
+    if int(pool.ops.read(f"{pool.directory}/nr_overcommit_hugepages")):
+        return 0  # programs may take pages beyond the pool here: whose these are cannot be told
+    for _ in range(round(_PATIENCE / _STEP)):
+        if pool.count("surplus") <= old:
+            return 0
+        await asyncio.sleep(_STEP)
+    return pool.count("surplus") - old

@@ -1,0 +1,203 @@
+"""Memory that is taken away from server and page cache: locked by a process of its own."""
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+from pgtrial.errors import SettingError
+from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.memory import available_memory
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.units import format_bytes, format_share, parse_bytes
+
+_MARGIN = 256 << 20  # bytes that have to stay available, so that a server can start at all
+_PATIENCE = 30.0  # seconds in which the kernel has to find the next part
+_END_PATIENCE = 10.0  # seconds in which a killed process has to be gone; the kernel frees some GB/s
+_LET_GO = 0.5  # seconds for its parent to notice
+_STEP = 0.01
+_CAP_IPC_LOCK = 14  # capability(7)
+
+# Locking alone makes the kernel find the pages, and no swapping takes them back. In parts, so that progress is seen and
+# a signal is heeded between them. Arguments: bytes, and a word by which the process is found.
+_HOLD = """
+import ctypes, mmap, os, signal, sys
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, lambda *_: os._exit(0))  # SIGQUIT would otherwise write it all to a core file
+try:
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # should memory run out, this process goes and not the server
+    wanted, part = int(sys.argv[1]), 64 << 20
+    held = mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mlock.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    for start in range(0, wanted, part):
+        if libc.mlock(address + start, min(part, wanted - start)) != 0:
+            raise OSError(ctypes.get_errno(), "mlock: " + os.strerror(ctypes.get_errno()))
+        print(min(wanted, start + part), flush=True)
+except Exception as error:
+    print(error, flush=True)
+    sys.exit(1)
+while True:
+    signal.pause()
+"""
+
+
+class MemoryPressure(HostKnob):
+    name = "memory_pressure"
+    about = About(
+        sets="memory that a process of pgtrial's own locks, so that server and page cache have so much less",
+        takes_effect="at once",
+        rights="root, or a limit of locked memory (ulimit -l) that allows it",
+        verified="the kernel's count of the process's locked memory, and at the end of the run that it still lives",
+        undone="the process is ended; it also ends with pgtrial, however that happens",
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        ops = context.host.ops
+        available = available_memory(ops)
+        if "size" in wanted:
+            asked, text = int(parse_bytes(wanted["size"])), ""
+        else:
+            share = float(wanted["share"])
+            asked, text = int(available * share), f" ({format_share(share)} of {format_bytes(available)} available)"
+        asked -= asked % ops.page_size()
+        if asked == 0:
+            return ()
+        if asked > available - _MARGIN:
+            raise SettingError(
+                f"cannot take {format_bytes(asked)} of memory away, only {format_bytes(available)} are available",
+                detail=f"{format_bytes(_MARGIN)} of them are kept for the server's start.",
+                hint="Take less, or end what else uses memory.",
+            )
+        limit = _lock_limit(ops)
+        if limit is not None and asked > limit:
+            raise SettingError(
+                f"cannot lock {format_bytes(asked)} of memory, the limit is {format_bytes(limit)}",
+                hint="Run pgtrial as root, or raise the limit of locked memory (ulimit -l, memlock in limits.conf).",
+            )
+        return (
+            Change(
+                knob=self.name,
+                name="memory taken away",
+                old={},
+                new={"bytes": str(asked), "token": f"{context.token}-{uuid4().hex}"},
+                old_text="none",
+                new_text=format_bytes(asked) + text,
+            ),
+        )
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        host, asked = context.host, change.new["bytes"]
+        process = await host.start(
+            [host.ops.python(), "-I", "-S", "-c", _HOLD, asked, change.new["token"]],
+            role=self.name,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        ticks = host.ops.start_ticks(process.pid)
+        try:
+            held = await _until_held(host, process, int(asked))
+        except BaseException:
+            if ticks is not None:
+                host.ops.signal(process.pid, ticks, signal.SIGKILL)
+            await process.wait()
+            raise
+        return {**change.new, "bytes": str(held), "pid": str(process.pid), "start_ticks": str(ticks)}
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        if host.ops.boot_id() != entry.boot_id:
+            return Undone(outcome=Outcome.REBOOTED)
+        # Processes that have ended, but that nobody has waited for, hold no memory any more and are not found.
+        found = _holders(host.ops, entry)
+        if not found:
+            return Undone(outcome=Outcome.ALREADY)
+        try:
+            for pid, ticks in found:
+                host.ops.signal(pid, ticks, signal.SIGKILL)
+        except OSError as err:
+            return Undone(outcome=Outcome.FAILED, text=f"Process {pid} cannot be ended: {err.strerror}.")
+        for _ in range(round(_END_PATIENCE / _STEP)):
+            await asyncio.sleep(_STEP)
+            # Asked by pid: a process loses its command line before the kernel has freed its memory.
+            if all(host.ops.start_ticks(pid) != ticks for pid, ticks in found):
+                await _let_go(host.ops, found)
+                return Undone(outcome=Outcome.RESTORED)
+        pids = ", ".join(str(pid) for pid, _ in found)
+        return Undone(outcome=Outcome.FAILED, text=f"Process {pids} holds memory and does not end.")
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert entry.got is not None  # asked of what was applied
+        held = sum(_locked(host.ops, pid) for pid, _ in _holders(host.ops, entry))
+        if held < int(entry.got["bytes"]):
+            return f"Of {entry.change.new_text} of memory taken away, {format_bytes(held)} are held now."
+        return ""
+
+
+async def _let_go(ops: Operations, ended: list[tuple[int, int]]) -> None:
+    """Let asyncio see the end of what it has started, or it would complain of an open pipe when its loop is closed.
+
+    Bounded: a process whose parent hangs stays in the table of processes.
+    """
+    for _ in range(round(_LET_GO / _STEP)):
+        if not any(ops.exists(f"/proc/{pid}") for pid, _ in ended):
+            break
+        await asyncio.sleep(_STEP)
+    await asyncio.sleep(_STEP)
+
+
+async def _until_held(host: Host, process: HostProcess, asked: int) -> int:
+    """Wait until all is held; how many bytes the kernel says it is. Raises SettingError with the process's words."""
+    assert process.stdout is not None  # a pipe
+    reported, words = 0, ""
+    while reported < asked:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            words = f"nothing for {_PATIENCE:g} s"
+            break
+        words = line.decode("utf-8", "replace").strip()
+        if not words.isdecimal():
+            words = words or "nothing, it has ended"
+            break
+        reported = int(words)
+    held = _locked(host.ops, process.pid)
+    if reported < asked or held < asked:
+        raise SettingError(
+            f"cannot take {format_bytes(asked)} of memory away, got {format_bytes(max(reported, held))}",
+            detail=f"The process that holds it said: {words}.",
+            hint="Take less, or end what else uses memory.",
+        )
+    return held
+
+
+def _holders(ops: Operations, entry: JournalEntry) -> list[tuple[int, int]]:
+    """(pid, start ticks) of the processes that hold the memory of a change: one or none."""
+    if entry.got is None:
+        return ops.find_argument(entry.change.new["token"])
+    pid, ticks = int(entry.got["pid"]), int(entry.got["start_ticks"])
+    return [(pid, ticks)] if ops.start_ticks(pid) == ticks else []
+
+
+def _locked(ops: Operations, pid: int) -> int:
+    """Bytes that a process has locked; 0 when it has just ended."""
+    try:
+        status = ops.read(f"/proc/{pid}/status")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmLck:")), 0)
+
+
+def _lock_limit(ops: Operations) -> int | None:
+    """Bytes of memory that a program may lock, None without a limit; root in a container has one as well."""
+    for line in ops.read("/proc/self/status").splitlines():
+        if line.startswith("CapEff:") and int(line.split()[1], 16) >> _CAP_IPC_LOCK & 1:
+            return None
+    for line in ops.read("/proc/self/limits").splitlines():
+        if line.startswith("Max locked memory"):
+            soft = line.removeprefix("Max locked memory").split()[0]
+            return None if soft == "unlimited" else int(soft)
+    return None

@@ -1,0 +1,61 @@
+"""PostgreSQL settings of an existing server, by ALTER SYSTEM and a reload or the declared restart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pgtrial.hosts.base import Host
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.postgres.server import ExistingServer
+from pgtrial.postgres.server_address import find_again
+from pgtrial.postgres.server_control import ServerControl, control_again
+from pgtrial.postgres.server_settings import KNOB, apply_settings, find_lost, plan_settings
+from pgtrial.postgres.server_settings_undo import undo_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(HostKnob):
+    """``server`` is the target; without one, only what the journal has can be undone. ``database`` is the load's.
+
+    ``caller`` is what forget_caller() took: where another process's password comes from.
+    """
+
+    name: ClassVar[str] = KNOB
+    about: ClassVar[About] = About(
+        sets="PostgreSQL settings of an existing server",
+        takes_effect="after a reload, or the restart command of [target] where the setting needs one",
+        rights="ALTER SYSTEM on each setting, and reading postgresql.auto.conf; for a restart also its directory",
+        verified="read back from pg_settings in the load's database",
+        undone="postgresql.auto.conf is byte for byte as before, and the server has loaded it",
+    )
+
+    server: ExistingServer | None = None
+    database: str | None = None
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        change = await plan_settings(self.server, wanted, database=self.database)
+        return () if change is None else (change,)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_settings(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_settings(control_of(self.server, self.caller, host, entry), entry)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert self.server is not None
+        return await find_lost(self.server, entry.change)
+
+
+def control_of(
+    server: ExistingServer | None, caller: Mapping[str, str], host: Host, entry: JournalEntry
+) -> ServerControl:
+    """How the server of an entry is reached: as ``server`` is, if it is the one, else as the entry says."""
+    new = entry.change.new
+    if server is not None and server.control.address.to_text() == new["server"]:
+        return server.control
+    return control_again(host, find_again(new["server"], caller), new.get("restart", ""))

@@ -1,0 +1,188 @@
+"""Kernel settings by name: any sysctl, alone or with those that change along with it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pgtrial.errors import SettingError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.kernel_values import (
+    apply_values,
+    find_drift,
+    read_setting,
+    require_writable,
+    same_value,
+    shown,
+    undo_values,
+    write_value,
+)
+from pgtrial.knobs.sysctl_names import ROOT, find_file, name_of
+from pgtrial.knobs.sysctl_rules import EXCLUSIVE, HINTS, TOGETHER, find_refusal
+from pgtrial.model.change import Change, JournalEntry, Undone
+
+_PAIRS = tuple((f"{ROOT}/{ratio}", f"{ROOT}/{absolute}") for ratio, absolute in EXCLUSIVE)
+_GROUPS = tuple(tuple(f"{ROOT}/{name}" for name in names) for names in TOGETHER)
+_RATIO_OF = {absolute: ratio for ratio, absolute in _PAIRS}
+
+
+class Sysctl(HostKnob):
+    """The items of a change are files below /proc/sys."""
+
+    name = "sysctl"
+    about = About(
+        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and pairs like them, one is in "
+        "force and the other 0. What acts when it is written (vm.drop_caches), or cannot be put back "
+        "(kernel.modules_disabled), is refused",
+        takes_effect="at once",
+        rights="root",
+        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
+        "what was got. Read again at the end of the run",
+        undone="the old value is written back and read; of a pair, the one that was in force",
+    )
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        ops = context.host.ops
+        asked = _ask(ops, wanted)
+        changes = [change for pair in _PAIRS for change in self._plan_pair(ops, pair, asked)]
+        for group in _GROUPS:
+            named = {path: asked.pop(path) for path in group if path in asked}
+            if named:
+                changes += self._plan_values(ops, named, also=[path for path in group if ops.exists(path)])
+        for path, value in asked.items():
+            changes += self._plan_values(ops, {path: value}, also=[path])
+        return changes
+
+    def _plan_values(self, ops: Operations, asked: Mapping[str, str], *, also: Sequence[str]) -> Iterator[Change]:
+        """A change that sets what is asked, and with it puts ``also`` back; nothing if all is as asked."""
+        old = {path: _read(ops, path) for path in also}
+        new = {path: _fitting(path, value, old[path]) for path, value in asked.items()}
+        if all(same_value(value, old[path]) for path, value in new.items()):
+            return
+        for path in new:
+            require_writable(ops, path, name_of(path))
+        yield self._change(new, old, note=_note(ops, new))
+
+    def _plan_pair(self, ops: Operations, pair: tuple[str, str], asked: dict[str, str]) -> Iterator[Change]:
+        if asked.keys().isdisjoint(pair) or not all(map(ops.exists, pair)):
+            return  # where one of the two is missing, the other is a setting like any
+        named = {path: asked.pop(path) for path in pair if path in asked}
+        old = {path: _read(ops, path) for path in pair}
+        given = {path: _fitting(path, value, old[path]) for path, value in named.items()}
+        new = _decide(pair, given, old)
+        if all(same_value(value, old[path]) for path, value in new.items()):
+            return
+        for path in pair:
+            require_writable(ops, path, name_of(path))
+        yield self._change(_in_force_first(pair, new), _in_force_first(pair, old))
+
+    def _change(self, new: Mapping[str, str], old: Mapping[str, str], *, note: str = "") -> Change:
+        return Change(
+            knob=self.name,
+            name=", ".join(name_of(path) for path in new),
+            old=old,
+            new=new,
+            old_text=", ".join(shown(old[path]) for path in new),
+            new_text=", ".join(shown(value) for value in new.values()) + note,
+        )
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        return apply_values(context.host.ops, change, write=_write, hint=_hint)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return undo_values(host, entry, write=_write)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        return find_drift(host, entry)
+
+
+def _ask(ops: Operations, wanted: Mapping[str, str]) -> dict[str, str]:
+    """File to value. SettingError for names that are wrong, given twice, or refused."""
+    asked: dict[str, str] = {}
+    for name, value in wanted.items():
+        path = find_file(ops, name)
+        if path in asked:
+            raise SettingError(f'kernel setting "{name_of(path)}" is given twice')
+        refusal = find_refusal(path.removeprefix(f"{ROOT}/"), value)
+        if refusal is not None:
+            raise SettingError(f"{name_of(path)} cannot be varied", detail=refusal.reason, hint=refusal.hint)
+        asked[path] = value
+    return asked
+
+
+def _read(ops: Operations, path: str) -> str:
+    if not ops.mode(path) & 0o444:
+        raise SettingError(
+            f"{name_of(path)} cannot be varied", detail="It can only be written, so nobody knows what to put back."
+        )
+    return read_setting(ops, path, name_of(path))
+
+
+def _fitting(path: str, value: str, old: str) -> str:
+    """The value as the kernel takes it. SettingError for the wrong number of numbers: it would set some of them."""
+    if value in ("on", "off") and old.lstrip("-").isdigit():
+        return "1" if value == "on" else "0"  # as TOML's true and false come here
+    if _are_numbers(value) and _are_numbers(old) and len(value.split()) != len(old.split()):
+        raise SettingError(
+            f'{name_of(path)} cannot be set to "{value}"',
+            detail=f"It holds {len(old.split())} numbers: {shown(old)}.",
+            hint=f'Give all of them: "{shown(old)}".',
+        )
+    return value
+
+
+def _are_numbers(value: str) -> bool:
+    return bool(value.strip()) and all(word.lstrip("-").isdigit() for word in value.split())
+
+
+def _is_zero(value: str) -> bool:
+    return same_value(value, "0")
+
+
+def _decide(pair: tuple[str, str], given: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]:
+    """What both of an exclusive pair shall be; SettingError for what cannot be."""
+    in_force = [path for path in pair if path in given and not _is_zero(given[path])]
+    if len(in_force) == 2:
+        ratio, absolute = map(name_of, pair)
+        raise SettingError(
+            f"{ratio} and {absolute} cannot both be set",
+            detail="The kernel makes one of them 0 as soon as the other is set.",
+            hint="Set one of the two, or one of them to 0.",
+        )
+    if in_force:
+        return {path: given[path] if path in in_force else "0" for path in pair}
+    if all(_is_zero(old[path]) for path in given):
+        return {path: old[path] for path in pair}
+    if len(given) == 1 and pair[1] in given:
+        ratio, absolute = map(name_of, pair)
+        raise SettingError(f"{absolute} cannot be 0 by itself", hint=f"Set {ratio}; that makes {absolute} 0.")
+    return dict.fromkeys(pair, "0")
+
+
+def _in_force_first(pair: tuple[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """The order in which they are set: writing the one in force makes the other 0."""
+    ratio, absolute = pair
+    order = (absolute, ratio) if _is_zero(values[ratio]) else (ratio, absolute)
+    return {path: values[path] for path in order}
+
+
+def _write(ops: Operations, path: str, value: str) -> None:
+    """Write a value; 0 for one that may not be written 0 by writing the other one of its pair, which comes next."""
+    if path in _RATIO_OF and _is_zero(value):
+        write_value(ops, _RATIO_OF[path], "1")
+    else:
+        write_value(ops, path, value)
+
+
+def _hint(path: str) -> str:
+    return HINTS.get(path.removeprefix(f"{ROOT}/"), "")
+
+
+def _note(ops: Operations, new: Mapping[str, str]) -> str:
+    """What a person has to know before vm.swappiness is trusted: a control group of version 1 has one of its own."""
+    if f"{ROOT}/vm/swappiness" not in new:
+        return ""
+    for line in ops.read("/proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if "memory" in controllers.split(",") and group != "/":
+            return f' (not in the control group "{group}" of version 1, which has a memory.swappiness of its own)'
+    return ""

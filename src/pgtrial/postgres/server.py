@@ -1,0 +1,171 @@
+"""An existing server: how it is reached, what it is, and which of its files are within reach."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection, Error
+
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import Host
+from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.programs import OLDEST_MAJOR
+from pgtrial.postgres.server_address import find_server
+from pgtrial.postgres.server_control import ServerControl
+
+_NEW = 10.0  # s: a process that has served our connection only is not older
+_TICKS = 100  # of a process's start, per second, on every Linux (man 5 proc, sysconf _SC_CLK_TCK)
+_CHUNK = 1 << 20
+
+_FACTS = """
+    SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int,
+        pg_catalog.pg_is_in_recovery(), pg_catalog.pg_backend_pid(),
+        (SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory')
+"""
+_AUTO_CONF = "SELECT pg_catalog.pg_read_binary_file('postgresql.auto.conf')"  # relative to the data directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """``version`` is as the server says it ("15.18"); ``data_directory`` is "" where the role may not see it.
+
+    ``local``: the server runs on the host, so that what is measured there is the server's machine. ``files``: pgtrial
+    can also replace files in the data directory, whether the server is up or not.
+    """
+
+    version: str
+    version_num: int
+    in_recovery: bool
+    data_directory: str
+    local: bool
+    files: bool
+
+    @property
+    def major(self) -> int:
+        return self.version_num // 10000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingServer:
+    """A server that was there before pgtrial, and is to be found again as it was."""
+
+    control: ServerControl
+    facts: ServerFacts
+
+    @property
+    def host(self) -> Host:
+        return self.control.host
+
+    def conninfo(self, database: str | None = None) -> str:
+        """A connection string; a password may be in it, so it is only for memory, pipes and libpq."""
+        return self.control.conninfo(database)
+
+    def environment(self, database: str) -> dict[str, str]:
+        """Variables by which pgbench reaches a database; a password may be among them."""
+        return self.control.address.environment(database)
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where the data and the WAL lie on the host, as far as that can be seen."""
+        data = self.facts.data_directory
+        if not self.facts.local or not data:
+            return ()
+        return tuple(path for path in (data, f"{data}/pg_wal") if self.host.ops.exists(path))
+
+    @property
+    def auto_conf(self) -> str:
+        """Path of postgresql.auto.conf on the server's machine."""
+        return f"{self.facts.data_directory}/{AUTO_CONF}"
+
+    async def read_auto_conf(self) -> bytes | None:
+        """postgresql.auto.conf byte for byte; None where neither pgtrial nor its role may read it."""
+        return await read_auto_conf(self.control, self.auto_conf if self.facts.files else None)
+
+
+async def open_server(
+    host: Host, connection: str, *, database: str | None, restart: Sequence[str], caller: Mapping[str, str]
+) -> ExistingServer:
+    """Reach the server of ``connection``: libpq's string; empty: what the ``caller``'s variables say.
+
+    ``host`` is the machine on which it is looked for. ``database`` is connected to where nothing names another.
+    Raises PreflightError for a connection string that is none, and a server that is too old; ConnectError.
+    """
+    address = await find_server(connection, database=database, caller=caller)
+    variables = {name: value for name, value in caller.items() if name == "PGDATA"}
+    control = ServerControl(host=host, address=address, restart_command=tuple(restart), variables=variables)
+    async with connect(control.conninfo()) as own:
+        facts = await _read_facts(own, host)
+    if facts.major < OLDEST_MAJOR:
+        raise PreflightError(
+            f"the server at {address.place} is PostgreSQL {facts.version}, older than {OLDEST_MAJOR}, "
+            "the oldest supported"
+        )
+    return ExistingServer(control=control, facts=facts)
+
+
+async def read_auto_conf(control: ServerControl, path: str | None) -> bytes | None:
+    """postgresql.auto.conf by its ``path`` on the host, or, with None, through the server. Raises OSError."""
+    if path is not None:
+        return read_bytes(control.host, path)
+    async with connect(control.conninfo()) as connection:
+        with suppress(Error):  # no right to; which one is lacking is said by the probe of rights
+            row = await (await connection.execute(_AUTO_CONF)).fetchone()
+            return None if row is None else bytes(row[0])
+    return None
+
+
+def read_bytes(host: Host, path: str) -> bytes:
+    """A file of the host, byte for byte. Raises OSError."""
+    content = b""
+    while chunk := base64.b64decode(host.ops.read_chunk(path, len(content), _CHUNK)):
+        content += chunk
+    return content
+
+
+async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host) -> ServerFacts:
+    row = await (await connection.execute(_FACTS)).fetchone()
+    assert row is not None  # it has no FROM
+    version, version_num, in_recovery, pid, directory = row
+    parent = _parent_of(host, pid)
+    return ServerFacts(
+        version=version.partition(" ")[0],
+        version_num=version_num,
+        in_recovery=in_recovery,
+        data_directory=directory or "",
+        local=parent is not None,
+        files=parent is not None and bool(directory) and _is_data_of(host, directory, parent),
+    )
+
+
+def _parent_of(host: Host, pid: int) -> int | None:
+    """Process id of the server on the host whose child serves our connection; None if that is not there.
+
+    That process is a PostgreSQL one, and it is as new as the connection. The same process id alone could be that of
+    another server's, as of a standby on this machine.
+    """
+    try:
+        name, fields = _read_stat(host.ops.read(f"/proc/{pid}/stat"))
+        uptime = float(host.ops.read("/proc/uptime").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    started = int(fields[19]) / _TICKS
+    is_ours = name.startswith("postgres") and uptime - started < _NEW
+    return int(fields[1]) if is_ours else None
+
+
+def _read_stat(text: str) -> tuple[str, list[str]]:
+    """(name, the fields after it) of /proc/PID/stat; the name, in parentheses, may hold anything."""
+    head, _, tail = text.rpartition(")")
+    return head.partition("(")[2], tail.split()
+
+
+def _is_data_of(host: Host, directory: str, pid: int) -> bool:
+    """Whether the host's ``directory`` is the server's own: a container has paths of its own."""
+    try:
+        first = host.ops.read(f"{directory}/postmaster.pid").partition("\n")[0]
+    except OSError:
+        return False
+    return first.strip() == str(pid) and host.ops.is_writable(directory)

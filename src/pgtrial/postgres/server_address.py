@@ -1,0 +1,172 @@
+"""How an existing server is reached: what libpq makes of a connection string and its surroundings, secrets kept apart.
+
+A service file, PG* variables and .pgpass count, as for psql. libpq itself puts them together, once; from then on only
+the outcome holds, so that the engine, the sampler, pgbench and a later pgtrial reach the same server.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.postgres.connect import APPLICATION, as_caller
+from pgtrial.spec.connection import SECRETS, read_connection
+
+MAINTENANCE = "postgres"  # the database to connect to where nothing names another
+_PATIENCE = "10"  # s for a connection, where nothing says otherwise
+
+# Said anew for each connection, used up already (service), or of no use (a replication connection runs no queries).
+_NOT_KEPT = (
+    *("application_name", "client_encoding", "fallback_application_name"),
+    *("replication", "service", "servicefile"),
+)
+_ALWAYS = ("host", "port", "user", "dbname")  # also where it is the default: other programs may have another one
+
+# Parts of libpq's and the server's words, which for the server's are those of lc_messages = C or English.
+_HINTS = (
+    ("no password supplied", "Put the password into ~/.pgpass, or into a file that PGPASSFILE names."),
+    ("password authentication failed", "Correct the password in ~/.pgpass or where else it is."),
+    ("definition of service", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
+    ("service file", "The service file is ~/.pg_service.conf, or what PGSERVICEFILE names."),
+    ("no pg_hba.conf entry", "Let pg_hba.conf admit this user from this machine."),
+    ("Peer authentication failed", "Run pgtrial as that operating-system user, or connect over TCP with a password."),
+)
+_HINT = "Try the same connection with psql, and then correct connection in [target]."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAddress:
+    """Parameters of libpq by name. ``service`` and ``service_file`` say where another process finds a password again.
+
+    ``secrets`` are the passwords that variables or a service file gave; they are in no text of this object.
+    """
+
+    parameters: Mapping[str, str]
+    service: str = ""
+    service_file: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def user(self) -> str:
+        return self.parameters["user"]
+
+    @property
+    def database(self) -> str:
+        """The one for what concerns no database in particular."""
+        return self.parameters["dbname"]
+
+    @property
+    def place(self) -> str:
+        """As one reads it: "db1:5432", "/var/run/postgresql:5432"."""
+        return f"{self.parameters['host']}:{self.parameters['port']}"
+
+    def conninfo(self, database: str | None = None) -> str:
+        """A connection string that needs no variables. A password may be in it: only for memory, pipes and libpq."""
+        timeout = {"connect_timeout": _PATIENCE}
+        return make_conninfo(**{**timeout, **self.parameters, **self.secrets, "dbname": database or self.database})
+
+    def environment(self, database: str) -> dict[str, str]:
+        """Variables by which programs like pgbench reach a database. A password may be among them.
+
+        sslpassword, the passphrase of a client's key in a service file, has no variable and cannot be passed on.
+        """
+        variables = {option.keyword.decode(): option.envvar for option in pq.Conninfo.get_defaults()}
+        found, without = {}, {}
+        for name, value in {**self.parameters, **self.secrets, "dbname": database}.items():
+            variable = variables.get(name)
+            if variable:
+                found[variable.decode()] = value
+            elif name not in SECRETS:
+                without[name] = value
+        if without:  # the database's name may be a whole connection string
+            found["PGDATABASE"] = make_conninfo(dbname=database, **without)
+        return found
+
+    def to_text(self) -> str:
+        """For the journal: no password, and no address that a name stands for, which another day may be another."""
+        kept = {name: value for name, value in self.parameters.items() if name != "hostaddr"}
+        return json.dumps({"parameters": kept, "service": self.service, "service_file": self.service_file})
+
+
+async def find_server(connection: str, *, database: str | None, caller: Mapping[str, str]) -> ServerAddress:
+    """Connect once to learn what libpq makes of ``connection`` and of the ``caller``'s variables (PGHOST and so on).
+
+    ``database`` is the one to connect to if nothing else names one. Raises PreflightError for a text that is no
+    connection string or holds a password, ConnectError when the server cannot be reached; neither quotes a password.
+    """
+    try:
+        given = read_connection(connection)
+        conninfo_to_dict(connection)
+    except (ValueError, psycopg.ProgrammingError) as err:
+        # libpq's own words would quote the text, of which a part may be a password.
+        reason = str(err) if isinstance(err, ValueError) else "it is not a connection string of libpq"
+        raise PreflightError(
+            f"the connection of [target] cannot be used: {reason.partition(';')[0]}",
+            hint='Write "service=bench", "host=db user=me" or "postgresql://me@db"; a password belongs in .pgpass.',
+        ) from None
+    variables = {"PGDATABASE": database or MAINTENANCE, "PGCONNECT_TIMEOUT": _PATIENCE, **caller}
+    return await _connect_once(connection, variables, service=given.get("service") or caller.get("PGSERVICE", ""))
+
+
+def find_again(text: str, caller: Mapping[str, str]) -> ServerAddress:
+    """The server of a journal's entry (``to_text``), perhaps in another process; it is not connected to.
+
+    Its password comes from where it came then.
+    """
+    stored = json.loads(text)
+    service, service_file = stored["service"], stored["service_file"]
+    variables = dict(caller)
+    if service:
+        variables["PGSERVICE"] = service
+    if service_file:
+        variables["PGSERVICEFILE"] = service_file
+    with as_caller(variables):
+        found = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
+    return ServerAddress(
+        parameters=stored["parameters"],
+        service=service,
+        service_file=service_file,
+        secrets={name: found[name] for name in SECRETS if found.get(name)},
+    )
+
+
+async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service: str) -> ServerAddress:
+    with as_caller(variables):
+        try:
+            connection = await psycopg.AsyncConnection.connect(conninfo, application_name=APPLICATION)
+        except (psycopg.Error, OSError) as err:  # OSError: a host's name that cannot be looked up
+            raise _unreachable(err, conninfo, service) from err
+    options = {option.keyword.decode(): option for option in connection.pgconn.info}
+    parameters, secrets = {}, {}
+    for name, option in options.items():
+        value = option.val.decode() if option.val else ""
+        if not value or name in _NOT_KEPT:
+            continue
+        if name in SECRETS:
+            secrets[name] = value
+        elif name in _ALWAYS or option.val != option.compiled:
+            parameters[name] = value
+    parameters["host"] = connection.pgconn.host.decode()
+    parameters.setdefault("dbname", parameters["user"])
+    await connection.close()
+    return ServerAddress(
+        parameters=parameters, secrets=secrets, service=service, service_file=variables.get("PGSERVICEFILE", "")
+    )
+
+
+def _unreachable(err: Exception, conninfo: str, service: str) -> ConnectError:
+    """``conninfo`` holds no password. What libpq takes from elsewhere is known here as far as it can take it."""
+    found = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
+    found |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
+    host = found.get("host") or found.get("hostaddr") or "the local socket"
+    words = " ".join(str(err).split())
+    return ConnectError(
+        f"no connection to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
+        f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
+        detail=words,
+        hint=next((hint for part, hint in _HINTS if part in words), _HINT),
+    )

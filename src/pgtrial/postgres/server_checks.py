@@ -1,0 +1,189 @@
+"""What keeps settings of an existing server from being changed and put back; found before anything is touched."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from pgtrial.errors import SettingError
+from pgtrial.postgres.auto_conf import is_setting_name, setting_key
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.server import ExistingServer
+from pgtrial.postgres.server_rights import Rights
+from pgtrial.postgres.server_statements import LISTS
+from pgtrial.postgres.settings import SECRET, Setting, is_same
+
+# What overrides the configuration files, by its name in pg_settings.source.
+_OVERRIDES: Mapping[str, str] = {
+    "command line": "the server's command line",
+    "global": "ALTER ROLE ALL SET",
+    "database": "ALTER DATABASE SET",
+    "user": "ALTER ROLE SET",
+    "database user": "ALTER ROLE … IN DATABASE … SET",
+    "client": "PGOPTIONS, or options in the connection string",
+}
+_IN_DATABASE = ("database", "database user")
+
+# Errors that keep the server from loading anything at all; a value that is refused concerns its own setting only.
+_ERRORS = """
+    SELECT sourcefile, sourceline, error FROM pg_catalog.pg_file_settings
+    WHERE error IS NOT NULL AND error <> 'setting could not be applied' ORDER BY seqno
+"""
+_CHANGED_FILES = """
+    SELECT sourcefile FROM (SELECT DISTINCT sourcefile FROM pg_catalog.pg_file_settings) AS files
+    WHERE (pg_catalog.pg_stat_file(sourcefile)).modification > pg_catalog.pg_conf_load_time()
+"""
+_IN_FILES = "SELECT name, setting FROM pg_catalog.pg_file_settings WHERE applied AND sourcefile = ANY (%s)"
+
+
+def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> None:
+    """Raise SettingError for a setting or a value that ALTER SYSTEM cannot write, or cannot write safely."""
+    for name, value in wanted.items():
+        key = setting_key(name)
+        if not is_setting_name(name) or not name.isascii():
+            raise SettingError(
+                f'setting "{name}" cannot be set on an existing server',
+                detail="A configuration file takes names of ASCII letters with at most one point.",
+            )
+        if key not in actual and "." not in name:
+            raise SettingError(f'unrecognized setting "{name}"')
+        if key in actual and actual[key].context == "internal":
+            raise SettingError(f'setting "{name}" cannot be changed')
+        if key in SECRET:
+            raise SettingError(
+                f'setting "{name}" is not changed on an existing server',
+                detail="It can hold a password, which pgtrial would have to write down to put it back.",
+            )
+        if "\n" in value or not value.isascii():
+            raise SettingError(f'setting "{name}": ALTER SYSTEM takes one line of ASCII only')
+        if key in LISTS and not value.strip():
+            raise SettingError(
+                f'setting "{name}" cannot be made empty with ALTER SYSTEM',
+                detail="PostgreSQL writes a list of one element without a name for it.",
+                hint="Leave it out in all arms, and empty it in postgresql.conf.",
+            )
+
+
+def check_rights(names: Sequence[str], rights: Rights) -> None:
+    """Raise SettingError for what the role may not do; ``rights`` were asked for all these settings."""
+    if not rights.alter_system_allowed:
+        raise SettingError(
+            "the server does not allow ALTER SYSTEM", detail="Its allow_alter_system is off.", hint=_fixed(rights)
+        )
+    refused = [name for name in names if not rights.settings.get(name, rights.superuser)]
+    if refused:
+        raise SettingError(
+            f'role "{rights.user}" may not change {_quoted(refused)} with ALTER SYSTEM',
+            hint=_fixed(rights)
+            or f'A superuser can allow it: GRANT ALTER SYSTEM ON PARAMETER {", ".join(refused)} TO "{rights.user}".',
+        )
+    if not rights.reload:
+        raise SettingError(
+            f'role "{rights.user}" may not let the server load its configuration',
+            hint=f'A superuser can allow it: GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{rights.user}".',
+        )
+    if not rights.read_auto_conf:
+        raise SettingError(
+            f'role "{rights.user}" may not read postgresql.auto.conf, so it could not be put back as it was',
+            hint=_fixed(rights)
+            or "Run pgtrial as the server's operating-system user on its machine, or let a superuser GRANT EXECUTE "
+            f'ON FUNCTION pg_read_binary_file(text) TO "{rights.user}".',
+        )
+
+
+def check_sources(names: Sequence[str], actual: Mapping[str, Setting], *, in_database: bool) -> None:
+    """Raise SettingError for a setting that something stronger than the configuration files sets.
+
+    ``in_database``: ``actual`` is what a session in the load's own database sees.
+    """
+    for name in names:
+        setting = actual.get(setting_key(name))
+        if setting is None or setting.source not in _OVERRIDES:
+            continue
+        if setting.source not in _IN_DATABASE or in_database:
+            raise SettingError(
+                f'setting "{name}" is set by {_OVERRIDES[setting.source]}, which ALTER SYSTEM does not override',
+                detail=f"It is {setting.shown} from there.",
+                hint="Take it out there for the time of the experiment, or leave it out of the arms.",
+            )
+
+
+def check_restart(names: Sequence[str], server: ExistingServer, actual: Mapping[str, Setting]) -> bool:
+    """Whether one of the settings needs a restart. SettingError if it does and there can be none."""
+    needing = [name for name in names if (found := actual.get(setting_key(name))) and found.context == "postmaster"]
+    if not needing:
+        return False
+    needs = f"{_quoted(needing)} {'needs' if len(needing) == 1 else 'need'} a restart"
+    if not server.control.restart_command:
+        raise SettingError(
+            f"{needs}, and the file gives no restart command",
+            hint='Declare it in [target]: restart = ["systemctl", "restart", "postgresql"], or leave the setting out.',
+        )
+    if not server.facts.files:
+        raise SettingError(
+            f"{needs}, and pgtrial cannot reach the server's files",
+            detail="If the server did not come back with it, postgresql.auto.conf could not be put back.",
+            hint="Run pgtrial as root or as the server's operating-system user on the server's machine, or name the "
+            'machine with host = "ssh://…" in [target].',
+        )
+    waiting = sorted(setting.name for setting in actual.values() if setting.pending)
+    if waiting:
+        raise SettingError(
+            f"{_quoted(waiting)} wait for a restart of the server that somebody else has to decide on",
+            detail="The restart for an arm would bring them in, and they would stay.",
+            hint="Restart the server first, or put them back.",
+        )
+    return True
+
+
+async def check_files(server: ExistingServer, actual: Mapping[str, Setting], rights: Rights) -> None:
+    """Raise SettingError if loading the configuration fails, or brings in what somebody else has not loaded yet."""
+    if not rights.read_files:
+        return  # said once, as a caveat
+    async with connect(server.conninfo()) as connection:
+        row = await (await connection.execute(_ERRORS)).fetchone()
+        if row is not None:
+            raise SettingError(
+                "the server cannot load its configuration files", detail=f'"{row[0]}", line {row[1]}: {row[2]}.'
+            )
+        waiting = await _not_loaded(connection, actual)
+    if waiting:
+        raise SettingError(
+            f"{_quoted(waiting)} stand in a configuration file with values that have not been loaded",
+            detail="To load the settings of an arm would load them too, and they would stay.",
+            hint="Load them first (SELECT pg_reload_conf()), or put them back.",
+        )
+
+
+async def _not_loaded(connection: "AsyncConnection[tuple[Any, ...]]", actual: Mapping[str, Setting]) -> Sequence[str]:
+    """Settings whose value in a file that was changed since it was loaded is not the one in force."""
+    files = [row[0] for row in await (await connection.execute(_CHANGED_FILES)).fetchall()]
+    rows = await (await connection.execute(_IN_FILES, [files])).fetchall()
+    waiting = []
+    for name, value in rows:
+        setting = actual.get(setting_key(name))
+        if setting is not None and setting.source not in _OVERRIDES and not _is_alike(value, setting):
+            waiting.append(setting.name)
+    return sorted(waiting)
+
+
+def _is_alike(value: str, setting: Setting) -> bool:
+    """As ``is_same``, but a text may have been tidied by the server: letters' case, blanks, quotes."""
+    if setting.vartype in ("string", "enum"):
+        return is_same(value, setting) or _tidy(value) == _tidy(setting.value)
+    return is_same(value, setting)
+
+
+def _tidy(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter not in " \t\"'")
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _fixed(rights: Rights) -> str:
+    """What to do where a provider keeps the right."""
+    if not rights.provider:
+        return ""
+    return f"The server looks like one of {rights.provider}: set it there, the same for all arms."

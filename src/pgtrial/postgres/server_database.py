@@ -1,0 +1,171 @@
+"""Databases on an existing server: ones of pgtrial's own, made and dropped, and what is in one that was there.
+
+A database of ours gets an object identifier that was chosen and noted before it is made: by it, and not by its name
+alone, it is known again, also if pgtrial was killed before it could leave a comment on it.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import AsyncConnection, Error, sql
+
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.postgres.connect import connect, fetch
+from pgtrial.postgres.server import ExistingServer
+from pgtrial.postgres.server_control import ServerControl
+from pgtrial.postgres.server_rights import Rights
+from pgtrial.postgres.server_statements import await_left
+
+KNOB = "server_database"
+_NAME = re.compile(r"pgtrial_[0-9a-f]+(?:_data)?")
+_MARK = "Made by pgtrial for an experiment, and dropped after it"
+_FIRST_OID, _LAST_OID = 2**31, 2**32 - 1  # far from where the server counts, which begins at 16384
+
+_FIND = """
+    SELECT d.oid::int8, pg_catalog.shobj_description(d.oid, 'pg_database')
+    FROM pg_catalog.pg_database AS d WHERE d.datname = %s
+"""
+_TAKEN = "SELECT count(*) FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s"
+_OBJECTS = """
+    SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n
+    WHERE n.nspname !~ '^pg_(toast|temp)'
+    UNION ALL
+    SELECT CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
+            WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text
+    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    UNION ALL
+    SELECT 'function ' || p.oid::regprocedure::text
+    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    UNION ALL
+    SELECT 'extension ' || pg_catalog.quote_ident(e.extname) FROM pg_catalog.pg_extension AS e
+"""
+
+
+def run_database(token: str) -> str:
+    """Name of the database of the load; ``token`` is hexadecimal and unique to the experiment."""
+    return f"pgtrial_{token}"
+
+
+def data_database(token: str) -> str:
+    """Name of the database with the prepared data, of which the load's are copies."""
+    return f"pgtrial_{token}_data"
+
+
+def check_may_create(rights: Rights) -> None:
+    """Raise PreflightError if the role cannot have a database of its own."""
+    if rights.in_recovery:
+        raise PreflightError(
+            "the server is a standby, on which no database can be made",
+            hint="Name an existing one with database in [target], and read only.",
+        )
+    if not rights.create_database:
+        raise PreflightError(
+            f'role "{rights.user}" may not create a database',
+            hint=f'Let a superuser ALTER ROLE "{rights.user}" CREATEDB, or name an existing database with database in '
+            "[target], which is left as found.",
+        )
+
+
+async def plan_database(server: ExistingServer, name: str, *, template: str | None) -> Change:
+    """What makes a database of ours: empty, or a copy of ``template``, to which nothing may be connected then."""
+    assert _NAME.fullmatch(name), name
+    while True:
+        oid = secrets.randbelow(_LAST_OID - _FIRST_OID) + _FIRST_OID
+        ((taken,),) = await fetch(server.conninfo(), _TAKEN, [name, oid])
+        if not taken:
+            break
+        if await fetch(server.conninfo(), _FIND, [name]):
+            raise TargetError(f'a database "{name}" is there already', hint='Try "pgtrial restore".')
+    return Change(
+        knob=KNOB,
+        name=f'database "{name}" of the server at {server.control.address.place}',
+        old={},
+        new={
+            "name": name,
+            "oid": str(oid),
+            "template": template or "",
+            "server": server.control.address.to_text(),
+        },
+        old_text="none",
+        new_text=f'a copy of "{template}"' if template else "an empty one",
+    )
+
+
+async def apply_database(server: ExistingServer, change: Change) -> Mapping[str, str]:
+    """Make it. Raises TargetError."""
+    name, template = sql.Identifier(change.new["name"]), change.new["template"]
+    # The files are copied as they are, between two checkpoints. Through the WAL (wal_log) a large template would come
+    # to fill the server's WAL and shared buffers, and the archive, just before it is measured.
+    source = sql.SQL("{} STRATEGY file_copy").format(sql.Identifier(template)) if template else sql.SQL("template0")
+    async with connect(server.conninfo()) as connection:
+        await _without_limits(connection)
+        await connection.execute(
+            sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {}").format(name, sql.SQL(str(int(change.new["oid"]))), source)
+        )
+        await connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(name, sql.Literal(f"{_MARK}.")))
+    return change.new
+
+
+async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
+    """Drop the database of an entry, with whoever is connected to it; never one that somebody else has made."""
+    new = entry.change.new
+    name, oid = new["name"], int(new["oid"])
+    if not _NAME.fullmatch(name):
+        return Undone(outcome=Outcome.FAILED, text=f'"{name}" is not a name that pgtrial gives to a database.')
+    statement = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    async with connect(control.conninfo()) as connection:
+        await await_left(connection, f'CREATE DATABASE "{name}"', end=True)
+        found = await (await connection.execute(_FIND, [name])).fetchone()
+        if found is None:
+            return Undone(outcome=Outcome.ALREADY)
+        if found[0] != oid or not (found[1] or _MARK).startswith(_MARK):
+            return Undone(
+                outcome=Outcome.CHANGED,
+                text=f'The database "{name}" is not the one that pgtrial made; it is left as it is.',
+            )
+        await _without_limits(connection)
+        try:
+            await connection.execute(statement)
+        except Error as err:
+            return Undone(
+                outcome=Outcome.FAILED,
+                text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
+            )
+    return Undone(outcome=Outcome.RESTORED)
+
+
+async def read_inventory(server: ExistingServer, database: str) -> frozenset[str]:
+    """Schemas, relations, functions and extensions in a database, as one names them ("table public.orders")."""
+    async with connect(server.conninfo(database)) as connection:
+        # So that each name stands with its schema, whatever the search path of the role is.
+        await connection.execute("SET search_path = ''")
+        return frozenset(str(row[0]) for row in await (await connection.execute(_OBJECTS)).fetchall())
+
+
+def compare_inventories(before: frozenset[str], after: frozenset[str]) -> str:
+    """What is left over or missing in a database that was to be left as found, as full sentences; "" if nothing."""
+    left, gone = sorted(after - before), sorted(before - after)
+    said = []
+    if left:
+        said.append(f"Left over: {', '.join(left)}.")
+    if gone:
+        said.append(f"No longer there: {', '.join(gone)}.")
+    return " ".join(said)
+
+
+async def database_size(server: ExistingServer, database: str) -> int:
+    """Bytes of a database."""
+    return int((await fetch(server.conninfo(), "SELECT pg_catalog.pg_database_size(%s::name)", [database]))[0][0])
+
+
+async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> None:
+    """Limits that the role or the server have are meant for other statements."""
+    for limit in ("statement_timeout", "lock_timeout"):
+        await connection.execute(sql.SQL("SET {} = 0").format(sql.Identifier(limit)))
+    if connection.info.server_version >= 170000:
+        await connection.execute("SET transaction_timeout = 0")

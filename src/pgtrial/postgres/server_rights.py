@@ -1,0 +1,151 @@
+"""What pgtrial's role may do on an existing server, and what each lacking right costs the analysis."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from psycopg import Error
+from psycopg.rows import dict_row
+
+from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.server import ExistingServer
+
+# The role that a provider gives its customers instead of a superuser.
+PROVIDERS: Mapping[str, str] = {
+    "rds_superuser": "Amazon RDS or Aurora",
+    "cloudsqlsuperuser": "Google Cloud SQL",
+    "alloydbsuperuser": "Google AlloyDB",
+    "azure_pg_admin": "Azure Database for PostgreSQL",
+    "neon_superuser": "Neon",
+    "supabase_admin": "Supabase",
+    "avnadmin": "Aiven",
+    "doadmin": "DigitalOcean",
+    "tsdbadmin": "Timescale",
+}
+
+_RIGHTS = """
+    SELECT r.rolsuper AS superuser, r.rolsuper OR r.rolcreatedb AS create_database,
+        pg_catalog.pg_has_role(r.oid, 'pg_read_all_stats', 'USAGE') AS read_statistics,
+        pg_catalog.pg_has_role(r.oid, 'pg_read_all_settings', 'USAGE') AS read_settings,
+        pg_catalog.pg_has_role(r.oid, 'pg_checkpoint', 'USAGE') AS checkpoint,
+        pg_catalog.has_function_privilege(r.oid, 'pg_catalog.pg_reload_conf()', 'EXECUTE') AS reload,
+        pg_catalog.has_table_privilege(r.oid, 'pg_catalog.pg_file_settings', 'SELECT')
+            AND pg_catalog.has_function_privilege(r.oid, 'pg_catalog.pg_show_all_file_settings()', 'EXECUTE')
+            AND pg_catalog.has_function_privilege(r.oid, 'pg_catalog.pg_stat_file(text)', 'EXECUTE') AS read_files,
+        coalesce(pg_catalog.current_setting('allow_alter_system', true), 'on') = 'on' AS alter_system_allowed,
+        ARRAY(SELECT p.rolname::text FROM pg_catalog.pg_roles AS p WHERE p.rolname = ANY (%s)) AS provider_roles
+    FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user
+"""
+_ALTERABLE = """
+    SELECT name, pg_catalog.has_parameter_privilege(name, 'ALTER SYSTEM') FROM pg_catalog.unnest(%s::text[]) AS name
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """``settings`` says of each setting asked for whether ALTER SYSTEM may change it; ``read_auto_conf`` whether
+    postgresql.auto.conf can be read, in whichever way. ``provider`` is "" for a server that looks like no provider's.
+    """
+
+    user: str
+    superuser: bool
+    create_database: bool
+    read_statistics: bool
+    read_settings: bool
+    read_files: bool
+    read_auto_conf: bool
+    checkpoint: bool
+    reload: bool
+    alter_system_allowed: bool
+    settings: Mapping[str, bool]
+    provider: str
+    in_recovery: bool
+    local: bool
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What cannot be read or done, once each, with what it costs.
+
+        What an arm cannot do without is an error instead, which its knob raises.
+        """
+        return tuple(_caveats(self))
+
+
+async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -> Rights:
+    """Ask the server what the role may do; ``settings`` are those that the arms set. Changes nothing."""
+    async with connect(server.conninfo()) as connection:
+        cursor = connection.cursor(row_factory=dict_row)
+        found = await (await cursor.execute(_RIGHTS, [list(PROVIDERS)])).fetchone()
+        assert found is not None  # the role exists: it is connected
+        alterable: dict[str, bool] = {}
+        for name in settings:
+            with suppress(Error):  # a setting that there is not
+                answer = await (await connection.execute(_ALTERABLE, [[name]])).fetchone()
+                alterable[name] = bool(answer and answer[1])
+    roles = found.pop("provider_roles")
+    return Rights(
+        **found,
+        user=server.control.address.user,
+        read_auto_conf=await server.read_auto_conf() is not None,
+        settings={name: alterable.get(name, bool(found["superuser"])) for name in settings},
+        provider=PROVIDERS[roles[0]] if roles else "",
+        in_recovery=server.facts.in_recovery,
+        local=server.facts.local,
+    )
+
+
+def _caveats(rights: Rights) -> Iterator[Caveat]:
+    if rights.provider:
+        yield _info(
+            "managed-server",
+            f"The server looks like one of {rights.provider}, which keeps the superuser's rights to itself.",
+            "Settings that the provider alone can change have to be the same for all arms.",
+        )
+    if not rights.local:
+        yield _info(
+            "no-host",
+            "The server's machine is not the one that pgtrial works on, so its CPUs, memory and devices are not "
+            "measured: the limiting resource, and CPU seconds and device requests per transaction, stay unknown.",
+            'Run pgtrial on the server\'s machine, or name it with host = "ssh://…" in [target].',
+        )
+    if not rights.read_statistics:
+        yield _info(
+            "no-monitor",
+            f'The role "{rights.user}" may not see what other roles and the server\'s own processes do: waits of '
+            "checkpointer, WAL writer and autovacuum, and a load that is not pgtrial's, are missing from the analysis.",
+            f'GRANT pg_monitor TO "{rights.user}" gives it the right.',
+        )
+    if not rights.read_settings:
+        yield _info(
+            "no-all-settings",
+            f'The role "{rights.user}" may not see all settings: some are missing from the comparison of the arms, '
+            "and the data directory is not known, nor the devices under it.",
+            f'GRANT pg_read_all_settings TO "{rights.user}", or pg_monitor, gives it the right.',
+        )
+    if not rights.checkpoint:
+        yield Caveat(
+            code="no-checkpoint",
+            severity=Severity.WARNING,
+            text=f'The role "{rights.user}" may not CHECKPOINT, so runs begin at different distances from the last '
+            "one: full-page images and the write-back of a checkpoint fall into some runs and not into others, which "
+            "makes the blocks differ more and the intervals wider.",
+            hint=f'GRANT pg_checkpoint TO "{rights.user}" gives it the right. Otherwise make the runs much longer than '
+            "checkpoint_timeout.",
+        )
+    if rights.settings and not rights.read_files:
+        yield _info(
+            "no-file-settings",
+            f'The role "{rights.user}" may not read pg_file_settings and pg_stat_file: whether a reload would also '
+            "bring in what somebody has written to the configuration files and not loaded yet cannot be said.",
+            f'GRANT pg_read_all_settings and EXECUTE ON FUNCTION pg_stat_file(text) TO "{rights.user}" would tell.',
+        )
+    if rights.in_recovery:
+        yield _info(
+            "standby",
+            "The server is a standby: replay of WAL runs beside the load, and only reading scenarios are possible.",
+            "",
+        )
+
+
+def _info(code: str, text: str, hint: str) -> Caveat:
+    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)

@@ -1,0 +1,204 @@
+"""Put back what was done to an existing server's settings, knowing nothing but the journal's entry.
+
+The file comes first, also if the server is down; then the server loads it, or is restarted where that is needed and the
+entry says how. What somebody else has changed in the file meanwhile stays as it is.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from psycopg import Error
+
+from pgtrial.errors import ConnectError, PgTrialError, TargetError
+from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
+from pgtrial.postgres.auto_conf import Entry, parse, render, setting_key, steps_between
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.server import read_auto_conf, read_bytes
+from pgtrial.postgres.server_control import ServerControl
+from pgtrial.postgres.server_settings import SETTLED, Before, is_sealed
+from pgtrial.postgres.server_statements import alter_system, await_left
+from pgtrial.postgres.settings import read_settings
+
+_STEP = 0.05
+_BRIEFLY = 3.0  # s for a server to answer that may just be coming up
+
+Step = tuple[str, str | None]
+
+
+async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
+    """Undo a change of ``server_settings.plan_settings``; ``control`` reaches its server."""
+    new = entry.change.new
+    undo = _Undo(
+        control=control,
+        before=Before.from_items(entry.change.old),
+        settings={setting_key(name): value for name, value in json.loads(new["settings"]).items()},
+        may_restart=bool(new["restart"]),
+    )
+    try:
+        return await undo.run()
+    except PgTrialError as err:
+        said = " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)
+        return Undone(outcome=Outcome.FAILED, text=f"{said} {undo.by_hand()}")
+    except OSError as err:
+        return Undone(outcome=Outcome.FAILED, text=f'"{err.filename}": {err.strerror}. {undo.by_hand()}')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Undo:
+    """``settings`` are those that pgtrial has set, by their keys."""
+
+    control: ServerControl
+    before: Before
+    settings: Mapping[str, str]
+    may_restart: bool
+
+    @property
+    def path(self) -> str | None:
+        return str(PurePosixPath(self.before.kept).with_name(AUTO_CONF)) if self.before.kept else None
+
+    def by_hand(self) -> str:
+        """What a person can do instead; no value of a setting that the arm does not set is in it."""
+        if self.before.kept:
+            return f'By hand: mv "{self.before.kept}" "{self.path}", then SELECT pg_reload_conf() or a restart.'
+        steps = [(name, self.before.values.get(name)) for name in self.settings]
+        return f"By hand: {' '.join(f'{alter_system(*step).as_string()};' for step in steps)} SELECT pg_reload_conf();"
+
+    async def run(self) -> Undone:
+        with suppress(ConnectError):  # where the server is down, nothing of ours is at work in it
+            async with connect(self.control.conninfo()) as connection:
+                await await_left(connection, "ALTER SYSTEM")
+        content = await self._read()
+        if is_sealed(content, self.before.seal):
+            self._remove_kept()
+            return await self._settle(Outcome.ALREADY)
+        old = self._old_entries(content)
+        if old is None:
+            return await self._leave_to_others(content)
+        if self.before.kept:
+            self.control.host.ops.rename(self.before.kept, self.path or "")
+        else:
+            await self._alter(steps_between(parse(content), old))
+        if not is_sealed(await self._read(), self.before.seal):
+            return Undone(outcome=Outcome.FAILED, text=f"postgresql.auto.conf is not as it was. {self.by_hand()}")
+        return await self._settle(Outcome.RESTORED)
+
+    async def _read(self) -> bytes:
+        try:
+            content = await read_auto_conf(self.control, self.path)
+        except FileNotFoundError:
+            return b""
+        if content is None:
+            raise TargetError("postgresql.auto.conf can no longer be read")
+        return content
+
+    def _remove_kept(self) -> None:
+        if self.before.kept:
+            self.control.host.ops.remove(self.before.kept)
+
+    def _read_kept(self) -> bytes:
+        """The file as it was. Raises TargetError when it is gone."""
+        try:
+            content = read_bytes(self.control.host, self.before.kept)
+        except FileNotFoundError:
+            content = b""
+        if not is_sealed(content, self.before.seal):
+            raise TargetError(f'"{self.before.kept}", which kept postgresql.auto.conf as it was, is gone or changed')
+        return content
+
+    def _old_entries(self, content: bytes) -> tuple[Entry, ...] | None:
+        """What the file held before, if nothing but our settings has changed in it since; else None."""
+        try:
+            now = parse(content)
+        except ValueError:
+            return None
+        if render(now) != content and content:
+            return None  # edited by hand: ALTER SYSTEM, ours included, writes otherwise
+        if self.before.kept:
+            old = parse(self._read_kept())
+            return old if self._changed_by_others(now, old) == [] else None
+        values = {entry.key: entry.value for entry in now}
+        wanted = []
+        for name in self.before.names:
+            key = setting_key(name)
+            value = self.before.values.get(key) if key in self.settings else values.get(key)
+            if value is None:
+                return None  # somebody has taken it out
+            wanted.append(Entry(name=name, value=value))
+        unchanged = is_sealed(render(wanted), self.before.seal) and self._changed_by_others(now, wanted) == []
+        return tuple(wanted) if unchanged else None
+
+    def _changed_by_others(self, now: Sequence[Entry], old: Sequence[Entry]) -> list[str]:
+        changed = []
+        for key in dict.fromkeys(entry.key for entry in (*old, *now)):
+            found, was = ([entry.value for entry in entries if entry.key == key] for entries in (now, old))
+            if found != was and not (key in self.settings and found == [self.settings[key]]):
+                changed.append(key)
+        return changed
+
+    async def _leave_to_others(self, content: bytes) -> Undone:
+        """Take our settings out, and only them, unless even that would lose what somebody has written by hand."""
+        try:
+            now = parse(content)
+            by_hand = render(now) != content
+        except ValueError:
+            now, by_hand = (), True
+        if by_hand:
+            text = f"Somebody has edited postgresql.auto.conf by hand meanwhile; it is left as it is. {self.by_hand()}"
+            return Undone(outcome=Outcome.CHANGED, text=text)
+        old = dict(self.before.values)
+        if self.before.kept:
+            old = {entry.key: entry.value for entry in parse(self._read_kept())}
+        ours = [entry for entry in now if self.settings.get(entry.key) == entry.value]
+        await self._alter([(entry.name, old.get(entry.key)) for entry in ours])
+        self._remove_kept()
+        settled = await self._settle(Outcome.CHANGED)
+        names = ", ".join(entry.name for entry in ours) or "none of them"
+        text = "Somebody else has changed postgresql.auto.conf meanwhile; that stays. "
+        return Undone(outcome=settled.outcome, text=f"{text}Of the experiment's settings {names} were put back.")
+
+    async def _alter(self, steps: Sequence[Step]) -> None:
+        async with connect(self.control.conninfo()) as connection:
+            for step in steps:
+                try:
+                    await connection.execute(alter_system(*step))
+                except Error as err:
+                    raise TargetError(
+                        f'the server refuses to put "{step[0]}" back: {err.diag.message_primary or err}'
+                    ) from err
+
+    async def _settle(self, outcome: Outcome) -> Undone:
+        """Let the server have in force what the file says again."""
+        if not await self.control.answers(_BRIEFLY):
+            if not self.may_restart:
+                text = "The server does not answer; its configuration file is as it was."
+                return Undone(outcome=outcome, text=text)
+            await self.control.restart()
+        wrong, needs_restart = await self._find_wrong()
+        if needs_restart and self.may_restart:
+            await self.control.restart()
+        else:
+            await self.control.reload()
+        deadline = time.monotonic() + SETTLED
+        while (left := await self._find_wrong())[0]:
+            if outcome is Outcome.CHANGED:
+                return Undone(outcome=outcome)  # it may be somebody else's value
+            if time.monotonic() > deadline:
+                return Undone(outcome=Outcome.FAILED, text=f"The server still has {', '.join(left[0])}.")
+            await asyncio.sleep(_STEP)
+        return Undone(outcome=Outcome.RESTORED if wrong and outcome is Outcome.ALREADY else outcome)
+
+    async def _find_wrong(self) -> tuple[list[str], bool]:
+        """(settings that are not as they were running, whether one of them needs a restart)."""
+        actual = await read_settings(self.control.conninfo())
+        wrong = []
+        for name, value in self.before.running.items():
+            setting = actual.get(setting_key(name))
+            if setting is not None and value is not None and setting.value != value:
+                wrong.append(setting)
+        return [f"{s.name} = {s.shown}" for s in wrong], any(s.context == "postmaster" for s in wrong)

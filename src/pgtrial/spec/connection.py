@@ -1,0 +1,79 @@
+"""Connection strings of libpq: what is in them as far as an experiment file has to know; never a password.
+
+Source: PostgreSQL documentation, "Connection Strings"; src/interfaces/libpq/fe-connect.c.
+"""
+
+import ipaddress
+import re
+from urllib.parse import unquote
+
+SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+
+_SCHEME = re.compile(r"postgres(?:ql)?://")
+_PAIR = re.compile(
+    r"\s*(?P<name>[^=\s]+)\s*=\s*(?:'(?P<quoted>(?:\\.|[^'\\])*)'(?=\s|$)|(?P<bare>(?:\\.|[^\s\\'])*))\s*"
+)
+_SERVICE = "in .pgpass, in a file that PGPASSFILE names, or in a service file"
+_FORM = 'write "service=bench", "host=db user=me" or "postgresql://me@db"'
+
+
+def read_connection(text: str) -> dict[str, str]:
+    """Parameters by name; of a URI only its hosts, its user and what stands behind the question mark.
+
+    Raises ValueError, "what is wrong; what to do", which never quotes the text: a part of it may be a password.
+    """
+    found = _read_uri(text) if _SCHEME.match(text) else _read_pairs(text)
+    if any(found.get(name) for name in SECRETS):
+        raise ValueError(f"no password belongs in a file; put it {_SERVICE}")
+    return found
+
+
+def is_elsewhere(text: str) -> bool:
+    """Whether a connection string that can be read names a server on another machine.
+
+    Not known, and so False, where a service file or the environment decides.
+    """
+    found = read_connection(text)
+    hosts = [host.strip() for host in (found.get("hostaddr") or found.get("host") or "").split(",")]
+    return not all(map(_is_here, hosts))
+
+
+def _is_here(host: str) -> bool:
+    if host in {"", "localhost"} or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_pairs(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while text[at:].strip():
+        match = _PAIR.match(text, at)
+        if match is None:
+            raise ValueError(f"it is not a connection string of libpq; {_FORM}")
+        value = match["quoted"] if match["quoted"] is not None else match["bare"]
+        found[match["name"]] = re.sub(r"\\(.)", r"\1", value)
+        at = match.end()
+    return found
+
+
+def _read_uri(text: str) -> dict[str, str]:
+    rest, _, parameters = text.partition("://")[2].partition("?")
+    credentials, at, place = rest.rpartition("@")
+    user, colon, password = credentials.partition(":")
+    hosts = [_without_port(host) for host in (place if at else rest).partition("/")[0].split(",")]
+    found = {"user": unquote(user), "password": unquote(password) if colon else "", "host": unquote(",".join(hosts))}
+    for parameter in filter(None, parameters.split("&")):
+        name, equals, value = parameter.partition("=")
+        if not equals:
+            raise ValueError(f"it is not a connection URI of libpq; {_FORM}")
+        found[unquote(name)] = unquote(value)
+    return {name: value for name, value in found.items() if value}
+
+
+def _without_port(host: str) -> str:
+    match = re.fullmatch(r"\[(?P<address>[^\]]*)\](?::.*)?", host)
+    return match["address"] if match is not None else host.partition(":")[0]

@@ -1,0 +1,164 @@
+"""The journal of what was changed on hosts: written before each change, so that it can be undone whatever happens."""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from pgtrial.errors import StoreError
+from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store.journal_file import FILE, journal_error, lock_restoring, open_journal, state_directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The pgtrial that made a change: process id, start time in clock ticks, and the boot of the machine it ran on."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalRecord:
+    """An entry with who made it and how undoing it ended; ``outcome`` and ``ended`` are None before that."""
+
+    entry: JournalEntry
+    owner: Owner
+    outcome: Outcome | None
+    text: str
+    ended: float | None  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """An open journal; every method is one transaction, on disk when it returns. All raise StoreError."""
+
+    path: Path
+    db: sqlite3.Connection
+
+    @classmethod
+    def open(cls, *, write: bool) -> Self:
+        """Open this machine's journal, see ``state_directory``; to write, it is made where it is missing."""
+        path = state_directory() / FILE
+        db = open_journal(path, write=write)
+        db.row_factory = sqlite3.Row
+        return cls(path=path, db=db)
+
+    def close(self) -> None:
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def restoring(self) -> contextlib.AbstractContextManager[None]:
+        """Keep a second restore off meanwhile."""
+        return lock_restoring(self.path.parent)
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def begin(
+        self, change: Change, *, host: str, boot_id: str, folder: str, run: int | None, owner: Owner, t: float
+    ) -> JournalEntry:
+        """Record a change that is about to be made."""
+        columns = {
+            "t": t,
+            "host": host,
+            "boot_id": boot_id,
+            "folder": folder,
+            "run": run,
+            "knob": change.knob,
+            "name": change.name,
+            "old": _json(change.old),
+            "new": _json(change.new),
+            "old_text": change.old_text,
+            "new_text": change.new_text,
+            "owner_pid": owner.pid,
+            "owner_start_ticks": owner.start_ticks,
+            "owner_boot_id": owner.boot_id,
+        }
+        names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+        with self._access("write") as db:
+            row = db.execute(f"INSERT INTO entry ({names}) VALUES ({values})", columns).lastrowid
+        assert row is not None  # a row was inserted
+        return JournalEntry(id=row, t=t, host=host, boot_id=boot_id, folder=folder, run=run, change=change, got=None)
+
+    def confirm(self, entry: JournalEntry, got: Mapping[str, str]) -> JournalEntry:
+        """Record that the change has been made, and what is there now; the entry with that."""
+        self._update(entry, "got = ?", _json(got))
+        return replace(entry, got=got)
+
+    def end(self, entry: JournalEntry, undone: Undone, *, t: float) -> None:
+        """Record how undoing ended; what failed stays open."""
+        self._update(entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def open_entries(self, *, host: str | None = None, folder: str | None = None) -> tuple[JournalRecord, ...]:
+        """What is still to be undone, newest first: all, or that of a host, of a result folder."""
+        return self._records(
+            "WHERE (outcome IS NULL OR outcome = 'failed') AND host = coalesce(?, host)"
+            " AND folder = coalesce(?, folder) ORDER BY id DESC",
+            host,
+            folder,
+        )
+
+    def history(self, limit: int) -> tuple[JournalRecord, ...]:
+        """The last entries, newest first, whatever became of them."""
+        return self._records("ORDER BY id DESC LIMIT ?", limit)
+
+    def _records(self, condition: str, *values: object) -> tuple[JournalRecord, ...]:
+        with self._access("read") as db:
+            return tuple(_record(row) for row in db.execute(f"SELECT * FROM entry {condition}", values))
+
+    def _update(self, entry: JournalEntry, assignments: str, *values: object) -> None:
+        with self._access("write") as db:
+            count = db.execute(f"UPDATE entry SET {assignments} WHERE id = ?", (*values, entry.id)).rowcount
+        if count != 1:
+            raise StoreError(f'the journal of host changes "{self.path}" has lost entry {entry.id}')
+
+    @contextlib.contextmanager
+    def _access(self, action: str) -> Iterator[sqlite3.Connection]:
+        try:
+            with self.db:
+                yield self.db
+        except sqlite3.Error as err:
+            raise journal_error(f"{action} to" if action == "write" else action, self.path, err) from err
+
+
+def _json(values: Mapping[str, str]) -> str:
+    return json.dumps(dict(values))
+
+
+def _record(row: sqlite3.Row) -> JournalRecord:
+    change = Change(
+        knob=row["knob"],
+        name=row["name"],
+        old=json.loads(row["old"]),
+        new=json.loads(row["new"]),
+        old_text=row["old_text"],
+        new_text=row["new_text"],
+    )
+    entry = JournalEntry(
+        id=row["id"],
+        t=row["t"],
+        host=row["host"],
+        boot_id=row["boot_id"],
+        folder=row["folder"],
+        run=row["run"],
+        change=change,
+        got=None if row["got"] is None else json.loads(row["got"]),
+    )
+    return JournalRecord(
+        entry=entry,
+        owner=Owner(pid=row["owner_pid"], start_ticks=row["owner_start_ticks"], boot_id=row["owner_boot_id"]),
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
+        text=row["text"],
+        ended=row["ended"],
+    )

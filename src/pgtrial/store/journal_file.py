@@ -1,0 +1,168 @@
+"""Where the journal of host changes lies, one file per machine and user, and how it is made and opened."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgtrial.errors import StoreError
+from pgtrial.store.sqlite import connect, connect_to_read
+
+VARIABLE = "PGTRIAL_STATE_DIRECTORY"
+FILE = "journal.sqlite"
+LOCK = "restore.lock"
+FORMAT = 1
+
+_SCHEMA = Path(__file__).with_name("journal.sql")
+_HINTS = {
+    sqlite3.SQLITE_FULL: "Free some space on its disk.",
+    sqlite3.SQLITE_BUSY: "Another pgtrial has been writing to it for long; try again.",
+    sqlite3.SQLITE_READONLY: f"Make it writable, or name another directory with {VARIABLE}.",
+    sqlite3.SQLITE_CANTOPEN: f"Make its directory writable, or name another one with {VARIABLE}.",
+    sqlite3.SQLITE_NOTADB: "Find out what wrote to it. It lists what pgtrial has changed and not put back yet.",
+    sqlite3.SQLITE_CORRUPT: "Find out what wrote to it. It lists what pgtrial has changed and not put back yet.",
+}
+
+
+def state_directory() -> Path:
+    """The directory of the journal; it need not exist. Raises StoreError where none can be told."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        if not Path(named).is_absolute():  # else a restore from elsewhere would find nothing to do
+            raise StoreError(f'{VARIABLE} is not an absolute path: "{named}"')
+        return Path(named)
+    if os.geteuid() == 0:
+        return Path("/var/lib/pgtrial")
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    try:
+        # A relative path in the variable is to be ignored (XDG Base Directory Specification).
+        return (base if base.is_absolute() else Path.home() / ".local" / "state") / "pgtrial"
+    except RuntimeError as err:
+        raise StoreError(
+            "there is no place for the journal of host changes: the user has no home directory",
+            hint=f"Name a directory with {VARIABLE}.",
+        ) from err
+
+
+def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
+    """A connection to the journal; to write, it is made where it is missing, to read, an empty one stands for it."""
+    try:
+        if write:
+            _make_directory(path.parent)
+            _check_owner(path.parent)
+            if not path.exists():
+                _create(path)
+        elif not path.exists():
+            return _empty()
+        _check_owner(path.parent)
+        _check_owner(path)
+        db = connect(path, mode="rw") if write else connect_to_read(path)
+        try:
+            _check_format(db, path)
+        except BaseException:
+            db.close()
+            raise
+    except (OSError, sqlite3.Error) as err:
+        raise journal_error("open", path, err) from err
+    return db
+
+
+@contextlib.contextmanager
+def lock_restoring(directory: Path) -> Iterator[None]:
+    """Keep a second restore off. The kernel gives the lock back whatever happens to this process."""
+    path = directory / LOCK
+    try:
+        # It was made with the journal: hosts can be restored although the disk is full or can only be read.
+        file = path.open("a+b" if os.access(path.parent, os.W_OK) else "rb")
+    except OSError as err:
+        raise journal_error("lock", path, err) from err
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                'another "pgtrial restore" is at work', hint="Wait until it has ended, and look at what it says."
+            ) from None
+        yield
+
+
+def journal_error(action: str, path: Path, err: OSError | sqlite3.Error) -> StoreError:
+    """What to tell about an error of the system or of SQLite."""
+    if isinstance(err, OSError):
+        text = err.strerror or str(err)
+        is_full = err.errno in (errno.ENOSPC, errno.EDQUOT)
+        code = sqlite3.SQLITE_FULL if is_full else sqlite3.SQLITE_CANTOPEN
+    else:
+        text = str(err)
+        code = getattr(err, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the rest says more of the same
+    return StoreError(f'cannot {action} the journal of host changes "{path}": {text}', hint=_HINTS.get(code, ""))
+
+
+def _make_directory(directory: Path) -> None:
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+        _sync_directory(each.parent)
+
+
+def _create(path: Path) -> None:
+    """Make an empty journal, whole or not at all, and on disk when this returns; one that is there is kept."""
+    part = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        part.unlink(missing_ok=True)
+        with contextlib.closing(connect(part, mode="rwc")) as db:
+            _fill(db)
+        path.with_name(LOCK).touch(mode=0o600)
+        with contextlib.suppress(FileExistsError):  # then another pgtrial was quicker
+            os.link(part, path)
+        _sync_directory(path.parent)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+def _empty() -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:")
+    _fill(db)
+    return db
+
+
+def _fill(db: sqlite3.Connection) -> None:
+    db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=FORMAT))
+
+
+def _check_format(db: sqlite3.Connection, path: Path) -> None:
+    found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+    if found is None or int(found[0]) > FORMAT:
+        written = "an unknown format" if found is None else f"format {found[0]}"
+        raise StoreError(
+            f'the journal of host changes "{path}" has {written}, this pgtrial knows up to format {FORMAT}',
+            hint="Use the newest pgtrial that has been used on this machine.",
+        )
+
+
+def _check_owner(path: Path) -> None:
+    """What the journal says is written to the kernel's files, so nobody else may have a hand in it."""
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise StoreError(
+            f'the journal of host changes is not safe: "{path}" belongs to another user',
+            hint=f"Name a directory of your own with {VARIABLE}, or none at all.",
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(
+            f'the journal of host changes is not safe: other users can write to "{path}"',
+            hint=f'Take that right from them: chmod go-w "{path}"',
+        )
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,129 @@
+"""kill -9 of pgtrial at every journal event of an experiment that turns every knob, and "pgtrial restore" after it."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+EXPERIMENT = """
+format = 1
+experiment = { name = "crash" }
+[target.postgresql]
+shared_buffers = "16MB"
+max_connections = 20
+[dataset]
+scale = 1
+[workload]
+mix      = "select-only"
+clients  = 2
+duration = "1s"
+warmup   = 0
+[arms.plain]
+[arms.turned.postgresql]
+work_mem = "8MB"
+[arms.turned.sysctl]
+"vm.dirty_bytes" = 268435456
+"vm.swappiness"  = 37
+[arms.turned.block_device]
+read_ahead_kb = 384
+[arms.turned.transparent_huge_pages]
+enabled = "ENABLED"
+[arms.turned.huge_pages]
+size = "2MB"
+[arms.turned.memory_pressure]
+size = "16MB"
+[arms.turned.cgroup]
+memory = "1GB"
+cpus   = 1.5
+[design]
+blocks = 1
+"""
+DRIVER = Path(__file__).with_name("crash_driver.py")
+SYS = Path("/sys/kernel/mm")
+VALUES = (
+    *(Path("/proc/sys/vm") / name for name in ("dirty_bytes", "dirty_ratio", "swappiness", "nr_hugepages")),
+    *(SYS / "transparent_hugepage" / name for name in ("enabled", "defrag", "shmem_enabled")),
+)
+
+
+def world() -> dict[str, str]:
+    """What the experiment changes: values, and what must not be left over."""
+    values = {str(path): path.read_text() for path in VALUES}
+    values |= {str(path): path.read_text() for path in Path("/sys/block").glob("*/queue/read_ahead_kb")}
+    values["mounts"] = "\n".join(line for line in Path("/proc/mounts").read_text().splitlines() if "pgtrial" in line)
+    values["groups"] = " ".join(
+        str(path) for path in Path("/sys/fs/cgroup").glob("**/pgtrial-*") if "test" not in path.name
+    )
+    return values
+
+
+@pytest.fixture
+def crash(place):
+    """Run ``pgtrial resume`` until a step, then ``pgtrial restore``: the names of the steps that were made."""
+    if os.geteuid() != 0:
+        pytest.skip("changing kernel settings needs root")
+    if not (SYS / "hugepages/hugepages-2048kB").is_dir():
+        pytest.skip("this kernel has no 2 MB pages")
+    chosen = "always" if "[never]" in (SYS / "transparent_hugepage/enabled").read_text() else "never"
+    (place.directory / "crash.toml").write_text(EXPERIMENT.replace("ENABLED", chosen))
+    events, before = place.directory / "events", world()
+
+    def drive(step: int, *command: str) -> list[str]:
+        driven = place.start_program(
+            sys.executable, str(DRIVER), str(step), str(events), "--", *command, "--allow-host-changes", "-q"
+        )
+        result = place.finish(driven)
+        assert result.returncode in (0, -9), result.stderr
+        steps = events.read_text().splitlines()
+        if result.returncode == -9:
+            assert len(steps) == step
+        return steps
+
+    def check() -> None:
+        restored = place.run("restore")
+        assert restored.returncode == 0, restored.stdout + restored.stderr
+        folder, deadline = place.only_folder(), time.monotonic() + 5
+        while folder.commands() and time.monotonic() < deadline:  # the kernel is about to end them
+            time.sleep(0.02)
+        assert folder.commands() == []
+        assert world() == before
+
+    drive(1, "run", "crash.toml")
+    check()
+    return lambda step: (drive(step, "resume", str(place.only_folder().path)), check())[0]
+
+
+def test_killed_at_any_journal_event_everything_is_put_back(crash, place):
+    """All events while the arms are tried, and each seventh one of the runs; the slow test below takes all."""
+    step, killed = 1, []
+    while True:
+        steps = crash(step)
+        if len(steps) < step:
+            break
+        killed.append(steps[-1])
+        is_in_run = bool(place.only_folder().query("SELECT 1 FROM run"))
+        step += 7 if is_in_run else 1
+    assert len(killed) >= 50
+    assert {text.split()[1] for text in killed} == {"begin", "confirm", "end"}
+    assert_finished_runs_are_kept(place)
+
+
+@pytest.mark.slow
+def test_killed_at_any_journal_event_of_a_run_everything_is_put_back(crash, place):
+    crash(1)
+    step = 1
+    while len(steps := crash(step)) >= step:
+        assert steps
+        step += 1
+    assert step > 100
+    assert_finished_runs_are_kept(place)
+
+
+def assert_finished_runs_are_kept(place):
+    folder = place.only_folder()
+    done = [row for row in folder.query("SELECT slot, attempt, state FROM run") if row[2] == "done"]
+    assert sorted(slot for slot, _, _ in done) == [1, 2]  # each once: none was lost, none was done again
+    assert len(list(folder.path.glob("runs/*/transactions.parquet"))) == 2
+    folder.assert_nothing_left()

@@ -1,0 +1,198 @@
+import contextlib
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pgtrial.engine.restore import find_unrestored, forget, refuse_unrestored, undo_open
+from pgtrial.errors import ConnectError, PreflightError, RestoreError, StoreError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.processes import ProcessId, identify
+from pgtrial.model.change import Change, JournalEntry, Outcome
+from pgtrial.store.journal import Journal, Owner
+
+DEAD = Owner(pid=1, start_ticks=0, boot_id="an earlier boot")
+
+
+def owner_of(process: ProcessId | None) -> Owner:
+    assert process is not None
+    return Owner(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id)
+
+
+def begin(
+    journal: Journal, name: str, *, owner: Owner = DEAD, host: str = "local", knob: str = "first", path: str = ""
+) -> JournalEntry:
+    """Write down that a value was made "1"."""
+    path = path or f"/nowhere/{name}"
+    change = Change(knob=knob, name=name, old={path: "0"}, new={path: "1"}, old_text="0", new_text="1")
+    entry = journal.begin(change, host=host, boot_id="boot-1", folder="/results/x", run=1, owner=owner, t=1.0)
+    return journal.confirm(entry, change.new)
+
+
+def outcomes(journal: Journal) -> dict[str, Outcome | None]:
+    return {record.entry.change.name: record.outcome for record in reversed(journal.history(100))}
+
+
+# -- before a run ------------------------------------------------------------------------------------------------
+
+
+def test_with_nothing_open_a_run_may_start(journal) -> None:
+    refuse_unrestored(journal)
+
+
+def test_what_was_left_keeps_a_run_from_starting(journal) -> None:
+    begin(journal, "a")
+
+    with pytest.raises(PreflightError, match="a host setting that an earlier experiment changed has not been") as found:
+        refuse_unrestored(journal)
+    assert found.value.detail == 'a from 0 to 1, for "/results/x".'
+    assert found.value.hint == 'Type "pgtrial restore" first.'
+
+    begin(journal, "b", host="ssh://db1")
+    with pytest.raises(PreflightError, match="2 host settings that earlier experiments changed have not") as found:
+        refuse_unrestored(journal)
+    assert found.value.detail.splitlines()[0] == 'b from 0 to 1 on ssh://db1, for "/results/x".'
+
+
+def test_what_is_in_use_is_said_to_be_in_use(journal, start_process) -> None:
+    other = start_process()
+    begin(journal, "a", owner=owner_of(other))
+
+    with pytest.raises(PreflightError, match=f'process {other.pid}, works in "/results/x"') as found:
+        refuse_unrestored(journal)
+    assert "would mix" in found.value.detail
+    assert found.value.hint.startswith("Wait until it has ended")
+
+
+def test_own_changes_are_no_hindrance(journal) -> None:
+    own = identify(os.getpid())
+    begin(journal, "a", owner=owner_of(own))
+
+    refuse_unrestored(journal, own=own)
+
+
+def test_other_hosts_can_be_left_out(journal) -> None:
+    begin(journal, "a", host="ssh://db1")
+
+    refuse_unrestored(journal, host="local")
+    with pytest.raises(PreflightError):
+        refuse_unrestored(journal, host="ssh://db1")
+
+
+@pytest.mark.parametrize("change", [{"pid": 2**22 + 1}, {"start_ticks": 1}, {"boot_id": "an earlier boot"}])
+def test_a_process_that_only_looks_like_the_owner_is_not_it(journal, change) -> None:
+    own = owner_of(identify(os.getpid()))
+    fields = {"pid": own.pid, "start_ticks": own.start_ticks, "boot_id": own.boot_id}
+    begin(journal, "a", owner=Owner(**{**fields, **change}))
+
+    assert len(find_unrestored(journal).left) == 1
+
+
+# -- undoing -----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_left_is_undone_newest_first(place, journal, runner) -> None:
+    for name in ("a", "b"):
+        place.set(name, "1")
+        begin(journal, f"{name}.1", path=str(place.directory / f"{name}.1"))
+
+    assert runner.run(place.undo_open(journal)) == [("b.1", Outcome.RESTORED), ("a.1", Outcome.RESTORED)]
+    assert place.values() == "010100"
+    assert runner.run(place.undo_open(journal)) == []
+
+
+def test_what_is_in_use_is_left_alone(place, journal, runner, start_process) -> None:
+    place.set("a", "1")
+    begin(journal, "a.1", path=str(place.directory / "a.1"), owner=owner_of(start_process()))
+
+    assert runner.run(place.undo_open(journal)) == []
+    assert place.values() == "110000"
+    assert outcomes(journal) == {"a.1": None}
+
+
+def test_an_unknown_knob_fails_and_the_rest_is_undone(place, journal, runner) -> None:
+    place.set("a", "1")
+    begin(journal, "a.1", path=str(place.directory / "a.1"))
+    begin(journal, "clock", knob="clock_source")
+
+    with pytest.raises(RestoreError, match=r"^clock could not be put back to 0") as found:
+        runner.run(place.undo_open(journal))
+
+    assert 'does not know the knob "clock_source"' in found.value.detail
+    assert outcomes(journal) == {"a.1": Outcome.RESTORED, "clock": Outcome.FAILED}
+
+
+def test_a_host_that_cannot_be_reached_fails_once_and_the_others_are_undone(place, journal, runner) -> None:
+    place.set("a", "1")
+    begin(journal, "a.1", path=str(place.directory / "a.1"))
+    begin(journal, "b", host="ssh://db1")
+    begin(journal, "c", host="ssh://db1")
+    asked: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def host_of(name: str) -> AsyncIterator[Host]:
+        asked.append(name)
+        if name == "ssh://db1":
+            raise ConnectError("no connection to ssh://db1", detail="No route to host.")
+        yield place.host
+
+    with pytest.raises(RestoreError, match="2 changes of host settings") as found:
+        runner.run(undo_open(journal, knobs=place.knobs, host_of=host_of, tell=lambda *_: None))
+
+    assert asked == ["ssh://db1", "local"]
+    assert "c from 0 to 1 on ssh://db1: No connection to ssh://db1. No route to host." in found.value.detail
+    assert outcomes(journal) == {"a.1": Outcome.RESTORED, "b": Outcome.FAILED, "c": Outcome.FAILED}
+
+
+def test_what_was_changed_elsewhere_is_never_written_here(place, journal, runner) -> None:
+    place.set("a", "1")
+    begin(journal, "a.1", path=str(place.directory / "a.1"), host="ssh://db1")
+
+    with pytest.raises(RestoreError, match=r"a\.1 could not be put back"):
+        runner.run(place.undo_open(journal))
+
+    assert place.values() == "110000"
+
+
+def test_a_journal_that_cannot_be_written_is_told_when_all_is_undone(place, journal, runner, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("disk full")
+
+    for name in ("a", "b"):
+        place.set(name, "1")
+        begin(journal, f"{name}.1", path=str(place.directory / f"{name}.1"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "end", fail)
+        with pytest.raises(StoreError, match="disk full"):
+            runner.run(place.undo_open(journal))
+    assert place.values() == "010100"
+
+    assert [outcome for _, outcome in runner.run(place.undo_open(journal))] == [Outcome.ALREADY] * 2
+
+
+def test_two_restores_do_not_mix(place, journal, runner) -> None:
+    with journal.restoring(), pytest.raises(StoreError, match='another "pgtrial restore"'):
+        runner.run(place.undo_open(journal))
+
+
+# -- taking off the list -----------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_undone_is_taken_off_the_list(journal) -> None:
+    first, second, third = (begin(journal, name) for name in ("a", "b", "c"))
+
+    assert [record.entry for record in forget(journal, [first.id, third.id])] == [first, third]
+
+    assert [record.entry for record in journal.open_entries()] == [second]
+    assert outcomes(journal) == {"a": Outcome.CHANGED, "b": None, "c": Outcome.CHANGED}
+
+
+def test_what_is_not_on_the_list_or_in_use_is_not_taken_off(journal, start_process) -> None:
+    left = begin(journal, "a")
+    in_use = begin(journal, "b", owner=owner_of(start_process()))
+
+    for number in (99, in_use.id):
+        with pytest.raises(PreflightError, match=f"there is no change {number} to take off the list") as found:
+            forget(journal, [left.id, number])
+        assert found.value.detail == f"The changes that are left: {left.id}."
+    assert len(journal.open_entries()) == 2

@@ -1,0 +1,101 @@
+"""What the documentation's table says of the knobs that are files of the kernel is true."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.block_device import BlockDevice
+from pgtrial.knobs.kernel_values import read_choices, read_chosen
+from pgtrial.knobs.sysctl import Sysctl
+from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
+from pgtrial.model.change import Outcome
+from pgtrial.spec.knob_tables import KNOB_NAMES
+
+OPS = Operations()
+KNOBS = (Sysctl(), BlockDevice(), TransparentHugePages())
+WATERMARK = "/proc/sys/vm/watermark_scale_factor"
+DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
+
+# Plans as an unprivileged user, after all that root alone may read of the installation has been read.
+AS_NOBODY = """
+import asyncio, os, sys
+from pgtrial.errors import SettingError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.block_device import BlockDevice
+from pgtrial.knobs.sysctl import Sysctl
+from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+knob = {"sysctl": Sysctl, "block_device": BlockDevice, "transparent_huge_pages": TransparentHugePages}[sys.argv[1]]()
+context = KnobContext(host=LocalHost(), token="token", directory="/")
+try:
+    asyncio.run(knob.plan(context, {sys.argv[2]: sys.argv[3], **dict([sys.argv[4:]] if sys.argv[4:] else [])}))
+except SettingError as err:
+    print(err.message)
+"""
+
+
+def wanted_of(knob) -> tuple[str, dict[str, str]]:
+    """A file of the real kernel, and a table that makes it another value; the test is skipped where there is none."""
+    if isinstance(knob, Sysctl):
+        return WATERMARK, {"vm.watermark_scale_factor": str(int(OPS.read(WATERMARK)) + 1)}
+    if isinstance(knob, TransparentHugePages):
+        if not OPS.exists(DEFRAG):
+            pytest.skip("no transparent huge pages in this kernel")
+        other = next(word for word in read_choices(OPS, DEFRAG) if word != read_chosen(OPS, DEFRAG))
+        return DEFRAG, {"defrag": other}
+    for path in OPS.glob("/sys/block/*/queue/read_ahead_kb"):
+        device = path.split("/")[3]
+        if device.startswith(("loop", "zram", "ram")) and OPS.read(f"/sys/block/{device}/size").strip() == "0":
+            return path, {"read_ahead_kb": str(int(OPS.read(path)) + 64), "device": device}
+    pytest.skip("no loop device that is not in use")
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_knob_has_the_name_of_a_table(knob):
+    assert knob.name in KNOB_NAMES
+    assert Path(sys.modules[type(knob).__module__].__file__).stem == knob.name
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_every_word_about_a_knob_is_there_and_ends_without_a_period(knob):
+    texts = [getattr(knob.about, name) for name in ("sets", "takes_effect", "rights", "verified", "undone")]
+
+    assert all(text and not text.endswith(".") for text in texts)
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
+    path, wanted = wanted_of(knob)
+    if not OPS.is_writable(path):
+        pytest.skip("values of the kernel can only be changed by root, and not in a container")
+    kept(path, brackets="[" in OPS.read(path))
+    old = read_chosen(OPS, path)
+    table = bench(knob, OPS)
+
+    assert knob.about.takes_effect.startswith("at once")
+    (entry,) = table.apply(wanted)
+    assert entry.got[path] == read_chosen(OPS, path) == next(iter(wanted.values()))
+    assert table.undo().outcome is Outcome.RESTORED
+    assert read_chosen(OPS, path) == old
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_rights_of_root_are_needed_and_wanted_for(knob):
+    path, wanted = wanted_of(knob)
+    if os.geteuid() != 0 and OPS.is_writable(path):
+        pytest.skip("this user may change the kernel's values without being root")
+    command = [sys.executable, "-c", AS_NOBODY, knob.name, *(word for item in wanted.items() for word in item)]
+
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    assert knob.about.rights == "root"
+    assert said.startswith("setting ")
+    assert said.endswith(" needs root\n")

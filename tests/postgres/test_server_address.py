@@ -1,0 +1,219 @@
+import json
+import os
+import socket
+
+import psycopg
+import pytest
+
+from pgtrial.errors import ConnectError, PgTrialError, PreflightError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.postgres.connect import as_caller, fetch, forget_caller
+from pgtrial.postgres.server import open_server
+from pgtrial.postgres.server_address import find_again, find_server
+
+SECRET = "s3ntinel"
+# What does not depend on the server's version.
+on_one = pytest.mark.parametrize("each_programs", ["any"], indirect=True)
+
+
+@pytest.fixture
+def find(runner):
+    """``find(connection, caller)``: the address, in a process that has forgotten its caller."""
+
+    def finding(connection, caller=None, database=None):
+        return runner.run(find_server(connection, database=database, caller=caller or {}))
+
+    return finding
+
+
+def reaches(runner, foreign, address, user="boss"):
+    found = runner.run(fetch(address.conninfo(), "SELECT session_user::text, inet_server_port()"))
+    return found == [(user, foreign.port)]
+
+
+def pgpass(foreign, path):
+    path.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+def service_file(path, text):
+    path.write_text(text)
+    return str(path)
+
+
+@on_one
+def test_a_string_and_a_password_file(foreign, runner, find, tmp_path):
+    caller = {"PGPASSFILE": pgpass(foreign, tmp_path / "passwords")}
+
+    address = find(foreign.connection(), caller)
+
+    assert reaches(runner, foreign, address)
+    assert address.place == f"127.0.0.1:{foreign.port}"
+    assert (address.user, address.database) == ("boss", "postgres")
+    assert address.secrets == {}
+    assert foreign.password not in address.conninfo()
+    assert address.environment("x")["PGPASSFILE"] == caller["PGPASSFILE"]
+
+
+@on_one
+def test_a_password_file_in_the_home_directory(foreign, runner, find, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    pgpass(foreign, tmp_path / ".pgpass")
+
+    assert reaches(runner, foreign, find(f"postgresql://boss@127.0.0.1:{foreign.port}"))
+
+
+@on_one
+def test_variables_alone(foreign, runner, find):
+    caller = {
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(foreign.port),
+        "PGUSER": "watcher",
+        "PGPASSWORD": foreign.password,
+        "PGOPTIONS": "-c work_mem=3MB",
+    }
+
+    address = find("", caller)
+
+    assert reaches(runner, foreign, address, "watcher")
+    assert runner.run(fetch(address.conninfo(), "SHOW work_mem")) == [("3MB",)]
+
+
+@on_one
+def test_a_service_wins_over_variables_and_the_string_over_both(foreign, runner, find, tmp_path):
+    services = service_file(
+        tmp_path / "services",
+        f"[bench]\nhost=127.0.0.1\nport={foreign.port}\nuser=boss\npassword={foreign.password}\nkeepalives_idle=77\n",
+    )
+    caller = {"PGSERVICEFILE": services, "PGUSER": "maker", "PGPORT": "1"}
+
+    assert reaches(runner, foreign, find("service=bench", caller))
+    assert reaches(runner, foreign, find("", {**caller, "PGSERVICE": "bench"}))
+    assert reaches(runner, foreign, find("service=bench user=watcher", caller), "watcher")
+
+
+@pytest.mark.parametrize("way", ["variable", "service"])
+def test_pgbench_and_a_later_process_reach_the_same_server(foreign, runner, find, tmp_path, way):
+    caller = {"PGPASSWORD": foreign.password}
+    connection = foreign.connection() + " keepalives_idle=77"
+    if way == "service":
+        text = f"[b]\nhost=127.0.0.1\nport={foreign.port}\nuser=boss\npassword={foreign.password}\nkeepalives_idle=77\n"
+        connection, caller = "service=b", {"PGSERVICEFILE": service_file(tmp_path / "services", text)}
+    address = find(connection, caller)
+
+    environment = address.environment("postgres")
+    pgbench = foreign.programs.path("pgbench")
+    script = tmp_path / "s.sql"
+    script.write_text("SELECT 1;")
+    done = runner.run(LocalHost().run([pgbench, "-n", "-t", "1", "-f", script], environment=environment))
+    assert "number of transactions actually processed: 1/1" in done.stdout
+    assert environment["PGPASSWORD"] == foreign.password
+    assert "keepalives_idle=77" in environment["PGDATABASE"]  # has no variable of its own
+    assert foreign.password not in environment["PGDATABASE"]
+
+    again = find_again(address.to_text(), {} if way == "service" else caller)
+    assert reaches(runner, foreign, again)
+    assert foreign.password not in address.to_text()
+    assert "hostaddr" not in json.loads(address.to_text())["parameters"]
+
+
+@on_one
+def test_the_password_is_in_no_text(foreign, runner, find, tmp_path):
+    address = find(foreign.connection(), {"PGPASSWORD": foreign.password})
+    server = runner.run(
+        open_server(
+            LocalHost(), foreign.connection(), database=None, restart=(), caller={"PGPASSWORD": foreign.password}
+        )
+    )
+
+    assert address.secrets == {"password": foreign.password}
+    assert foreign.password not in f"{address} {address!r} {address.to_text()} {server} {server!r} {address.place}"
+
+
+@on_one
+@pytest.mark.parametrize(
+    ("connection", "caller", "hint"),
+    [
+        ("host=127.0.0.1 port={port} user=boss", {"PGPASSWORD": SECRET}, "Correct the password in ~/.pgpass"),
+        ("host=127.0.0.1 port={port} user=boss", {}, "Put the password into ~/.pgpass"),
+        ("host=127.0.0.1 port={port} user=x", {"PGPASSWORD": SECRET}, "Correct the password in ~/.pgpass"),
+        ("host=localhost port={closed} user=me dbname=d", {"PGPASSWORD": SECRET}, "Try the same connection with psql"),
+        ("service=nowhere", {"PGPASSWORD": SECRET}, "The service file is ~/.pg_service.conf"),
+        ("host=no-such-host.invalid", {"PGPASSWORD": SECRET, "PGUSER": "me"}, "Try the same connection with psql"),
+        ("", {"PGHOST": "/nowhere", "PGPASSWORD": SECRET}, "Try the same connection with psql"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_named_without_a_password(foreign, find, connection, caller, hint):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectError) as error:
+            find(connection.format(port=foreign.port, closed=unused.getsockname()[1]), caller)
+
+    assert error.value.message.startswith("no connection to the server of [target]: host ")
+    assert error.value.detail
+    assert error.value.hint.startswith(hint)
+    assert SECRET not in _everything(error.value)
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        f"host=x password={SECRET}",
+        f"host=x password=my {SECRET}",
+        f"host=x password='{SECRET}",
+        f"postgresql://u:{SECRET}@h/x",
+        f"postgresql://u:%zz{SECRET}@h/x",
+        f"postgresql://u@h/x?sslpassword={SECRET}",
+        f"nonsense={SECRET}",
+        f"{SECRET}",
+    ],
+)
+def test_a_string_that_is_none_or_holds_a_password_is_refused_without_quoting_it(find, connection):
+    with pytest.raises(PreflightError, match=r"the connection of \[target\] cannot be used: ") as error:
+        find(connection)
+
+    assert SECRET not in _everything(error.value)
+
+
+def _everything(error: PgTrialError) -> str:
+    """All that could come to be printed, the traceback's causes included."""
+    said = [error.message, error.detail, error.hint]
+    cause: BaseException | None = error
+    while cause is not None:
+        said += [str(cause), repr(cause)]
+        cause = cause.__cause__
+    return " ".join(said)
+
+
+def test_variables_of_the_caller_hold_for_one_connection_only(monkeypatch):
+    monkeypatch.setenv("PGUSER", "own")
+    with as_caller({"PGHOST": "theirs"}):
+        assert {name for name in os.environ if name in ("PGHOST", "PGUSER")} == {"PGHOST"}
+
+    assert os.environ["PGUSER"] == "own"
+    assert "PGHOST" not in os.environ
+    assert forget_caller()["PGUSER"] == "own"
+    assert "PGUSER" not in os.environ
+
+
+@on_one
+def test_the_database_to_connect_to(foreign, find):
+    caller = {"PGPASSWORD": foreign.password}
+    foreign.sql("CREATE DATABASE theirs")
+
+    assert find(foreign.connection(), caller).database == "postgres"
+    assert find(foreign.connection(), caller, database="theirs").database == "theirs"
+    assert find(f"{foreign.connection()} dbname=template1", caller, database="theirs").database == "template1"
+
+
+@on_one
+def test_the_server_with_the_wanted_role_of_several_is_the_one_from_then_on(foreign, runner, find):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        connection = f"host=127.0.0.1,127.0.0.1 port={unused.getsockname()[1]},{foreign.port} user=boss"
+        address = find(connection, {"PGPASSWORD": foreign.password})
+
+    assert address.place == f"127.0.0.1:{foreign.port}"
+    assert psycopg.conninfo.conninfo_to_dict(address.conninfo())["port"] == str(foreign.port)
+    assert reaches(runner, foreign, address)

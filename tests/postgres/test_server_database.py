@@ -1,0 +1,168 @@
+import threading
+
+import psycopg
+import pytest
+
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.hosts.local import LocalHost
+from pgtrial.model.change import Outcome
+from pgtrial.postgres import server_database
+from pgtrial.postgres.connect import execute
+from pgtrial.postgres.server_address import find_again
+from pgtrial.postgres.server_control import control_again
+from pgtrial.postgres.server_database import (
+    apply_database,
+    check_may_create,
+    compare_inventories,
+    data_database,
+    database_size,
+    plan_database,
+    read_inventory,
+    run_database,
+    undo_database,
+)
+from pgtrial.postgres.server_rights import probe_rights
+
+TOKEN = "12ab34cd"
+# What does not depend on the server's version.
+on_one = pytest.mark.parametrize("each_programs", ["any"], indirect=True)
+
+
+def databases(foreign):
+    return {name for (name,) in foreign.sql("SELECT datname FROM pg_database WHERE NOT datistemplate")} - {"postgres"}
+
+
+@pytest.mark.parametrize("user", ["boss", "maker"])
+def test_databases_of_our_own_are_made_copied_and_dropped(foreign, runner, user):
+    server = runner.run(foreign.open(user))
+    data = runner.run(plan_database(server, data_database(TOKEN), template=None))
+    runner.run(apply_database(server, data))
+    runner.run(execute(server.conninfo(data_database(TOKEN)), "CREATE TABLE t AS SELECT generate_series(1, 1000) AS i"))
+    for _ in range(2):
+        run = runner.run(plan_database(server, run_database(TOKEN), template=data_database(TOKEN)))
+        got = runner.run(apply_database(server, run))
+
+        assert got == run.new
+        assert foreign.sql("SELECT count(*) FROM t", database=run_database(TOKEN), user=user) == [(1000,)]
+        assert runner.run(database_size(server, run_database(TOKEN))) > 1_000_000
+        assert runner.run(undo_database(server.control, foreign.entry(run, got))).outcome is Outcome.RESTORED
+        assert databases(foreign) == {data_database(TOKEN)}
+    assert data.name == f'database "pgtrial_{TOKEN}_data" of the server at 127.0.0.1:{foreign.port}'
+    assert (data.old_text, data.new_text) == ("none", "an empty one")
+    assert runner.run(undo_database(server.control, foreign.entry(data))).outcome is Outcome.RESTORED
+    assert runner.run(undo_database(server.control, foreign.entry(data))).outcome is Outcome.ALREADY
+    assert databases(foreign) == set()
+
+
+def test_a_database_in_use_is_dropped_all_the_same(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+
+    with psycopg.connect(foreign.conninfo("maker", run_database(TOKEN))) as left:
+        assert runner.run(undo_database(server.control, foreign.entry(change))).outcome is Outcome.RESTORED
+        with pytest.raises(psycopg.OperationalError):
+            left.execute("SELECT 1")
+
+
+def test_killed_before_the_comment_it_is_known_all_the_same(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    foreign.sql(f"CREATE DATABASE {run_database(TOKEN)} OID {change.new['oid']} TEMPLATE template0", user="maker")
+
+    # Another pgtrial, with nothing but the entry and its own environment.
+    address = find_again(change.new["server"], {"PGPASSWORD": foreign.password})
+    undone = runner.run(undo_database(control_again(LocalHost(), address, ""), foreign.entry(change)))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert databases(foreign) == set()
+
+
+def test_killed_while_it_is_made_nothing_comes_of_it_later(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template="template1"))
+    failed: list[psycopg.Error] = []
+
+    def create():
+        statement = f'CREATE DATABASE "{run_database(TOKEN)}" OID {change.new["oid"]} TEMPLATE template1'
+        with psycopg.connect(f"{foreign.conninfo('maker')} application_name=pgtrial", autocommit=True) as connection:
+            try:
+                connection.execute(statement)
+            except psycopg.Error as err:
+                failed.append(err)
+
+    # A copy cannot begin while somebody is connected to the template; so it waits, as a large one would take.
+    with psycopg.connect(foreign.conninfo("boss", "template1"), autocommit=True):
+        making = threading.Thread(target=create)
+        making.start()
+        while not foreign.sql("SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE DATABASE \"%'"):
+            assert making.is_alive()
+        undone = runner.run(undo_database(server.control, foreign.entry(change)))
+        making.join()
+
+    assert undone.outcome is Outcome.ALREADY
+    assert len(failed) == 1
+    assert databases(foreign) == set()
+
+
+def test_a_database_that_somebody_else_has_made_is_left(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    foreign.sql(f"CREATE DATABASE {run_database(TOKEN)}")
+
+    undone = runner.run(undo_database(server.control, foreign.entry(change)))
+
+    assert undone.outcome is Outcome.CHANGED
+    assert databases(foreign) == {run_database(TOKEN)}
+    with pytest.raises(TargetError, match=f'a database "pgtrial_{TOKEN}" is there already'):
+        runner.run(plan_database(server, run_database(TOKEN), template=None))
+
+
+@on_one
+def test_a_database_that_somebody_has_made_his_own_is_left(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    foreign.sql(f"COMMENT ON DATABASE {run_database(TOKEN)} IS 'mine now'")
+
+    assert runner.run(undo_database(server.control, foreign.entry(change))).outcome is Outcome.CHANGED
+    assert databases(foreign) == {run_database(TOKEN)}
+
+
+@on_one
+def test_only_names_of_ours_are_ever_dropped(foreign, runner, monkeypatch):
+    server = runner.run(foreign.open())
+    monkeypatch.setattr(server_database, "_NAME", server_database.re.compile(".*"))
+    change = runner.run(plan_database(server, "precious", template=None))
+    runner.run(apply_database(server, change))
+    monkeypatch.undo()
+
+    assert runner.run(undo_database(server.control, foreign.entry(change))).outcome is Outcome.FAILED
+    assert databases(foreign) == {"precious"}
+
+
+@on_one
+def test_a_role_without_the_right_is_told_so(foreign, runner):
+    rights = runner.run(probe_rights(runner.run(foreign.open("watcher"))))
+
+    with pytest.raises(PreflightError, match='role "watcher" may not create a database') as error:
+        check_may_create(rights)
+    assert 'ALTER ROLE "watcher" CREATEDB' in error.value.hint
+    check_may_create(runner.run(probe_rights(runner.run(foreign.open("maker")))))
+
+
+def test_what_is_left_in_an_existing_database_is_named(foreign, runner):
+    foreign.sql("CREATE DATABASE theirs")
+    server = runner.run(foreign.open())
+    before = runner.run(read_inventory(server, "theirs"))
+    assert compare_inventories(before, runner.run(read_inventory(server, "theirs"))) == ""
+
+    foreign.sql("CREATE TABLE orders (i int PRIMARY KEY, t text)", database="theirs")
+    foreign.sql("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql RETURN 1", database="theirs")
+    foreign.sql("CREATE SCHEMA s", database="theirs")
+    after = runner.run(read_inventory(server, "theirs"))
+
+    assert compare_inventories(before, after) == (
+        "Left over: function public.f(integer), index public.orders_pkey, schema s, table public.orders."
+    )
+    assert compare_inventories(after, before).startswith("No longer there: function public.f(integer), ")

@@ -1,0 +1,171 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import SpecProblem
+
+Find = Callable[..., dict[str, SpecProblem]]
+ARMS = "[arms.a]\n[arms.b]\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ARMS + "[arms.b.memory_pressure]\nsize = '1GB'\n",
+        ARMS + "[arms.b.memory_pressure]\nshare = '50%'\n",
+        ARMS + "[arms.b.filesystem]\noptions = 'noatime'\n",
+        ARMS + "[arms.b.filesystem]\ntype = 'xfs'\nsize = '1GB'\noptions = 'noatime'\n",
+        ARMS + "[target.filesystem]\nsize = '1GB'\n[arms.b.filesystem]\ntype = 'xfs'\n",
+        "[target.filesystem]\nsize = '1GB'\n[factors.type]\nknob = 'filesystem'\nlevels = ['ext4', 'xfs']\n",
+        ARMS + "[target.block_device]\ndevice = 'sda'\n[arms.b.block_device]\nscheduler = 'none'\n",
+        ARMS + "[arms.a.extensions]\npreload = ['x']\n[arms.b.postgresql]\nshared_preload_libraries = 'x'\n",
+        ARMS + "[arms.b.extensions]\ncreate = ['x']\n[target.postgresql]\nshared_preload_libraries = 'x'\n",
+        ARMS + "[arms.a.huge_pages]\nsize = '2MB'\n[arms.b.postgresql]\nhuge_pages = 'off'\n",
+        ARMS + "[arms.b.sysctl]\n'vm.dirty_ratio' = 0\n'vm.dirty_bytes' = 1000000\n",
+        ARMS + "[arms.a.sysctl]\n'vm.dirty_ratio' = 5\n[arms.b.sysctl]\n'vm.dirty_bytes' = 1000000\n",
+        ARMS + "[target.sysctl]\n'net.ipv4.conf.eth0/1.rp_filter' = 0\n'kernel.sched_domain.cpu0.x' = '1 2'\n",
+        ARMS + "[target.server]\npostgres = '/opt/pgsql-18.1'\n",
+        ARMS + "[arms.b.sql]\napply = 'CREATE INDEX ON a (b)'\n",
+        ARMS + "[arms.b.sysctl]\n'kernel.numa_balancing' = false\n'net.ipv4.conf.br-1:2.x' = 1\n",
+        ARMS + "[arms.b.filesystem]\noptions = 'noatime,commit=30,compress=zstd:3'\n",
+        ARMS + "[target.cgroup]\nread_iops = 500000\n",
+    ],
+)
+def test_what_goes_together_is_not_refused(find: Find, text: str) -> None:
+    assert find(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        (
+            "[arms.b.memory_pressure]\nsize = '1GB'\nshare = '5%'\n",
+            "arms.b.memory_pressure.size",
+            "size and as a share",
+        ),
+        (
+            "[target.memory_pressure]\nsize = '1GB'\n[arms.b.memory_pressure]\nshare = '5%'\n",
+            "arms.b.memory_pressure.share",
+            "as a size and as a share",
+        ),
+        ("[arms.b.filesystem]\ntype = 'xfs'\n", "arms.b.filesystem.type", "of type xfs has no size"),
+        ("[arms.b.filesystem]\nsize = '1GB'\n", "arms.b.filesystem.size", "has a size but no type"),
+        ("[target.filesystem]\nsize = '1GB'\n", "target.filesystem.size", "has a size but no type"),
+        (
+            "[arms.b.block_device]\ndevice = 'sda'\n",
+            "arms.b.block_device.device",
+            'nothing is set for block device "sda"',
+        ),
+        (
+            "[arms.b.extensions]\npreload = ['x']\n[target.postgresql]\nShared_Preload_Libraries = 'y'\n",
+            "arms.b.extensions.preload",
+            'setting "shared_preload_libraries" and knob "extensions" exclude each other',
+        ),
+        (
+            "[target.huge_pages]\nsize = '2MB'\n[arms.b.postgresql]\nhuge_pages = 'off'\n",
+            "arms.b.postgresql.huge_pages",
+            'setting "huge_pages" and knob "huge_pages" exclude each other',
+        ),
+        (
+            "[arms.b.huge_pages]\nsize = '2MB'\n[arms.c]\ninherit = 'b'\n[arms.c.postgresql]\nhuge_page_size = '2MB'\n",
+            "arms.b.huge_pages.size",
+            'setting "huge_page_size"',
+        ),
+        (
+            "[arms.b.sysctl]\n'vm.dirty_ratio' = 5\n'vm.dirty_bytes' = 1000000\n",
+            'arms.b.sysctl."vm.dirty_ratio"',
+            '"vm.dirty_ratio" and "vm.dirty_bytes" exclude each other',
+        ),
+        ("[arms.b.sysctl]\nswappiness = 5\n", "arms.b.sysctl.swappiness", "is not a name of a kernel setting"),
+        ("[arms.b.sysctl]\n'vm.' = 5\n", 'arms.b.sysctl."vm."', "is not a name of a kernel setting"),
+        ("[arms.b.sysctl]\n'vm./../x' = 5\n", 'arms.b.sysctl."vm./../x"', "is not a name of a kernel setting"),
+        ("[arms.b.sysctl]\n'vm.x y' = 5\n", 'arms.b.sysctl."vm.x y"', "is not a name of a kernel setting"),
+        ("[arms.b.filesystem]\noptions = 'noatime nodev'\n", "arms.b.filesystem.options", "is not a mount option"),
+        ("[arms.b.filesystem]\noptions = 'noatime,'\n", "arms.b.filesystem.options", '"" is not a mount option'),
+        ("[arms.b.filesystem]\noptions = 'logdev=/dev/sda'\n", "arms.b.filesystem.options", "is not a mount option"),
+        (
+            "[arms.b.filesystem]\noptions = 'commit=5,commit=6'\n",
+            "arms.b.filesystem.options",
+            'option "commit" appears twice',
+        ),
+        ("[arms.b.sysctl]\n'vm.x' = [1]\n", 'arms.b.sysctl."vm.x"', "got a list"),
+        ("[arms.b.sysctl]\n'vm.x' = ''\n", 'arms.b.sysctl."vm.x"', "it is empty"),
+        ('[arms.b.sysctl]\n"vm.x" = "a\\tb"\n', 'arms.b.sysctl."vm.x"', "a value has to fit on one line"),
+        ("[arms.b.sysctl]\nvm.x = 1\n", "arms.b.sysctl.vm", "got a table"),
+        ("[arms.b.server]\npostgres = '16.2'\n", "arms.b.server.postgres", '"16.2" is not a major version'),
+        (
+            "[target]\ndirectory = '/tmp'\n[target.storage]\ndata = '/tmp'\n",
+            "target.storage.data",
+            "the directory of the data is given twice",
+        ),
+    ],
+)
+def test_what_contradicts_each_other_is_refused_once(find: Find, text: str, path: str, message: str) -> None:
+    problems = find("[arms.a]\n" + text + ("" if "[arms.b" in text else "[arms.b]\n"))
+
+    assert list(problems) == [path]
+    assert message in problems[path].message
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("vm/swappiness", 'Write it as sysctl does: "vm.swappiness".'),
+        ("/proc/sys/vm/swappiness", 'Write it as sysctl does: "vm.swappiness".'),
+        ("swappiness", 'Write it as "sysctl -a" shows it: "vm.swappiness".'),
+    ],
+)
+def test_a_path_is_turned_into_the_name_that_was_meant(find: Find, name: str, hint: str) -> None:
+    in_arm = find(ARMS + f"[arms.b.sysctl]\n'{name}' = 1\n")
+    in_factor = find(f"[factors.'{name}']\nknob = 'sysctl'\nlevels = [1, 2]\n")
+
+    assert [problem.hint for problem in in_arm.values()] == [hint]
+    assert [problem.hint for problem in in_factor.values()] == [hint]
+
+
+def test_a_factor_makes_combinations_that_must_not_contradict_a_common_value(find: Find) -> None:
+    text = "[target.huge_pages]\nsize = '2MB'\n[factors.huge_pages]\nlevels = ['on', 'off']\n"
+
+    assert set(find(text)) == {"factors.huge_pages.levels[0]", "factors.huge_pages.levels[1]"}
+
+
+def test_the_places_of_the_data_have_to_be_there(find: Find, tmp_path: Path) -> None:
+    text = (
+        f"[arms.a.storage]\ndata = '{tmp_path}'\nwal = '{tmp_path}'\n"
+        f"[arms.b.storage]\ndata = '{tmp_path}/no'\nwal = '{tmp_path}/nowhere'\n"
+    )
+
+    assert {path: problem.message for path, problem in find(text, tmp_path).items()} == {
+        "arms.b.storage.data": f'directory "{tmp_path}/no" does not exist',
+        "arms.b.storage.wal": f'directory "{tmp_path}/nowhere" does not exist',
+    }
+    assert find(text) == {}
+    assert find(text + "[target]\nhost = 'ssh://db'\n", tmp_path) == {}
+
+
+INDEX = "[arms.b.sql]\napply = 'CREATE INDEX x ON a (b)'\n"
+
+
+@pytest.mark.parametrize("restore", ["each-block", "never"])
+def test_sql_needs_its_undo_where_it_would_reach_the_next_run(find: Find, restore: str) -> None:
+    design = f"[design]\nrestore = '{restore}'\n"
+    factor = "[factors.apply]\nknob = 'sql'\nlevels = ['', 'ANALYZE']\n"
+
+    problems = find(ARMS + INDEX + design)
+    assert list(problems) == ["arms.b.sql.apply"]
+    assert "the data are not put back before each run" in problems["arms.b.sql.apply"].message
+    assert 'restore = "each-run"' in problems["arms.b.sql.apply"].hint
+    assert find(ARMS + INDEX + "undo = 'DROP INDEX x'\n" + design) == {}
+    assert list(find(factor + design)) == ["factors.apply.levels[1]"]
+    assert find(factor) == {}
+
+
+def test_sql_that_all_arms_have_needs_no_undo_but_in_an_existing_database(find: Find) -> None:
+    common = ARMS + INDEX.replace("arms.b", "target") + "[design]\nrestore = 'never'\n"
+    existing = "[target]\nkind = 'server'\ndatabase = 'shop'\n[dataset]\nkind = 'existing'\n"
+
+    assert find(common) == {}
+    problem = find(common + existing)["target.sql.apply"]
+    assert "the database is left as found" in problem.message
+    assert problem.hint == "Add undo beside apply."

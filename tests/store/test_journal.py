@@ -1,0 +1,332 @@
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.errors import StoreError
+from pgtrial.model.change import Change, Outcome, Undone
+from pgtrial.store.journal import Journal, Owner
+from pgtrial.store.journal_file import VARIABLE, state_directory
+
+OWNER = Owner(pid=4711, start_ticks=99, boot_id="boot-1")
+CHANGE = Change(
+    knob="sysctl",
+    name="vm.dirty_ratio",
+    old={"/proc/sys/vm/dirty_ratio": "20", "/proc/sys/vm/dirty_bytes": "0"},
+    new={"/proc/sys/vm/dirty_bytes": "1048576"},
+    old_text="20",
+    new_text="none",
+)
+RESTORED = Undone(outcome=Outcome.RESTORED)
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the journal will be."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "lib" / "state"))
+    return tmp_path / "lib" / "state"
+
+
+@pytest.fixture
+def journal(directory: Path):
+    with Journal.open(write=True) as journal:
+        yield journal
+
+
+def begin(journal: Journal, *, host: str = "local", folder: str = "/results/a", change: Change = CHANGE):
+    return journal.begin(change, host=host, boot_id="boot-2", folder=folder, run=3, owner=OWNER, t=12.5)
+
+
+def test_an_entry_is_read_as_it_was_written(journal) -> None:
+    entry = begin(journal)
+    (record,) = journal.open_entries()
+
+    assert record.entry == entry
+    assert (entry.change, entry.host, entry.boot_id, entry.folder) == (CHANGE, "local", "boot-2", "/results/a")
+    assert (entry.run, entry.t, entry.got) == (3, 12.5, None)
+    assert (record.owner, record.outcome, record.text, record.ended) == (OWNER, None, "", None)
+
+
+def test_a_confirmed_entry_has_what_was_there_then(journal) -> None:
+    confirmed = journal.confirm(begin(journal), {"item": 'a "b"\nü'})
+
+    assert confirmed.got == {"item": 'a "b"\nü'}
+    assert journal.open_entries()[0].entry == confirmed
+
+
+def test_what_failed_stays_open_until_it_is_restored(journal) -> None:
+    entry = begin(journal)
+    journal.end(entry, Undone(outcome=Outcome.FAILED, text="Read-only file system."), t=13.0)
+
+    (record,) = journal.open_entries()
+    assert (record.outcome, record.text, record.ended) == (Outcome.FAILED, "Read-only file system.", 13.0)
+
+    journal.end(entry, RESTORED, t=14.0)
+    assert journal.open_entries() == ()
+    (record,) = journal.history(10)
+    assert (record.outcome, record.text, record.ended) == (Outcome.RESTORED, "", 14.0)
+
+
+@pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.FAILED])
+def test_every_other_outcome_is_an_end(journal, outcome: Outcome) -> None:
+    journal.end(begin(journal), Undone(outcome=outcome, text="Why."), t=13.0)
+
+    assert journal.open_entries() == ()
+    assert [(record.outcome, record.text) for record in journal.history(10)] == [(outcome, "Why.")]
+
+
+def test_open_entries_are_newest_first_and_can_be_chosen(journal) -> None:
+    begin(journal, folder="/results/a")
+    begin(journal, folder="/results/b")
+    begin(journal, folder="/results/b", host="ssh://db1")
+
+    assert [record.entry.id for record in journal.open_entries()] == [3, 2, 1]
+    assert [record.entry.id for record in journal.open_entries(host="local")] == [2, 1]
+    assert [record.entry.id for record in journal.open_entries(folder="/results/b")] == [3, 2]
+    assert [record.entry.id for record in journal.open_entries(host="local", folder="/results/b")] == [2]
+    assert [record.entry.id for record in journal.history(2)] == [3, 2]
+
+
+def test_an_entry_that_is_gone_is_an_error(journal) -> None:
+    entry = begin(journal)
+    with journal.db:
+        journal.db.execute("DELETE FROM entry")
+
+    with pytest.raises(StoreError, match="has lost entry 1"):
+        journal.confirm(entry, {})
+
+
+def test_an_entry_is_on_disk_when_it_is_written(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda number: (synced.append(Path(f"/proc/self/fd/{number}").readlink()), fsync(number))[1]
+    )
+    with Journal.open(write=True) as journal:
+        assert journal.db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert journal.db.execute("PRAGMA synchronous").fetchone()[0] == 2  # FULL
+
+    # The names of the directories and of the file; SQLite syncs what it writes itself.
+    assert synced == [directory.parent.parent, directory.parent, directory]
+    assert sorted(path.name for path in directory.iterdir()) == ["journal.sqlite", "restore.lock"]
+
+
+def test_an_entry_outlives_a_kill(directory: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from pgtrial.model.change import Change\n"
+        "from pgtrial.store.journal import Journal, Owner\n"
+        "change = Change(knob='k', name='n', old={}, new={'a': 'b'}, old_text='none', new_text='b')\n"
+        "Journal.open(write=True).begin(change, host='local', boot_id='b', folder='f', run=None,\n"
+        "    owner=Owner(pid=os.getpid(), start_ticks=1, boot_id='b'), t=1.0)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == -9
+
+    with Journal.open(write=False) as journal:
+        (record,) = journal.open_entries()
+    assert (record.entry.change.name, record.entry.run) == ("n", None)
+
+
+def test_several_write_at_once_from_the_first_moment(directory: Path, tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\n"
+        "from pgtrial.model.change import Change, Outcome, Undone\n"
+        "from pgtrial.store.journal import Journal, Owner\n"
+        "change = Change(knob='k', name=sys.argv[1], old={}, new={}, old_text='', new_text='')\n"
+        "open(sys.argv[1], 'w').close()\n"
+        "while not os.path.exists('go'): time.sleep(0.001)\n"
+        "with Journal.open(write=True) as journal:\n"
+        "    for run in range(20):\n"
+        "        entry = journal.begin(change, host='local', boot_id='b', folder='f', run=run,\n"
+        "            owner=Owner(pid=os.getpid(), start_ticks=1, boot_id='b'), t=1.0)\n"
+        "        journal.end(journal.confirm(entry, {}), Undone(outcome=Outcome.RESTORED), t=2.0)\n"
+    )
+    names = ["a", "b", "c"]
+    writers = [subprocess.Popen([sys.executable, "-c", code, name], cwd=tmp_path) for name in names]
+    try:
+        while not all((tmp_path / name).exists() for name in names):
+            assert all(writer.poll() is None for writer in writers)
+        (tmp_path / "go").touch()
+        assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+
+    with Journal.open(write=False) as journal:
+        found = sorted((record.entry.change.name, record.entry.run) for record in journal.history(1000))
+        assert found == [(name, run) for name in names for run in range(20)]
+        assert journal.open_entries() == ()
+    assert list(directory.glob(".*")) == []  # where it was made
+
+
+def test_reading_makes_nothing_and_finds_nothing(directory: Path) -> None:
+    with Journal.open(write=False) as journal:
+        assert journal.open_entries() == ()
+        assert journal.history(1) == ()
+
+    assert not directory.parent.exists()
+
+
+def test_a_reader_sees_what_a_writer_has_written(journal) -> None:
+    begin(journal)
+
+    with Journal.open(write=False) as reader:
+        assert len(reader.open_entries()) == 1
+        with pytest.raises(StoreError, match=r"cannot write to the journal of host changes .*readonly"):
+            begin(reader)
+
+
+def test_what_a_directory_is_made_for_is_not_for_others(journal, directory: Path) -> None:
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert directory.parent.stat().st_mode & 0o777 == 0o700
+
+
+# -- where it is -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("user", "state_home", "expected"),
+    [
+        (0, "/somewhere", "/var/lib/pgtrial"),
+        (1000, "/somewhere", "/somewhere/pgtrial"),
+        (1000, "relative", "/home/me/.local/state/pgtrial"),
+        (1000, None, "/home/me/.local/state/pgtrial"),
+    ],
+)
+def test_each_machine_and_user_has_one_place(
+    user: int, state_home: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    if state_home is not None:
+        monkeypatch.setenv("XDG_STATE_HOME", state_home)
+
+    assert state_directory() == Path(expected)
+
+
+def test_a_place_that_depends_on_the_current_directory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "state")
+
+    with pytest.raises(StoreError, match='PGTRIAL_STATE_DIRECTORY is not an absolute path: "state"'):
+        state_directory()
+
+
+def test_a_user_without_a_home_is_told_of_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(Path, "home", fail)
+    for name in (VARIABLE, "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(StoreError, match="no home directory") as found:
+        state_directory()
+    assert found.value.hint == "Name a directory with PGTRIAL_STATE_DIRECTORY."
+
+
+# -- what is wrong with it ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("written", "shown"), [("99", "format 99"), (None, "an unknown format")])
+def test_a_newer_format_is_refused(journal, written: str | None, shown: str) -> None:
+    with journal.db as db:
+        db.execute("DELETE FROM meta")
+        if written:
+            db.execute("INSERT INTO meta VALUES ('format', ?)", (written,))
+
+    for write in (False, True):
+        with pytest.raises(StoreError, match=f"has {shown}, this pgtrial knows up to format 1"):
+            Journal.open(write=write)
+
+
+def test_a_file_that_is_no_database_is_said_to_be_none(directory: Path) -> None:
+    directory.mkdir(parents=True, mode=0o700)
+    (directory / "journal.sqlite").write_text("this is not a database, but it is long enough to be taken for one" * 20)
+
+    for write in (False, True):
+        with pytest.raises(StoreError, match=r"cannot open .*journal\.sqlite.*not a database") as found:
+            Journal.open(write=write)
+        assert "Find out what wrote to it." in found.value.hint
+
+
+def test_a_directory_that_cannot_be_made_is_told_with_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "file" / "state"))
+
+    with pytest.raises(StoreError, match=r'cannot open .*"/.*/file/state/journal.sqlite": Not a directory') as found:
+        Journal.open(write=True)
+    assert found.value.hint == "Make its directory writable, or name another one with PGTRIAL_STATE_DIRECTORY."
+
+
+def test_a_full_disk_is_told_and_nothing_is_half_written(journal) -> None:
+    entry = begin(journal)
+    (pages,) = journal.db.execute("PRAGMA page_count").fetchone()
+    journal.db.execute(f"PRAGMA max_page_count = {pages}")
+    large = Change(knob="k", name="n", old={"a": "x" * 100_000}, new={}, old_text="", new_text="")
+
+    with pytest.raises(StoreError, match=r"cannot write to the journal .*disk is full") as found:
+        begin(journal, change=large)
+
+    assert found.value.hint == "Free some space on its disk."
+    assert [record.entry for record in journal.open_entries()] == [entry]
+
+
+def test_a_journal_that_is_locked_for_long_is_told(journal) -> None:
+    journal.db.execute("PRAGMA busy_timeout = 1")
+    with contextlib.closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="database is locked") as found:
+            begin(journal)
+
+    assert "try again" in found.value.hint
+
+
+@pytest.mark.parametrize("which", ["state", "state/journal.sqlite"])
+@pytest.mark.parametrize("write", [False, True])
+def test_a_journal_that_others_can_write_is_refused(journal, directory: Path, which: str, write: bool) -> None:
+    path = directory.parent / which
+    path.chmod(path.stat().st_mode | 0o020)
+
+    with pytest.raises(StoreError, match=f'other users can write to "{path}"') as found:
+        Journal.open(write=write)
+    assert found.value.hint == f'Take that right from them: chmod go-w "{path}"'
+
+
+def test_a_journal_of_another_user_is_refused(journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+    with pytest.raises(StoreError, match="belongs to another user"):
+        Journal.open(write=False)
+
+
+def test_only_one_restores_at_a_time(journal) -> None:
+    with (
+        journal.restoring(),
+        pytest.raises(StoreError, match='another "pgtrial restore" is at work'),
+        journal.restoring(),
+    ):
+        pass
+
+    (journal.path.parent / "restore.lock").unlink()
+    with journal.restoring():
+        pass
+
+
+def test_what_can_only_be_read_can_be_restored(journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    with journal.restoring():
+        (journal.path.parent / "restore.lock").unlink()
+    with pytest.raises(StoreError, match=r'cannot lock .*restore\.lock": No such file'), journal.restoring():
+        pass
