@@ -181,7 +181,10 @@ def test_a_knob_that_all_arms_share_explains_no_difference(evidence: Evidence) -
     assert difference.kind is Kind.ARMS
 
 
-@pytest.mark.parametrize(("sizes", "is_same"), [(("15.6 GB", "15.5 GB"), True), (("15.6 GB", "7.8 GB"), False)])
+@pytest.mark.parametrize(
+    ("sizes", "is_same"),
+    [(("15.6 GB", "15.5 GB"), True), (("15.6 GB", "7.8 GB"), False), (("15.6 GB", "not known"), False)],
+)
 def test_a_little_memory_more_or_less_is_no_difference(
     evidence: Evidence, sizes: tuple[str, str], is_same: bool
 ) -> None:

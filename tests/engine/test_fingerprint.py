@@ -7,6 +7,7 @@ import pytest
 
 from pgtrial.engine.fingerprint import VERSION_FACT, Machine, read_environment, read_machine
 from pgtrial.engine.fingerprint_server import read_server
+from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.operations import MARK, Operations
 from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, FREE, NOW, OTHERS, SIZE
 from pgtrial.postgres.programs import Programs
@@ -153,3 +154,20 @@ def test_limits_are_those_of_the_server(throwaway):
 
     assert facts["limits/CPU quota"]
     assert Path(f"/proc/{lock.splitlines()[0]}/cgroup").exists()
+
+
+def test_a_host_is_read_over_a_connection_as_it_is_read_here(sshd, runner, monkeypatch):
+    monkeypatch.setenv("PGTRIAL_SSH", sshd.ssh())
+
+    async def read() -> tuple[Machine, Machine]:
+        async with open_host(sshd.address, mark="remote-fingerprint") as host:
+            before = read_machine(host.ops, directories=("/var/tmp",), mark="remote-fingerprint")
+            return before, read_machine(host.ops, directories=("/var/tmp",), since=before)
+
+    before, after = runner.run(read())
+    here = read_machine(OPS, directories=("/var/tmp",))
+
+    assert before.facts.keys() == here.facts.keys()
+    same = [name for name in here.facts if name.startswith(("machine/", "system/")) or name == "kernel/boot id"]
+    assert {name: before.facts[name] for name in same} == {name: here.facts[name] for name in same}
+    assert CPU_OTHERS in after.facts

@@ -1,3 +1,4 @@
+import dataclasses
 import threading
 
 import psycopg
@@ -130,6 +131,22 @@ def test_a_database_that_somebody_has_made_his_own_is_left(foreign, runner):
 
 
 @on_one
+def test_a_database_that_cannot_be_dropped_is_a_failure_with_the_statement(foreign, runner):
+    server = runner.run(foreign.open("maker"))
+    change = runner.run(plan_database(server, run_database(TOKEN), template=None))
+    runner.run(apply_database(server, change))
+    foreign.sql(f"ALTER DATABASE {run_database(TOKEN)} OWNER TO boss")
+
+    undone = runner.run(undo_database(server.control, foreign.entry(change)))
+
+    assert undone.outcome is Outcome.FAILED
+    assert undone.text == (
+        f"The server refuses: must be owner of database {run_database(TOKEN)}. "
+        f'By hand: DROP DATABASE "{run_database(TOKEN)}" WITH (FORCE);'
+    )
+
+
+@on_one
 def test_only_names_of_ours_are_ever_dropped(foreign, runner, monkeypatch):
     server = runner.run(foreign.open())
     monkeypatch.setattr(server_database, "_NAME", server_database.re.compile(".*"))
@@ -148,6 +165,8 @@ def test_a_role_without_the_right_is_told_so(foreign, runner):
     with pytest.raises(PreflightError, match='role "watcher" may not create a database') as error:
         check_may_create(rights)
     assert 'ALTER ROLE "watcher" CREATEDB' in error.value.hint
+    with pytest.raises(PreflightError, match="the server is a standby, on which no database can be made"):
+        check_may_create(dataclasses.replace(rights, in_recovery=True))
     check_may_create(runner.run(probe_rights(runner.run(foreign.open("maker")))))
 
 

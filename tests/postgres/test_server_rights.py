@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from pgtrial.model.caveat import Severity
@@ -81,3 +83,9 @@ def test_a_server_that_forbids_alter_system_is_known(foreign, runner):
         assert runner.run(probe_rights(runner.run(foreign.open()))).alter_system_allowed is not can_forbid
     finally:
         conf.write_text(before)
+
+
+def test_a_standby_is_known(foreign, runner):
+    rights = runner.run(probe_rights(runner.run(foreign.open())))
+
+    assert codes(dataclasses.replace(rights, in_recovery=True)) == ["standby"]

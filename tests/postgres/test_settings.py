@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.postgres.settings import Setting, find_mismatches, is_same, read_settings, render_settings
+from pgtrial.postgres.settings import (
+    SECRET,
+    Setting,
+    find_mismatches,
+    is_alike,
+    is_same,
+    read_settings,
+    render_settings,
+    without_secrets,
+)
 
 
 def setting(value: str, *, vartype: str = "string", unit: str = "", source: str = "configuration file") -> Setting:
@@ -88,3 +97,45 @@ def test_every_setting_takes_part_in_the_file(settings):
     text = render_settings(settings)
 
     assert all(f"{name} = '" in text for name in settings)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "vartype", "alike"),
+    [
+        ("iso, mdy", "ISO, MDY", "string", True),
+        ("utc", "UTC", "string", True),
+        ("a,b", "a, b", "string", True),
+        ("a", "b", "string", False),
+        ("1", "2", "integer", False),
+    ],
+)
+def test_a_text_that_the_server_has_tidied_is_alike(wanted, value, vartype, alike):
+    assert is_alike(wanted, setting(value, vartype=vartype)) is alike
+
+
+def test_settings_that_can_hold_a_password_are_not_shown_when_they_are_set():
+    conninfo = Setting(
+        name="primary_conninfo",
+        value="password=s3ntinel",
+        unit="",
+        vartype="string",
+        source="configuration file",
+        source_file="/data/postgresql.auto.conf",
+        shown="password=s3ntinel",
+    )
+    settings = {"primary_conninfo": conninfo, "x": setting("1")}
+
+    hidden = without_secrets(settings)
+
+    assert "s3ntinel" not in repr(hidden)
+    assert hidden["x"] == settings["x"]
+    assert hidden["primary_conninfo"].source == "configuration file"
+    assert without_secrets({"primary_conninfo": setting("")}) == {"primary_conninfo": setting("")}
+
+
+def test_every_setting_that_can_hold_a_password_is_one_of_the_server(throwaway, runner):
+    actual = runner.run(read_settings(throwaway.conninfo()))
+
+    assert set(SECRET) <= set(actual)
+    assert actual["shared_buffers"].context == "postmaster"
+    assert not actual["shared_buffers"].pending

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.findings import Difference, Fact, Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import _environment, render_html, script_json
 from pgtrial.report.sections import SECTIONS
@@ -145,6 +145,27 @@ def test_one_load_level_is_a_sentence_instead_of_a_curve(sample):
     one = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
 
     assert "There is one load level, 4 clients" in render_html(sample.model_copy(update={"experiment": one}))
+
+
+def test_what_the_arms_declare_of_the_host_is_told_apart_from_what_nobody_asked_for(sample):
+    asked = Difference(name="kernel: vm.swappiness", values={"on": "60", "off": "1"}, declared=True)
+    world = sample.fingerprint.model_copy(update={"differences": (*sample.fingerprint.differences, asked)})
+
+    page = render_html(sample.model_copy(update={"fingerprint": world}))
+
+    nobody, declared = page.index("although nobody asked for it"), page.index("On the host, as the arms declare it")
+    assert nobody < page.index("cpu governor") < declared < page.index("vm.swappiness")
+    assert "as the arms declare it" not in render_html(sample)
+
+
+def test_long_lists_of_facts_are_folded(sample):
+    facts = tuple(Fact(group="kernel", name=f"vm.{n}", value="x" * 101 if n == 1 else "1") for n in range(21))
+    world = sample.fingerprint.model_copy(update={"facts": facts})
+
+    page = render_html(sample.model_copy(update={"fingerprint": world}))
+
+    assert "<summary>21 facts</summary>" in page
+    assert f"<summary>{'x' * 20}…</summary>" in page
 
 
 def test_invalid_runs_are_listed_with_their_reason(html):

@@ -5,6 +5,7 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, RunState, Slot
 from pgtrial.store.sqlite import connect_to_read
 from pgtrial.store.state import State
@@ -68,6 +69,17 @@ def test_reading_does_not_write(state, tmp_path):
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         db.execute("DELETE FROM run")
     db.close()
+
+
+def test_facts_are_kept_by_moment(state):
+    run = state.begin_run(SLOTS[0], 1.0)
+    state.add_fingerprint({"kernel/release": "6.1"})
+    state.add_fingerprint({"machine/CPU governor": "performance"}, run=run.id)
+    state.add_fingerprint({"machine/CPU governor": "powersave"}, run=run.id, moment=Moment.AFTER)
+
+    whole = {None: {"kernel/release": "6.1"}}
+    assert state.fingerprints() == {**whole, run.id: {"machine/CPU governor": "performance"}}
+    assert state.fingerprints(Moment.AFTER) == {**whole, run.id: {"machine/CPU governor": "powersave"}}
 
 
 def test_processes_are_written_without_waiting_for_the_disk_and_the_rest_with(state):

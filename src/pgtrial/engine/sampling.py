@@ -18,6 +18,7 @@ from pgtrial.engine.sampler_spool import END, TROUBLE, Header, read_header, read
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.running import ends_within
 from pgtrial.model.caveat import Caveat, Severity
 
 __all__ = [
@@ -141,13 +142,10 @@ class Sampler:
             return ""
         assert process.stdin is not None
         process.stdin.close()
-        try:
-            async with asyncio.timeout(_STOP_PATIENCE):
-                _, complaint = await process.communicate()
-        except TimeoutError:
+        complaint = asyncio.ensure_future(process.communicate())  # both outputs are read, or it could not end
+        if not await ends_within(process, _STOP_PATIENCE):
             process.kill()
-            _, complaint = await process.communicate()
-        return complaint.decode(errors="replace").strip()
+        return (await complaint)[1].decode(errors="replace").strip()
 
 
 def _times(spool: Path, header: Header, clock: HostClock) -> dict[str, list[float]]:

@@ -16,6 +16,8 @@ from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.filesystem import Filesystem
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.reachable import reachable_programs
@@ -48,6 +50,14 @@ _LOADING: Mapping[str, str] = {
 # Limits that the experiment's settings may have are meant for its load.
 _LIMITS = ("statement_timeout", "transaction_timeout", "lock_timeout", "idle_session_timeout")
 
+_THROUGH_SSH = Caveat(
+    code="load-through-ssh",
+    severity=Severity.WARNING,
+    text="The load reaches the server through an ssh connection, which costs CPU time on both machines and adds to "
+    "every latency: small differences between the arms look smaller than they are.",
+    hint="docs/remote-host.md has figures. For short transactions run pgtrial on the server's machine.",
+)
+
 
 async def prepare_throwaway(
     loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
@@ -70,6 +80,7 @@ async def prepare_throwaway(
         changes=changes,
         token=secrets.token_hex(4),
         client=_find_client(host, programs.values()),
+        caveats=() if host.name == LOCAL else (_THROUGH_SSH,),
     )
     kept = state.work_directories_by_variant()
     try:
@@ -161,8 +172,6 @@ class _Preparation:
         context = KnobContext(host=target.host, token=target.token, directory=str(place), account=target.account)
         wanted = dict(self.variant.filesystem)
         self.tell(Preparing(step=f"making a file system, {wanted['type']}"))
-        from pgtrial.knobs.filesystem import Filesystem
-
         target.made += await target.changes.make(context, {FILESYSTEM: wanted}, run=None)
         return Path(Filesystem().mount_point(context, wanted))
 

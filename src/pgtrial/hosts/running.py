@@ -53,10 +53,22 @@ async def end_process(
     if process.returncode is None:
         with suppress(ProcessLookupError):  # it may just have ended by itself
             process.send_signal(with_signal)
-        try:
-            async with asyncio.timeout(patience):
-                return await process.wait()
-        except TimeoutError:
+        if not await ends_within(process, patience):
             with suppress(ProcessLookupError):
                 process.kill_session()
     return await process.wait()
+
+
+async def ends_within(process: HostProcess, seconds: float) -> bool:
+    """Whether a program ends within some seconds.
+
+    Not by asyncio.timeout: in a task that was cancelled before, as after Ctrl-C, Python 3.11 up to 3.11.2 raises
+    CancelledError there when the time is over, and what is to be done then would not be done.
+    """
+    waiting = asyncio.ensure_future(process.wait())
+    try:
+        done, _ = await asyncio.wait({waiting}, timeout=seconds)
+    finally:
+        if not waiting.done():
+            waiting.cancel()
+    return bool(done)

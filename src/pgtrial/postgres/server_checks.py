@@ -11,7 +11,7 @@ from pgtrial.postgres.connect import connect
 from pgtrial.postgres.server import ExistingServer
 from pgtrial.postgres.server_rights import Rights
 from pgtrial.postgres.server_statements import LISTS
-from pgtrial.postgres.settings import SECRET, Setting, is_same
+from pgtrial.postgres.settings import SECRET, Setting, is_alike
 
 # What overrides the configuration files, by its name in pg_settings.source.
 _OVERRIDES: Mapping[str, str] = {
@@ -162,20 +162,9 @@ async def _not_loaded(connection: "AsyncConnection[tuple[Any, ...]]", actual: Ma
     waiting = []
     for name, value in rows:
         setting = actual.get(setting_key(name))
-        if setting is not None and setting.source not in _OVERRIDES and not _is_alike(value, setting):
+        if setting is not None and setting.source not in _OVERRIDES and not is_alike(value, setting):
             waiting.append(setting.name)
     return sorted(waiting)
-
-
-def _is_alike(value: str, setting: Setting) -> bool:
-    """As ``is_same``, but a text may have been tidied by the server: letters' case, blanks, quotes."""
-    if setting.vartype in ("string", "enum"):
-        return is_same(value, setting) or _tidy(value) == _tidy(setting.value)
-    return is_same(value, setting)
-
-
-def _tidy(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter not in " \t\"'")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from pgtrial.postgres.server import ExistingServer
 from pgtrial.postgres.server_checks import check_files, check_names, check_restart, check_rights, check_sources
 from pgtrial.postgres.server_rights import probe_rights
 from pgtrial.postgres.server_statements import LISTS, alter_system, as_written
-from pgtrial.postgres.settings import Setting, is_same, read_settings
+from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
 
 KNOB = "server_settings"
 SETTLED = 10.0  # s for all of the server's processes to have loaded its configuration
@@ -242,6 +242,6 @@ def _differing(settings: Mapping[str, str], actual: Mapping[str, Setting]) -> li
         setting = actual.get(setting_key(name))
         if setting is None:
             found.append(f'setting "{name}" is one that the server does not show, expected {value}')
-        elif not is_same(value, setting):
+        elif not is_alike(value, setting):
             found.append(f'setting "{name}" is {setting.shown} (source: {setting.source}), expected {value}')
     return found

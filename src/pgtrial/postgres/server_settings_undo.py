@@ -26,6 +26,7 @@ from pgtrial.postgres.server_statements import alter_system, await_left
 from pgtrial.postgres.settings import read_settings
 
 _STEP = 0.05
+_OTHERS = "Somebody else has changed postgresql.auto.conf meanwhile; that stays."
 _BRIEFLY = 3.0  # s for a server to answer that may just be coming up
 
 Step = tuple[str, str | None]
@@ -77,6 +78,10 @@ class _Undo:
         if is_sealed(content, self.before.seal):
             self._remove_kept()
             return await self._settle(Outcome.ALREADY)
+        if self.before.kept and not self.control.host.ops.exists(self.before.kept) and not self._ours(content):
+            # Killed before anything was done, or after ours was taken out of what somebody else has changed.
+            settled = await self._settle(Outcome.CHANGED)
+            return Undone(outcome=settled.outcome, text=f"{_OTHERS} Nothing of the experiment is in it.")
         old = self._old_entries(content)
         if old is None:
             return await self._leave_to_others(content)
@@ -141,6 +146,12 @@ class _Undo:
                 changed.append(key)
         return changed
 
+    def _ours(self, content: bytes) -> list[Entry]:
+        """What stands in the file with a value that pgtrial has set."""
+        with suppress(ValueError):
+            return [entry for entry in parse(content) if self.settings.get(entry.key) == entry.value]
+        return []
+
     async def _leave_to_others(self, content: bytes) -> Undone:
         """Take our settings out, and only them, unless even that would lose what somebody has written by hand."""
         try:
@@ -154,13 +165,13 @@ class _Undo:
         old = dict(self.before.values)
         if self.before.kept:
             old = {entry.key: entry.value for entry in parse(self._read_kept())}
-        ours = [entry for entry in now if self.settings.get(entry.key) == entry.value]
+        ours = self._ours(content)
         await self._alter([(entry.name, old.get(entry.key)) for entry in ours])
         self._remove_kept()
         settled = await self._settle(Outcome.CHANGED)
         names = ", ".join(entry.name for entry in ours) or "none of them"
-        text = "Somebody else has changed postgresql.auto.conf meanwhile; that stays. "
-        return Undone(outcome=settled.outcome, text=f"{text}Of the experiment's settings {names} were put back.")
+        text = f"{_OTHERS} Of the experiment's settings {names} were put back."
+        return Undone(outcome=settled.outcome, text=text)
 
     async def _alter(self, steps: Sequence[Step]) -> None:
         async with connect(self.control.conninfo()) as connection:

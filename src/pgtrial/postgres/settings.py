@@ -143,6 +143,15 @@ def is_same(wanted: str, setting: Setting) -> bool:
     return wanted == setting.value
 
 
+def is_alike(wanted: str, setting: Setting) -> bool:
+    """As ``is_same``, but the server may have tidied a text (DateStyle): the case of letters, blanks, quotes."""
+    return is_same(wanted, setting) or (setting.vartype in ("string", "enum") and _tidy(wanted) == _tidy(setting.value))
+
+
+def _tidy(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter not in " \t\"'")
+
+
 def _in_unit(text: str, unit: str) -> float | None:
     """A number with an optional unit, in the setting's unit, such as "8kB" (blocks), "ms", "" (plain)."""
     match = re.fullmatch(
