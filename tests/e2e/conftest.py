@@ -83,7 +83,7 @@ class ResultFolder:
         return self.query("SELECT slot, attempt, state, reason FROM run ORDER BY id")
 
     def work_directories(self) -> list[Path]:
-        return [Path(path) for (path,) in self.query("SELECT path FROM work_directory")]
+        return [Path(path) for (path,) in self.query("SELECT path FROM work_directory ORDER BY rowid")]
 
     def commands(self) -> list[list[str]]:
         """Command lines of everything that was started for it and still runs."""

@@ -142,6 +142,9 @@ def test_a_command_that_breaks_the_server_leaves_the_file_restored_and_says_what
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
 
     assert undone.outcome is Outcome.FAILED
+    assert undone.text.startswith(
+        "postgresql.auto.conf has been put back, but the server has not loaded it. The restart"
+    )
     assert "it is broken" in undone.text
     assert foreign.auto_conf.read_text() == BEFORE
     foreign.run(*foreign.start)

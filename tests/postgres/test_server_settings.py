@@ -247,7 +247,12 @@ def test_what_somebody_edits_by_hand_meanwhile_is_left(foreign, runner, elsewher
 
     assert undone.outcome is Outcome.CHANGED
     assert undone.text.startswith("Somebody has edited postgresql.auto.conf by hand meanwhile; it is left as it is.")
-    assert "By hand: " in undone.text
+    if elsewhere:
+        assert "By hand: ALTER SYSTEM SET \"work_mem\" = '5MB';" in undone.text
+    else:
+        (kept,) = foreign.data.glob("postgresql.auto.conf.pgtrial-*")
+        assert undone.text.endswith(f'As it was before, it is "{kept}".')
+        assert kept.read_text() == BEFORE
     assert foreign.auto_conf.read_text() == edited
 
 
@@ -564,7 +569,7 @@ def test_a_file_that_somebody_has_broken_is_left(foreign, runner, content):
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
 
     assert undone.outcome is Outcome.CHANGED
-    assert "By hand: mv " in undone.text
+    assert 'As it was before, it is "' in undone.text
     assert foreign.auto_conf.exists() is (content is not None)
 
 

@@ -10,7 +10,6 @@ from pgtrial.postgres.settings import (
     is_same,
     read_settings,
     render_settings,
-    without_secrets,
 )
 
 
@@ -113,24 +112,20 @@ def test_a_text_that_the_server_has_tidied_is_alike(wanted, value, vartype, alik
     assert is_alike(wanted, setting(value, vartype=vartype)) is alike
 
 
-def test_settings_that_can_hold_a_password_are_not_shown_when_they_are_set():
-    conninfo = Setting(
-        name="primary_conninfo",
-        value="password=s3ntinel",
-        unit="",
-        vartype="string",
-        source="configuration file",
-        source_file="/data/postgresql.auto.conf",
-        shown="password=s3ntinel",
-    )
-    settings = {"primary_conninfo": conninfo, "x": setting("1")}
+def test_settings_that_can_hold_a_password_are_shown_only_where_the_file_names_them(throwaway, runner):
+    secrets = {"primary_conninfo": "host=x password=s3ntinel", "restore_command": "x --password s3ntinel"}
+    throwaway.write_settings(secrets)
+    runner.run(throwaway.stop())
+    runner.run(throwaway.start())
 
-    hidden = without_secrets(settings)
+    actual = runner.run(read_settings(throwaway.conninfo(), also=["Restore_Command"]))
 
-    assert "s3ntinel" not in repr(hidden)
-    assert hidden["x"] == settings["x"]
-    assert hidden["primary_conninfo"].source == "configuration file"
-    assert without_secrets({"primary_conninfo": setting("")}) == {"primary_conninfo": setting("")}
+    assert actual["restore_command"].shown == secrets["restore_command"]
+    assert actual["primary_conninfo"].shown == actual["primary_conninfo"].value == "(not shown)"
+    assert actual["primary_conninfo"].source == "configuration file"
+    # There is nothing to hide.
+    assert (actual["ssl_passphrase_command"].shown, actual["archive_command"].shown) == ("", "(disabled)")
+    assert "s3ntinel" not in repr(runner.run(read_settings(throwaway.conninfo())))
 
 
 def test_every_setting_that_can_hold_a_password_is_one_of_the_server(throwaway, runner):

@@ -24,10 +24,10 @@ from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target import Target
 from pgtrial.engine.trial import try_arms
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import ProcessId, end, find_marked, identify
+from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
@@ -136,8 +136,6 @@ async def _run_schedule(
         with Journal.open(write=bool(wanted)) as journal:
             refuse_unrestored(journal, own=own)
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
-                if host.name != LOCAL:
-                    end(find_marked(here.mark, host.ops), ops=host.ops)  # of an attempt that was killed
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     loaded,

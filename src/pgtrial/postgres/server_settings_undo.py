@@ -44,8 +44,7 @@ async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
     try:
         return await undo.run()
     except PgTrialError as err:
-        said = " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)
-        return Undone(outcome=Outcome.FAILED, text=f"{said} {undo.by_hand()}")
+        return Undone(outcome=Outcome.FAILED, text=f"{_sentences(err)} {undo.by_hand()}")
     except OSError as err:
         return Undone(outcome=Outcome.FAILED, text=f'"{err.filename}": {err.strerror}. {undo.by_hand()}')
 
@@ -160,7 +159,8 @@ class _Undo:
         except ValueError:
             now, by_hand = (), True
         if by_hand:
-            text = f"Somebody has edited postgresql.auto.conf by hand meanwhile; it is left as it is. {self.by_hand()}"
+            where = f'As it was before, it is "{self.before.kept}".' if self.before.kept else self.by_hand()
+            text = f"Somebody has edited postgresql.auto.conf by hand meanwhile; it is left as it is. {where}"
             return Undone(outcome=Outcome.CHANGED, text=text)
         old = dict(self.before.values)
         if self.before.kept:
@@ -184,7 +184,14 @@ class _Undo:
                     ) from err
 
     async def _settle(self, outcome: Outcome) -> Undone:
-        """Let the server have in force what the file says again."""
+        """Let the server have in force what the file says again, which is as it should be by now."""
+        try:
+            return await self._load(outcome)
+        except PgTrialError as err:
+            text = f"postgresql.auto.conf has been put back, but the server has not loaded it. {_sentences(err)}"
+            return Undone(outcome=Outcome.FAILED, text=text)
+
+    async def _load(self, outcome: Outcome) -> Undone:
         if not await self.control.answers(_BRIEFLY):
             if not self.may_restart:
                 text = "The server does not answer; its configuration file is as it was."
@@ -213,3 +220,7 @@ class _Undo:
             if setting is not None and value is not None and setting.value != value:
                 wrong.append(setting)
         return [f"{s.name} = {s.shown}" for s in wrong], any(s.context == "postmaster" for s in wrong)
+
+
+def _sentences(err: PgTrialError) -> str:
+    return " ".join(part for part in (f"{err.message[:1].upper()}{err.message[1:]}.", err.detail) if part)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pgtrial.postgres.connect import connect
 
@@ -26,6 +26,7 @@ SECRET = (
     "restore_command",
     "ssl_passphrase_command",
 )
+_NOTHING = ("", "(disabled)")
 _NOT_SHOWN = "(not shown)"
 
 # In units of bytes and of microseconds; PostgreSQL's own names and steps (guc.c).
@@ -57,7 +58,8 @@ class Setting:
 async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str, Setting]:
     """Every setting the server shows, by lower-case name.
 
-    ``also`` names settings that pg_settings leaves out although they are set: custom ones of no loaded extension.
+    ``also`` names settings that pg_settings leaves out although they are set: custom ones of no loaded extension. Those
+    that can hold a password are "(not shown)" unless they are named there, as an experiment file names them.
     """
     async with connect(conninfo) as connection:
         rows = await (await connection.execute(_QUERY)).fetchall()
@@ -65,30 +67,23 @@ async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str,
         hidden = [name for name in also if name.lower() not in known]
         if hidden:
             rows += await (await connection.execute(_HIDDEN_QUERY, [hidden])).fetchall()
-    return {
-        str(name).lower(): Setting(
+    named = {name.lower() for name in also}
+    found = {}
+    for name, value, unit, vartype, source, source_file, shown, context, pending in rows:
+        key = str(name).lower()
+        is_hidden = key in SECRET and key not in named and value not in _NOTHING
+        found[key] = Setting(
             name=name,
-            value=value,
+            value=_NOT_SHOWN if is_hidden else value,
             unit=unit,
             vartype=vartype,
             source=source,
             source_file=source_file,
-            shown=shown,
+            shown=_NOT_SHOWN if is_hidden else shown,
             context=context,
             pending=pending,
         )
-        for name, value, unit, vartype, source, source_file, shown, context, pending in rows
-    }
-
-
-def without_secrets(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The settings, fit to be written down: not what those of SECRET are."""
-    return {
-        key: replace(setting, value=_NOT_SHOWN, shown=_NOT_SHOWN)
-        if setting.value and setting.name in SECRET
-        else setting
-        for key, setting in settings.items()
-    }
+    return found
 
 
 def render_settings(settings: Mapping[str, str]) -> str:
