@@ -1,4 +1,4 @@
-"""Write docs/experiment-file.md and docs/experiment.schema.json from the models; a test compares them.
+"""Write docs/experiment-file.md, docs/experiment.schema.json and docs/knobs.md from the code; a test compares them.
 
 python tools/generate_docs.py docs
 """
@@ -6,7 +6,7 @@ python tools/generate_docs.py docs
 import argparse
 import textwrap
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
+from pgtrial.knobs import HOST_KNOBS, restoring_knobs
+from pgtrial.knobs.base import About
+from pgtrial.knobs.cluster import CLUSTER_KNOBS
 from pgtrial.spec import experiment as spec
 from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.spec.fields import UNIONS, choices_of
@@ -165,11 +168,58 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
+_KNOBS = """\
+# What can be varied
+
+<!-- Written by tools/generate_docs.py from src/pgtrial/knobs/; change what a knob says about itself, not this page. -->
+
+Each of these is a table of an arm, or of `[target]` for all arms; [experiment-file.md](experiment-file.md) has their
+keys. Those in the second table change the host: they need `--allow-host-changes`, `pgtrial plan` shows each change with
+the value now, and each is written to the journal before it is made, verified, and put back after the run, last change
+first: after success, an error, Ctrl-C and SIGTERM by the run itself, after `kill -9` and a reboot by `pgtrial restore`.
+What somebody else has changed meanwhile is left as it is, and said.
+
+An arm's settings are in force only while the arm runs. The journal is one file per machine and user,
+`/var/lib/pgtrial/journal.sqlite` for root and below `$XDG_STATE_HOME/pgtrial` for others; `PGTRIAL_STATE_DIRECTORY`
+names another directory.
+
+## In and around the server
+
+{cluster}
+
+## On the host
+
+{host}
+
+## On an existing server
+
+{server}
+"""
+
+
+def render_knobs() -> str:
+    """Another page: what each knob says about itself."""
+    host = {knob.name: knob.about for knob in HOST_KNOBS}
+    server = {knob.name: knob.about for knob in restoring_knobs({}) if knob.name not in host}
+    return _KNOBS.format(cluster=_abouts(CLUSTER_KNOBS), host=_abouts(host), server=_abouts(server, named=False))
+
+
+def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
+    rows = ["| Table | Sets | Takes effect | Rights | Verified | Undone |" if named else
+            "| Sets | Takes effect | Rights | Verified | Undone |"]  # fmt: skip
+    rows.append("|---" * (6 if named else 5) + "|")
+    for name, about in abouts.items():
+        cells = [about.sets, about.takes_effect, about.rights, about.verified, about.undone]
+        rows.append("| " + " | ".join([f"`{name}`", *cells] if named else cells) + " |")
+    return "\n".join(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
+    (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

@@ -34,9 +34,7 @@ def prepare(state, tmp_path, *, scale=1):
     loaded = parse_experiment(TEXT.replace("SCALE", str(scale)), "small.toml", tmp_path)
     state.set_plan(resolve_arms(loaded.experiment), (), ())
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
-    preparing = prepare_throwaway(
-        loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore
-    )
+    preparing = prepare_throwaway(loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore)
     return asyncio.run(preparing)
 
 

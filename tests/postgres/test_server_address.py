@@ -54,6 +54,8 @@ def test_a_string_and_a_password_file(foreign, runner, find, tmp_path):
     assert address.secrets == {}
     assert foreign.password not in address.conninfo()
     assert address.environment("x")["PGPASSFILE"] == caller["PGPASSFILE"]
+    assert "PGCONNECT_TIMEOUT" not in address.environment("x")  # ours, not the load's
+    assert "connect_timeout=10" in address.conninfo()
 
 
 @on_one

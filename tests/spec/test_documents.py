@@ -30,6 +30,10 @@ def test_the_reference_page_is_up_to_date(generator: ModuleType) -> None:
     assert (ROOT / "docs" / "experiment-file.md").read_text() == generator.render_page()
 
 
+def test_the_page_of_the_knobs_is_up_to_date(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "knobs.md").read_text() == generator.render_knobs()
+
+
 def test_the_json_schema_is_up_to_date() -> None:
     assert (ROOT / "docs" / "experiment.schema.json").read_text() == render_schema()
 

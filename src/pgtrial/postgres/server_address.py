@@ -144,7 +144,7 @@ async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service:
     parameters, secrets = {}, {}
     for name, option in options.items():
         value = option.val.decode() if option.val else ""
-        if not value or name in _NOT_KEPT:
+        if not value or name in _NOT_KEPT or (name, value) == ("connect_timeout", _PATIENCE):
             continue
         if name in SECRETS:
             secrets[name] = value
