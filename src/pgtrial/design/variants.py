@@ -25,10 +25,11 @@ ON_HOST = (
 class Variant:
     """What a cluster is made with: its programs, its places, and a file system of its own ((key, value), () for none).
 
-    ``postgres`` is as in the file, None for what is found first.
+    ``postgres`` is as in the file, None for what is found first; ``checksums`` None for the version's default.
     """
 
     postgres: str | None
+    checksums: bool | None
     data: str | None
     wal: str | None
     filesystem: tuple[tuple[str, str], ...]
@@ -43,8 +44,10 @@ def variant_of(experiment: Experiment, arm: Arm) -> Variant:
     """The cluster an arm runs on."""
     knobs = effective_knobs(experiment, arm)
     storage, filesystem = knobs.get("storage", {}), knobs.get(FILESYSTEM, {})
+    server = knobs.get("server", {})
     return Variant(
-        postgres=knobs.get("server", {}).get("postgres", experiment.target.postgres),
+        postgres=server.get("postgres", experiment.target.postgres),
+        checksums=server["checksums"] == "on" if "checksums" in server else None,
         data=storage.get("data", experiment.target.directory),
         wal=storage.get("wal"),
         filesystem=tuple(sorted(filesystem.items())) if "type" in filesystem else (),

@@ -195,7 +195,7 @@ class _Preparation:
         experiment = self.loaded.experiment
         settings = common_settings(experiment)
         self.tell(Preparing(step=f"making a cluster with PostgreSQL {self.programs.version}"))
-        await cluster.initdb()
+        await cluster.initdb(checksums=self.variant.checksums)
         unlimited = {name: "0" for name in _LIMITS if name in settings}
         cluster.write_settings({**settings, **_LOADING, **unlimited})
         await cluster.start()

@@ -20,6 +20,7 @@ SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
+_CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
 
@@ -97,8 +98,11 @@ class ThrowawayCluster:
         """Variables by which programs on the server's own host reach it."""
         return _environment(self.socket_directory, database)
 
-    async def initdb(self) -> None:
-        """Make the data directory, with the C.UTF-8 collation, so that results do not depend on the caller's locale."""
+    async def initdb(self, *, checksums: bool | None = None) -> None:
+        """Make the data directory, with the C.UTF-8 collation, so that results do not depend on the caller's locale.
+
+        ``checksums`` of data pages are those of the version's default with None.
+        """
         await self.host.run(
             [
                 self.programs.path("initdb"),
@@ -110,6 +114,7 @@ class ThrowawayCluster:
                 "--no-sync",
                 "--no-instructions",
                 *([] if self.wal_directory is None else [f"--waldir={self.wal}"]),
+                *_checksums_option(checksums, self.programs.major),
             ],
             account=self.account,
             directory=self.directory,
@@ -231,3 +236,10 @@ class ThrowawayCluster:
 
 def _environment(socket_directory: Path, database: str) -> dict[str, str]:
     return {"PGHOST": str(socket_directory), "PGPORT": str(PORT), "PGUSER": SUPERUSER, "PGDATABASE": database}
+
+
+def _checksums_option(wanted: bool | None, major: int) -> list[str]:
+    if wanted:
+        return ["--data-checksums"]
+    # On by default since 18, which also has the option to say no.
+    return ["--no-data-checksums"] if wanted is False and major >= _CHECKSUMS_BY_DEFAULT else []

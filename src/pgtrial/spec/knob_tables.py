@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.spec.table import Table
-from pgtrial.spec.values import Directory, KernelValue, MountOptions, Name, Ratio, SettingValue, Size, Version
+from pgtrial.spec.values import Directory, Flag, KernelValue, MountOptions, Name, Ratio, SettingValue, Size, Version
 
 POSTGRESQL = "postgresql"  # the table of the server's own settings
 
@@ -22,6 +22,10 @@ class ServerTable(Table):
 
     postgres: Version | None = Field(
         default=None, description='Major version ("18") or a directory with the server\'s programs.'
+    )
+    checksums: Flag | None = Field(
+        default=None,
+        description="Data checksums of the cluster. Left out: what the version's initdb does, which is on from 18.",
     )
 
 
