@@ -23,8 +23,8 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.engine.sampler_link import APPLICATION
-from pgtrial.engine.sampling import Sampler, SamplerConfig, find_disks
+from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks
+from pgtrial.engine.sampler.link import APPLICATION
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.running import end_process
 from pgtrial.postgres.programs import find_programs

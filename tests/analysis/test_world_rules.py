@@ -5,7 +5,7 @@ import pytest
 from pgtrial.analysis import quality_host
 from pgtrial.analysis.quality_runs import STEAL_SHARE
 from pgtrial.analysis.world_rules import KNOB_FACTS, RULES, changes, rule_of
-from pgtrial.engine.fingerprint import read_machine
+from pgtrial.engine.fingerprint.read import read_machine
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
 from pgtrial.spec.knob_tables import KNOB_NAMES

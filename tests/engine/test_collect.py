@@ -7,7 +7,7 @@ from pgtrial.engine.collect import (
     make_raw_folders,
 )
 from pgtrial.engine.load import LoadOutcome
-from pgtrial.engine.sampling import Gap, SamplerReport
+from pgtrial.engine.sampler.control import Gap, SamplerReport
 from pgtrial.errors import StoreError
 from pgtrial.model.run import LoadLevel
 from pgtrial.store.pgbench_log import LevelLog

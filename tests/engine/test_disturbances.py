@@ -7,8 +7,8 @@ import pytest
 
 import pgtrial.engine
 from pgtrial.analysis import quality_host, quality_runs
-from pgtrial.engine import disturbances_machine
-from pgtrial.engine.disturbances import CHECKS, Intent, Situation, find_disturbances, has_assertions, look_at
+from pgtrial.engine.disturbances import machine as disturbances_machine
+from pgtrial.engine.disturbances.find import CHECKS, Intent, Situation, find_disturbances, has_assertions, look_at
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity

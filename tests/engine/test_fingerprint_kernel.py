@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.engine.fingerprint_kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
+from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
 
 PAGES = "/sys/kernel/mm/transparent_hugepage"
 

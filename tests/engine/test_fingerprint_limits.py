@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.engine.fingerprint_limits import limit_facts, read_limits
+from pgtrial.engine.fingerprint.limits import limit_facts, read_limits
 from pgtrial.model.fingerprint import QUOTA
 
 V1_MOUNTS = """\

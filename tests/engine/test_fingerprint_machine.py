@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.engine.fingerprint_machine import machine_facts
+from pgtrial.engine.fingerprint.machine import machine_facts
 
 X86 = """\
 processor	: 0

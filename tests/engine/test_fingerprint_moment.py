@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.engine.fingerprint_moment import ProcessTime, compare_times, moment_facts
+from pgtrial.engine.fingerprint.moment import ProcessTime, compare_times, moment_facts
 from pgtrial.model.fingerprint import (
     CPU_ALL,
     CPU_KERNEL,

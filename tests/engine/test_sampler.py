@@ -18,9 +18,7 @@ import pytest
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector
-from pgtrial.engine.sampler_remote import reader_argv
-from pgtrial.engine.sampler_spool import FILE, read_header, read_times
-from pgtrial.engine.sampling import (
+from pgtrial.engine.sampler.control import (
     Disks,
     HostClock,
     RemoteReader,
@@ -31,11 +29,13 @@ from pgtrial.engine.sampling import (
     find_disks,
     remote_reader,
 )
+from pgtrial.engine.sampler.remote import reader_argv
+from pgtrial.engine.sampler.spool import FILE, read_header, read_times
 from pgtrial.errors import TargetError
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
@@ -275,7 +275,7 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
 def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
     script = (
         "import asyncio, sys\n"
-        "from pgtrial.engine.sampling import Disks, RemoteReader, Sampler, SamplerConfig\n"
+        "from pgtrial.engine.sampler.control import Disks, RemoteReader, Sampler, SamplerConfig\n"
         "async def main():\n"
         "    sampler = Sampler()\n"
         f"    await sampler.start({any_config!r})\n"
@@ -502,7 +502,7 @@ def test_spool_that_cannot_be_written_is_named(config: SamplerConfig, runner: as
 
 
 def test_sampler_imports_nothing_heavy() -> None:
-    script = "import sys, pgtrial.engine.sampler; print(*{name.partition('.')[0] for name in sys.modules})"
+    script = "import sys, pgtrial.engine.sampler.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
 
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.sampler_clock import HostClock
-from pgtrial.engine.sampler_convert import convert
-from pgtrial.engine.sampler_spool import Header, SpoolWriter
+from pgtrial.engine.sampler.clock import HostClock
+from pgtrial.engine.sampler.convert import convert
+from pgtrial.engine.sampler.spool import Header, SpoolWriter
 from pgtrial.errors import StoreError
 from pgtrial.store import parquet
 

@@ -1,4 +1,4 @@
-from pgtrial.engine.sampler_files import wanted_files, worth_saying
+from pgtrial.engine.sampler.files import wanted_files, worth_saying
 
 GROUPS = ("/sys/fs/cgroup/memory/g", "/sys/fs/cgroup/cpu/g")
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.engine.sampling import Gap, find_gaps
+from pgtrial.engine.sampler.control import Gap, find_gaps
 
 
 def test_two_missed_ticks_are_no_gap_yet() -> None:

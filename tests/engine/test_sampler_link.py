@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.sampler_link import LinkError, ServerLink
+from pgtrial.engine.sampler.link import LinkError, ServerLink
 
 
 def test_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.engine import sampler_reader
-from pgtrial.engine.sampler_reader import Ticks, Troubles, open_files, read_files
+from pgtrial.engine.sampler import reader as sampler_reader
+from pgtrial.engine.sampler.reader import Ticks, Troubles, open_files, read_files
 
 
 def test_nothing_is_due_before_the_deadline() -> None:

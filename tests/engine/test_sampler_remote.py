@@ -16,10 +16,10 @@ import pytest
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import FileCollector, Reading
-from pgtrial.engine import sampler_remote
-from pgtrial.engine.sampler_files import LocalFiles, ReaderError, Wanted, wanted_files
-from pgtrial.engine.sampler_reader import Troubles
-from pgtrial.engine.sampler_remote import RemoteFiles, reader_argv
+from pgtrial.engine.sampler import remote as sampler_remote
+from pgtrial.engine.sampler.files import LocalFiles, ReaderError, Wanted, wanted_files
+from pgtrial.engine.sampler.reader import Troubles
+from pgtrial.engine.sampler.remote import RemoteFiles, reader_argv
 from pgtrial.model.metric import Kind
 
 HERE = reader_argv(sys.executable)

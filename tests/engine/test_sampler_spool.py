@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.sampler_spool import FILE, Header, SpoolWriter, read_header, read_records, read_times
+from pgtrial.engine.sampler.spool import FILE, Header, SpoolWriter, read_header, read_records, read_times
 from pgtrial.errors import StoreError
 
 HEADER = Header(

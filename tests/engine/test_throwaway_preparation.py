@@ -5,8 +5,8 @@ import pytest
 from pgtrial.design.arms import resolve_arms
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
-from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.engine.throwaway_preparation import prepare_throwaway
+from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.spec.load import parse_experiment

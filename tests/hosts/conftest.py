@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 
 
 @pytest.fixture

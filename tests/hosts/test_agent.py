@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.hosts import agent, agent_programs, operations
-from pgtrial.hosts.agent import decode, encode
-from pgtrial.hosts.ssh_connection import BOOTSTRAP, agent_program
+from pgtrial.hosts import operations
+from pgtrial.hosts.ssh import agent, agent_programs
+from pgtrial.hosts.ssh.agent import decode, encode
+from pgtrial.hosts.ssh.connection import BOOTSTRAP, agent_program
 
 MODULES = (operations, agent_programs, agent)
 VALUES = st.recursive(

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import ConnectError, HostCommandError, StoreError, TargetError
-from pgtrial.hosts import ssh_connection
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import MARK, find_marked, identify, is_alive
 from pgtrial.hosts.running import end_process
-from pgtrial.hosts.ssh import SshHost
-from pgtrial.hosts.ssh_operations import RemoteOperations
+from pgtrial.hosts.ssh import connection as ssh_connection
+from pgtrial.hosts.ssh.host import SshHost
+from pgtrial.hosts.ssh.operations import RemoteOperations
 
 PIPE = asyncio.subprocess.PIPE
 
@@ -498,7 +498,7 @@ def test_programs_end_when_the_agent_is_killed(remote, runner):
 def test_programs_end_when_pgtrial_is_killed(ssh_client, tmp_path):
     code = (
         "import asyncio, sys\n"
-        "from pgtrial.hosts.ssh import SshHost\n"
+        "from pgtrial.hosts.ssh.host import SshHost\n"
         "async def main():\n"
         f"    host = await SshHost.open({ssh_client()!r}, mark={str(tmp_path)!r})\n"
         "    process = await host.start(['sleep', '60'], role='test')\n"
@@ -518,7 +518,7 @@ def test_programs_end_when_pgtrial_is_killed(ssh_client, tmp_path):
 def test_sockets_of_a_pgtrial_that_was_killed_are_removed_by_the_next(ssh_client, runner):
     code = (
         "import asyncio, os, signal\n"
-        "from pgtrial.hosts.ssh import SshHost\n"
+        "from pgtrial.hosts.ssh.host import SshHost\n"
         "async def main():\n"
         f"    host = await SshHost.open({ssh_client()!r})\n"
         "    print(host.directory, flush=True)\n"
@@ -598,7 +598,7 @@ def test_host_that_is_not_reached_is_a_clear_error(ssh_client, runner):
 
 
 def test_host_that_accepts_but_says_nothing_is_a_clear_error(ssh_client, runner, monkeypatch):
-    monkeypatch.setattr("pgtrial.hosts.ssh._OPEN_LIMIT", 0.5)
+    monkeypatch.setattr("pgtrial.hosts.ssh.host._OPEN_LIMIT", 0.5)
     ssh_client()
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

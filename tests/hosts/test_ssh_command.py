@@ -3,7 +3,7 @@ import shlex
 import pytest
 
 from pgtrial.errors import PreflightError
-from pgtrial.hosts.ssh_command import ssh_command
+from pgtrial.hosts.ssh.command import ssh_command
 
 
 def test_address_becomes_arguments_of_ssh(monkeypatch: pytest.MonkeyPatch):

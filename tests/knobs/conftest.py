@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.model.change import Change, JournalEntry
 

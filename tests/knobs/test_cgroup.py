@@ -19,7 +19,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.running import end_process
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.control_groups import hierarchies

@@ -14,7 +14,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.memory_pressure import MemoryPressure
 from pgtrial.model.change import Change, JournalEntry, Outcome

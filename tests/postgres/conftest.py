@@ -5,6 +5,7 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -178,10 +179,16 @@ def foreign_server(each_programs: Programs) -> Iterator[ForeignServer]:
     server = ForeignServer(
         folder=folder, programs=programs, port=port, password=f"pass{secrets.token_hex(8)}", as_owner=as_owner
     )
+    # If the tests are killed, the server, which pg_ctl has made nobody's child, must not stay.
+    stop = shlex.join(server.ctl("stop"))
+    watch = f"while [ -d /proc/{os.getpid()} ]; do sleep 1; done; {stop}; sleep 1; rm -rf {folder}"
+    watcher = subprocess.Popen(["sh", "-c", watch], cwd="/", start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         _make(server)
         yield server
     finally:
+        os.killpg(watcher.pid, signal.SIGKILL)
+        watcher.wait()
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 

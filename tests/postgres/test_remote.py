@@ -10,7 +10,7 @@ import pytest
 from pgtrial.errors import ConnectError, PreflightError, SettingError
 from pgtrial.hosts.local import server_account
 from pgtrial.hosts.processes import identify
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs import postgresql
 from pgtrial.postgres import programs as module
 from pgtrial.postgres.connect import execute, execute_script, fetch

@@ -13,7 +13,7 @@ import pytest
 
 from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.model.change import Outcome
 from pgtrial.postgres import server_settings_undo
 from pgtrial.postgres.server import open_server
@@ -204,9 +204,9 @@ def test_a_restart_does_not_bring_in_what_somebody_else_wants_to_decide_on(forei
 
 
 _KILLED = """
-import asyncio, json, sys
+import asyncio, dataclasses, json, sys
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.model.change import Change
 from pgtrial.postgres.server import open_server
 from pgtrial.postgres.server_settings import apply_settings
@@ -216,6 +216,7 @@ async def main():
     server = await open_server(
         LocalHost(), task["connection"], database=None, restart=task["restart"], caller={"PGPASSWORD": task["password"]}
     )
+    server = dataclasses.replace(server, control=dataclasses.replace(server.control, scratch=task["scratch"]))
     await apply_settings(server, Change(**task["change"]))
 
 asyncio.run(main())
@@ -234,6 +235,7 @@ def test_killed_in_the_middle_of_the_restart_another_process_restores_all(foreig
         "password": foreign.password,
         "restart": server.control.restart_command,
         "change": dataclasses.asdict(change),
+        "scratch": server.control.scratch,
     }
     with subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -243,6 +245,7 @@ def test_killed_in_the_middle_of_the_restart_another_process_restores_all(foreig
         while not mark.exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
+        assert Path(server.control.scratch, "output").exists()
         os.kill(process.pid, signal.SIGKILL)
 
     # Another pgtrial, with nothing but the entry and its own environment; by now the command works.
@@ -256,3 +259,4 @@ def test_killed_in_the_middle_of_the_restart_another_process_restores_all(foreig
     assert foreign.auto_conf.read_text() == BEFORE
     assert foreign.shown("max_worker_processes") == "8"
     assert pending(foreign) == []
+    assert not Path(server.control.scratch).exists()

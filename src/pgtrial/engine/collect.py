@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.engine.load import LoadOutcome
-from pgtrial.engine.sampling import HostClock, SamplerReport, convert
+from pgtrial.engine.sampler.control import HostClock, SamplerReport, convert
 from pgtrial.errors import StoreError
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout

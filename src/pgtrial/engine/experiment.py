@@ -14,14 +14,14 @@ from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
-from pgtrial.engine.fingerprint import read_environment
+from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.plan import Plan
-from pgtrial.engine.prepare import prepare_target
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
-from pgtrial.engine.target import Target
+from pgtrial.engine.target.base import Target
+from pgtrial.engine.target.prepare import prepare_target
 from pgtrial.engine.trial import try_arms
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host

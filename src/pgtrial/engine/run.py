@@ -21,12 +21,12 @@ from pgtrial.engine.collect import (
     make_raw_folders,
 )
 from pgtrial.engine.events import LoadProgress, Observer, PhaseStarted
-from pgtrial.engine.fingerprint import Machine, read_machine
-from pgtrial.engine.fingerprint_server import read_server
+from pgtrial.engine.fingerprint.read import Machine, read_machine
+from pgtrial.engine.fingerprint.server import read_server
 from pgtrial.engine.load import LoadOutcome, run_generators
 from pgtrial.engine.plan import Plan
-from pgtrial.engine.sampling import HostClock, Sampler, SamplerConfig, SamplerReport, find_disks, remote_reader
-from pgtrial.engine.target import RunningServer, Target
+from pgtrial.engine.sampler.control import HostClock, Sampler, SamplerConfig, SamplerReport, find_disks, remote_reader
+from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.knobs import HOST_KNOBS

@@ -10,7 +10,7 @@ from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, RunEnded, RunStarted
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.run import RunExecution
-from pgtrial.engine.target import Target
+from pgtrial.engine.target.base import Target
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState, Slot

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.target import RunningServer, Target
+from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId
-from pgtrial.hosts.ssh import SshHost
+from pgtrial.hosts.ssh.host import SshHost
 
 
 @asynccontextmanager

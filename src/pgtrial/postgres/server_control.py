@@ -27,13 +27,15 @@ _STARTED = "SELECT extract(epoch FROM pg_catalog.pg_postmaster_start_time())::fl
 class ServerControl:
     """``restart_command`` is what the user declared, without a shell; empty: the server is never restarted.
 
-    ``variables`` (PGDATA) are those of the caller's that the command is given. Times are in seconds.
+    ``variables`` (PGDATA) are those of the caller's that the command is given. ``scratch`` is a private directory of
+    the host that is there while the command runs. Times are in seconds.
     """
 
     host: Host
     address: ServerAddress
     restart_command: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = field(default_factory=lambda: f"/tmp/pgtrial-restart-{secrets.token_hex(8)}")
     limit: float = RESTART_LIMIT
     patience: float = RESTART_PATIENCE
 
@@ -43,7 +45,12 @@ class ServerControl:
 
     def restart_text(self) -> str:
         """For the journal."""
-        return json.dumps({"command": list(self.restart_command), "variables": dict(self.variables)})
+        stored = {
+            "restart_command": list(self.restart_command),
+            "variables": dict(self.variables),
+            "scratch": self.scratch,
+        }
+        return json.dumps(stored)
 
     async def reload(self) -> None:
         """Tell the server to read its configuration; it does so a moment later."""
@@ -82,7 +89,9 @@ class ServerControl:
     async def _run_command(self) -> tuple[str, str]:
         """(what is wrong with its end, "" if nothing; its last words)."""
         # Not through a pipe: a server that the command starts would keep it open, and it would never end.
-        output = Path("/tmp") / f"pgtrial-restart-{secrets.token_hex(8)}"
+        output, ops = Path(self.scratch, "output"), self.host.ops
+        ops.remove(self.scratch)  # what a killed pgtrial left
+        ops.make_directory(self.scratch)
         # Without the mark: the server that it starts is not a program of the experiment, to be ended with it.
         environment = {**self.variables, MARK: ""}
         try:
@@ -98,9 +107,9 @@ class ServerControl:
             finally:
                 if process.returncode is None:
                     await end_process(process)
-            said = self.host.ops.read(str(output), 20_000).strip().splitlines()[-_LAST_LINES:]
+            said = ops.read(str(output), 20_000).strip().splitlines()[-_LAST_LINES:]
         finally:
-            self.host.ops.remove(str(output))
+            ops.remove(self.scratch)
         words = "\n".join(said) or "It printed nothing."
         if status is None:
             return f"has not ended after {self.limit:g} s", words
@@ -126,7 +135,4 @@ class ServerControl:
 
 def control_again(host: Host, address: ServerAddress, restart_text: str) -> ServerControl:
     """The control of a journal's entry; ``restart_text`` is "" where it allows no restart."""
-    stored = json.loads(restart_text or '{"command": [], "variables": {}}')
-    return ServerControl(
-        host=host, address=address, restart_command=tuple(stored["command"]), variables=stored["variables"]
-    )
+    return ServerControl(host=host, address=address, **(json.loads(restart_text) if restart_text else {}))

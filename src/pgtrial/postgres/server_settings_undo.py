@@ -42,6 +42,8 @@ async def undo_settings(control: ServerControl, entry: JournalEntry) -> Undone:
         may_restart=bool(new["restart"]),
     )
     try:
+        if undo.may_restart:
+            control.host.ops.remove(control.scratch)  # what is left of a restart in whose middle pgtrial was killed
         return await undo.run()
     except PgTrialError as err:
         return Undone(outcome=Outcome.FAILED, text=f"{_sentences(err)} {undo.by_hand()}")

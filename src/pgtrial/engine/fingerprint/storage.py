@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from pgtrial.engine.fingerprint_text import chosen, tally
+from pgtrial.engine.fingerprint.text import chosen, tally
 from pgtrial.errors import SettingError
 from pgtrial.hosts.devices import disks_under
 from pgtrial.hosts.operations import Operations

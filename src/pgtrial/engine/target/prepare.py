@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer
-from pgtrial.engine.server_target import prepare_server
-from pgtrial.engine.target import Target
-from pgtrial.engine.throwaway_preparation import prepare_throwaway
+from pgtrial.engine.target.base import Target
+from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.hosts.base import Host
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State

@@ -9,9 +9,9 @@ from pgtrial.design.arms import common_settings
 from pgtrial.design.variants import FILESYSTEM, Variant, variants_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
-from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.engine.target import DATABASE
-from pgtrial.engine.throwaway_target import ThrowawayTarget
+from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.target.base import DATABASE
+from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from pgtrial.errors import ConnectError
-from pgtrial.hosts.ssh_connection import Connection
+from pgtrial.hosts.ssh.connection import Connection
 
 _CHUNK = 1 << 15  # bytes of an input in one message
 _MUCH, _LITTLE = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.engine.disturbances_base import Disturbance, Situation
-from pgtrial.engine.fingerprint_limits import UNLIMITED
+from pgtrial.engine.disturbances.base import Disturbance, Situation
+from pgtrial.engine.fingerprint.limits import UNLIMITED
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import SWAP_USED
 from pgtrial.units import format_bytes

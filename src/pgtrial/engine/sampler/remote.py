@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pgtrial.engine.sampler_files import Add, ReaderError, Wanted
-from pgtrial.engine.sampler_reader import Troubles
+from pgtrial.engine.sampler.files import Add, ReaderError, Wanted
+from pgtrial.engine.sampler.reader import Troubles
 
 SOURCE = "files"  # of the troubles of the reader itself
 _WHO = "the reader on the server's machine"
 
-_PROGRAM = Path(__file__).with_name("sampler_reader.py")
+_PROGRAM = Path(__file__).with_name("reader.py")
 _BOOTSTRAP = "import sys; exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 _START_PATIENCE = 4.0  # s, to say what there is, and then for the first readings
 _END_PATIENCE = 2.0  # s, for the last ones

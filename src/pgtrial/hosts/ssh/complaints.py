@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.errors import ConnectError
-from pgtrial.hosts.ssh_command import SshCommand
+from pgtrial.hosts.ssh.command import SshCommand
 
 TOO_OLD = "pgtrial needs python3 of version 3.8 or later"
 _SSH_FAILED = 255  # exit status of ssh itself, as against that of the program it ran

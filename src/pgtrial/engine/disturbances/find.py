@@ -3,10 +3,13 @@
 import asyncio
 from contextlib import suppress
 
-from pgtrial.engine import disturbances_machine, disturbances_memory, disturbances_server, disturbances_storage
-from pgtrial.engine.disturbances_base import Check, Disturbance, Intent, Situation
-from pgtrial.engine.fingerprint import Machine, read_machine
-from pgtrial.engine.fingerprint_storage import read_storage
+from pgtrial.engine.disturbances import machine as disturbances_machine
+from pgtrial.engine.disturbances import memory as disturbances_memory
+from pgtrial.engine.disturbances import server as disturbances_server
+from pgtrial.engine.disturbances import storage as disturbances_storage
+from pgtrial.engine.disturbances.base import Check, Disturbance, Intent, Situation
+from pgtrial.engine.fingerprint.read import Machine, read_machine
+from pgtrial.engine.fingerprint.storage import read_storage
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations

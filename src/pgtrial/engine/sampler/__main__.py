@@ -21,11 +21,11 @@ from psycopg.pq.abc import PGresult
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector, QueryCollector, find_statement
-from pgtrial.engine.sampler_files import FileSource, LocalFiles, ReaderError, wanted_files, worth_saying
-from pgtrial.engine.sampler_link import LinkError, ServerLink
-from pgtrial.engine.sampler_reader import Ticks, Troubles
-from pgtrial.engine.sampler_readings import SessionSums, columns_of, rows_of
-from pgtrial.engine.sampler_spool import END, TROUBLE, Header, SpoolWriter
+from pgtrial.engine.sampler.files import FileSource, LocalFiles, ReaderError, wanted_files, worth_saying
+from pgtrial.engine.sampler.link import LinkError, ServerLink
+from pgtrial.engine.sampler.reader import Ticks, Troubles
+from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
+from pgtrial.engine.sampler.spool import END, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +76,7 @@ class Loop:
         wanted = wanted_files(config["groups"])
         if config["remote"] is None:
             return LocalFiles(wanted, add=self._spool.add, troubles=self._troubles)
-        from pgtrial.engine.sampler_remote import RemoteFiles
+        from pgtrial.engine.sampler.remote import RemoteFiles
 
         return RemoteFiles(
             config["remote"]["command"],

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from pgtrial.hosts.agent import encode
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.ssh_connection import ANSWER_LIMIT, Connection
+from pgtrial.hosts.ssh.agent import encode
+from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 
 # s; for large data, and for dirty pages that are written out first
 _LIMITS = {"remove": 600.0, "mount": 120.0, "unmount": 120.0}

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from pgtrial.engine.disturbances_base import Disturbance, Situation
-from pgtrial.engine.fingerprint_limits import UNLIMITED
+from pgtrial.engine.disturbances.base import Disturbance, Situation
+from pgtrial.engine.fingerprint.limits import UNLIMITED
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
 from pgtrial.units import format_bytes, format_percent

@@ -1,6 +1,6 @@
 """Facts of a running server: its version, and how it was built."""
 
-from pgtrial.engine.fingerprint import VERSION_FACT
+from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.postgres.connect import fetch
 
 _VERSION = "SELECT version(), current_setting('server_version')"

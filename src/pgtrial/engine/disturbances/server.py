@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from pgtrial.engine.disturbances_base import Disturbance, Situation
+from pgtrial.engine.disturbances.base import Disturbance, Situation
 from pgtrial.model.caveat import Severity
 
 _OFF = {"off", "false", "no", "0", "f", "n"}

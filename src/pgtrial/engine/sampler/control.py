@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.engine.sampler_clock import HostClock
-from pgtrial.engine.sampler_config import Disks, RemoteReader, SamplerConfig, find_disks, remote_reader
-from pgtrial.engine.sampler_convert import convert
-from pgtrial.engine.sampler_spool import END, TROUBLE, Header, read_header, read_records, read_times
+from pgtrial.engine.sampler.clock import HostClock
+from pgtrial.engine.sampler.config import Disks, RemoteReader, SamplerConfig, find_disks, remote_reader
+from pgtrial.engine.sampler.convert import convert
+from pgtrial.engine.sampler.spool import END, TROUBLE, Header, read_header, read_records, read_times
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from pgtrial.engine.fingerprint_text import every, memory_of, one_line, tally
+from pgtrial.engine.fingerprint.text import every, memory_of, one_line, tally
 from pgtrial.units import format_bytes
 
 _CPU = "/sys/devices/system/cpu"

@@ -10,12 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pgtrial import __version__
-from pgtrial.engine import fingerprint_kernel, fingerprint_machine, fingerprint_moment
-from pgtrial.engine.fingerprint_kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
-from pgtrial.engine.fingerprint_limits import read_limits
-from pgtrial.engine.fingerprint_machine import machine_facts
-from pgtrial.engine.fingerprint_moment import ProcessTime, compare_times, moment_facts
-from pgtrial.engine.fingerprint_storage import read_storage
+from pgtrial.engine.fingerprint import kernel as fingerprint_kernel
+from pgtrial.engine.fingerprint import machine as fingerprint_machine
+from pgtrial.engine.fingerprint import moment as fingerprint_moment
+from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
+from pgtrial.engine.fingerprint.limits import read_limits
+from pgtrial.engine.fingerprint.machine import machine_facts
+from pgtrial.engine.fingerprint.moment import ProcessTime, compare_times, moment_facts
+from pgtrial.engine.fingerprint.storage import read_storage
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL
 from pgtrial.postgres.programs import Programs

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgtrial.engine.sampler_remote import reader_argv
+from pgtrial.engine.sampler.remote import reader_argv
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.devices import devices_under, disks_of
 from pgtrial.hosts.operations import Operations

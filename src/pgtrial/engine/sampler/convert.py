@@ -6,8 +6,8 @@ from typing import Any
 
 from pgtrial.collectors import COLLECTORS, proc_diskstats, sessions
 from pgtrial.collectors.base import FileCollector, QueryCollector, Reading
-from pgtrial.engine.sampler_clock import HostClock
-from pgtrial.engine.sampler_spool import Header, read_header, read_records
+from pgtrial.engine.sampler.clock import HostClock
+from pgtrial.engine.sampler.spool import Header, read_header, read_records
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout

@@ -15,8 +15,8 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from pgtrial.hosts.agent_programs import Programs
 from pgtrial.hosts.operations import Operations
+from pgtrial.hosts.ssh.agent_programs import Programs
 
 HELLO = "pgtrial agent"
 _CHUNK = 1 << 16  # bytes

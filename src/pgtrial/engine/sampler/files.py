@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import FileCollector
-from pgtrial.engine.sampler_reader import Troubles, open_files, read_files
+from pgtrial.engine.sampler.reader import Troubles, open_files, read_files
 
 Add = Callable[[float, str, str], object]  # time of the reading, by the clock of the machine read; source; text
 Wanted = Sequence[tuple[str, Sequence[str]]]  # sources, and the paths at which each is looked for

@@ -19,11 +19,11 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.hosts.running import end_process, run_program
-from pgtrial.hosts.ssh_command import ssh_command
-from pgtrial.hosts.ssh_complaints import explain_failure
-from pgtrial.hosts.ssh_connection import Connection
-from pgtrial.hosts.ssh_operations import RemoteOperations
-from pgtrial.hosts.ssh_process import SshProcess
+from pgtrial.hosts.ssh.command import ssh_command
+from pgtrial.hosts.ssh.complaints import explain_failure
+from pgtrial.hosts.ssh.connection import Connection
+from pgtrial.hosts.ssh.operations import RemoteOperations
+from pgtrial.hosts.ssh.process import SshProcess
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
 _FORWARD_LIMIT = 10.0  # s

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pgtrial.design.variants import host_knobs, variant_of
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.fingerprint import VERSION_FACT
-from pgtrial.engine.target import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS, postgresql

@@ -1,0 +1,1 @@
+"""What would disturb a measurement on a host."""

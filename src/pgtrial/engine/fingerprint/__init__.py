@@ -1,0 +1,1 @@
+"""The world around a run, read before and after its load."""

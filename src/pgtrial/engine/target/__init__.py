@@ -1,0 +1,1 @@
+"""The server that is tested: made for the experiment, or there before."""
