@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from pgtrial.model.verdict import Decision
 from pgtrial.report.words import (
+    arm_label,
     change_text,
     claim_text,
     detectable_text,
@@ -91,3 +92,18 @@ def test_visible_text_cannot_steer_a_terminal(text):
 
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0x202A <= ord(c) <= 0x202E for c in shown)
     assert make_visible(shown) == shown
+
+
+def test_arms_of_several_versions_have_theirs_behind_their_names(sample):
+    findings = sample
+    arms = findings.experiment.arms
+    several = findings.experiment.model_copy(
+        update={"arms": tuple(arm.model_copy(update={"version": f"1{n}.1"}) for n, arm in enumerate(arms))}
+    )
+    alike = findings.experiment.model_copy(
+        update={"arms": tuple(arm.model_copy(update={"version": "18.4"}) for arm in arms)}
+    )
+
+    assert arm_label(findings.model_copy(update={"experiment": several}), arms[1].name) == f"{arms[1].name} (11.1)"
+    assert arm_label(findings.model_copy(update={"experiment": alike}), arms[1].name) == arms[1].name
+    assert arm_label(findings, "unknown") == "unknown"

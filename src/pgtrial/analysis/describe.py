@@ -48,6 +48,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
                 name=arm.name,
                 role=arm.role,
                 settings=dict(arm.settings),
+                knobs={knob: arm.knob(knob) for knob in dict.fromkeys(knob for knob, _, _ in arm.knobs)},
+                version=_version_of(evidence, arm.name),
                 runs_done=len(evidence.runs_of(arm.name)),
                 runs_invalid=sum(run.state is RunState.INVALID and run.slot.arm == arm.name for run in evidence.runs),
             )
@@ -58,6 +60,12 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
             for level in evidence.levels
         ),
     )
+
+
+def _version_of(evidence: Evidence, arm: str) -> str:
+    """Version of the server of an arm's runs, without what its packager adds; all of them if it changed."""
+    told = [evidence.settings.get(run.id, {}).get("server_version", ("", ""))[0] for run in evidence.runs_of(arm)]
+    return ", ".join(dict.fromkeys(version.split()[0] for version in told if version))
 
 
 def describe_runs(evidence: Evidence, values: Values) -> tuple[RunFinding, ...]:

@@ -32,6 +32,8 @@ class ArmFinding(Record):
     name: str
     role: str  # control | candidate | placebo
     settings: dict[str, str]  # as declared
+    knobs: dict[str, dict[str, str]] = {}  # what else it declares: table of the file to name to value
+    version: str = ""  # of its server, as that said it; "" where no run told it
     runs_done: int
     runs_invalid: int
 

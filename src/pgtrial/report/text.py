@@ -9,6 +9,7 @@ from pgtrial.report.words import (
     ALL,
     SEVERITY_SYMBOLS,
     VERDICT_SYMBOLS,
+    arm_label,
     change_text,
     claim_text,
     detectable_text,
@@ -102,22 +103,22 @@ def _effects(findings: Findings, width: int) -> list[str]:
     if not overall:
         return ["No effect could be estimated."]
     head = f"Effects against {asked.control} ({format_share(asked.confidence)} intervals, margin ±"
-    lines = [*wrap_lines(f"{head}{format_share(asked.margin)})", width), *_table("metric", overall, width)]
+    lines = [*wrap_lines(f"{head}{format_share(asked.margin)})", width), *_table(findings, "metric", overall, width)]
     if len(findings.experiment.levels) > 1 and by_level:
         lines += [
             "",
             *wrap_lines(f"By load level: {metric_label(asked.metric)}", width),
-            *_table("load", by_level, width),
+            *_table(findings, "load", by_level, width),
         ]
     return lines
 
 
-def _table(what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
+def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
     """Aligned columns under their heads; where they do not fit, the arm's name is cut."""
     heads = ("arm", what, *HEADS)
     rows = [
         (
-            make_visible(effect.arm),
+            make_visible(arm_label(findings, effect.arm)),
             make_visible(label),
             change_text(effect.ratio),
             interval_text(effect.low, effect.high),

@@ -76,6 +76,14 @@ def level_label(findings: Findings, level: int | str) -> str:
     return f"load level {level}"
 
 
+def arm_label(findings: Findings, name: str) -> str:
+    """An arm's name, with its server's version where the arms have several: "new (18.4)"."""
+    versions = {arm.name: arm.version for arm in findings.experiment.arms}
+    if len(set(versions.values())) < 2 or not versions.get(name):
+        return name
+    return f"{name} ({versions[name]})"
+
+
 def control_of(findings: Findings) -> str:
     return findings.hypothesis.control
 

@@ -18,9 +18,12 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that sees what a pgtrial at work writes; also in a folder that cannot be written.
 
-    To read a database with a write-ahead log, SQLite itself has to write beside it. Where it may not, nobody else does
-    either, and a folder that was closed in order is one file.
+    To read a database with a write-ahead log, SQLite itself has to write beside it; what it makes there goes again only
+    when the last connection that may write is closed, so this one may, but does not. Where nobody may write, a folder
+    that was closed in order is one file.
     """
-    if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
-        return connect(path, mode="ro")
-    return connect(path, mode="ro&immutable=1")
+    if os.access(path.parent, os.W_OK):
+        db = connect(path, mode="rw")
+        db.execute("PRAGMA query_only = ON")
+        return db
+    return connect(path, mode="ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1")

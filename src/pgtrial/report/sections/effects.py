@@ -4,6 +4,7 @@ from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import (
+    arm_label,
     change_text,
     format_p,
     interval_text,
@@ -34,7 +35,7 @@ def _build(findings: Findings) -> dict[str, object]:
 
 def _row(findings: Findings, effect: Effect) -> dict[str, object]:
     return {
-        "arm": effect.arm,
+        "arm": arm_label(findings, effect.arm),
         "metric": metric_label(effect.metric),
         "scenario": effect.scenario or "all scenarios",
         "level": level_label(findings, effect.load_level),

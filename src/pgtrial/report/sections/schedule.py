@@ -4,7 +4,7 @@ from pgtrial.analysis.findings import Findings, RunFinding
 from pgtrial.model.run import RunState
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import format_metric
+from pgtrial.report.words import arm_label, format_metric
 from pgtrial.units import format_duration
 
 STATE_SYMBOLS = {
@@ -20,19 +20,19 @@ def _build(findings: Findings) -> dict[str, object]:
     charts = [schedule_chart(findings), order_chart(findings)]
     return {
         "charts": [chart for chart in charts if chart is not None],
-        "rows": [_row(run) for run in findings.runs],
+        "rows": [_row(findings, run) for run in findings.runs],
         "ended": any(run.ended is not None for run in findings.runs),
         "lost": [run for run in findings.runs if run.state in NOT_COUNTED],
     }
 
 
-def _row(run: RunFinding) -> dict[str, object]:
+def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
     took = None if run.started is None or run.ended is None else run.ended - run.started
     return {
         "id": run.id,
         "slot": run.slot,
         "block": run.block,
-        "arm": run.arm,
+        "arm": arm_label(findings, run.arm),
         "attempt": run.attempt,
         "state": run.state,
         "symbol": STATE_SYMBOLS[RunState(run.state)],

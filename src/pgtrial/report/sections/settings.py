@@ -2,8 +2,9 @@
 
 from itertools import groupby
 
-from pgtrial.analysis.findings import Findings, SettingFinding
+from pgtrial.analysis.findings import ArmFinding, Findings, SettingFinding
 from pgtrial.report.sections.base import Section
+from pgtrial.report.words import arm_label
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -11,13 +12,22 @@ def _build(findings: Findings) -> dict[str, object]:
     notable = [setting for setting in findings.settings if setting.declared or setting.differs]
     facts = sorted(findings.fingerprint.facts, key=lambda fact: fact.group)
     return {
-        "arms": arms,
+        "arms": [arm_label(findings, arm) for arm in arms],
+        "around": [_around(findings, arm) for arm in findings.experiment.arms if arm.knobs],
         "notable": [_row(setting, arms) for setting in sorted(notable, key=_place)],
         "others": [_row(setting, arms) for setting in findings.settings if not (setting.declared or setting.differs)],
         "groups": [(name, list(group)) for name, group in groupby(facts, key=lambda fact: fact.group)],
         "unasked": [difference for difference in findings.fingerprint.differences if not difference.declared],
         "asked": [difference for difference in findings.fingerprint.differences if difference.declared],
         "target": findings.experiment.target,
+    }
+
+
+def _around(findings: Findings, arm: ArmFinding) -> dict[str, object]:
+    """What an arm sets beside the server's settings."""
+    return {
+        "arm": arm_label(findings, arm.name),
+        "values": [(f"{knob}.{name}", value) for knob, table in arm.knobs.items() for name, value in table.items()],
     }
 
 

@@ -3,7 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.charts.waits import wait_charts
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import level_label
+from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_duration
 
 
@@ -16,7 +16,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "charts": wait_charts(findings),
         "rows": [
             {
-                "arm": wait.arm,
+                "arm": arm_label(findings, wait.arm),
                 "level": level_label(findings, wait.load_level),
                 "type": wait.wait_type,
                 "event": wait.wait_event or "–",
