@@ -41,10 +41,10 @@ check: setup-test
 	$(BIN)/codespell
 
 test: check
-	$(BIN)/pytest -m "not slow" $(PYTEST)
+	$(BIN)/pytest -m "not slow" --numprocesses=4 --dist=loadgroup $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not slow and not pg" $(PYTEST)
+	$(BIN)/pytest -m "not slow and not pg" --ignore=tests/e2e --ignore=tests/docs $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

@@ -26,6 +26,7 @@ from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 
+ROOT = Path(__file__).parents[1]
 VERSIONS = ("15", "16", "17", "18")
 
 
@@ -51,11 +52,26 @@ def pytest_report_header() -> str:
     return "PostgreSQL: " + (", ".join(f"{version} in {place}" for version, place in found.items()) or "none")
 
 
+# Tests that one process does one after the other, where several are at work: they change settings of the one kernel, or
+# look at experiments that are run once for all of them.
+_TOGETHER = {
+    "tests/knobs": "kernel",
+    "tests/e2e/test_crash.py": "kernel",
+    "tests/e2e/test_bad_luck.py": "bad luck",
+    "tests/e2e": "experiments",
+    "tests/docs": "documents",
+}
+
+
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"programs", "each_programs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.pg)
+        place = item.path.relative_to(ROOT).as_posix()
+        group = next((group for start, group in _TOGETHER.items() if place.startswith(start)), None)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
