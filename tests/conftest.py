@@ -55,8 +55,7 @@ def pytest_report_header() -> str:
 # Tests that one process does one after the other, where several are at work: they change settings of the one kernel, or
 # look at experiments that are run once for all of them.
 _TOGETHER = {
-    "tests/knobs": "kernel",
-    "tests/e2e/test_crash.py": "kernel",
+    "tests/knobs": "experiments",  # whose verdict is "invalid" if somebody changes the kernel meanwhile
     "tests/e2e/test_bad_luck.py": "bad luck",
     "tests/e2e": "experiments",
     "tests/docs": "documents",
@@ -80,7 +79,16 @@ def programs() -> Programs:
     return _require(_find(None))
 
 
-@pytest.fixture(scope="session", params=[version for version in VERSIONS if _find(version)] or ["any"])
+def _versions() -> list[object]:
+    """The versions there are, the oldest and the newest first of all: those between are for the slow tests."""
+    found = [version for version in VERSIONS if _find(version)] or ["any"]
+    return [
+        version if version in (found[0], found[-1]) else pytest.param(version, marks=pytest.mark.slow)
+        for version in found
+    ]
+
+
+@pytest.fixture(scope="session", params=_versions())
 def each_programs(request: pytest.FixtureRequest) -> Programs:
     """The programs of every supported major version that there is, one after the other."""
     return _require(_find(None if request.param == "any" else request.param))

@@ -122,9 +122,10 @@ class Place:
     def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
         return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
 
-    def start_program(self, *argv: str, environment: Mapping[str, str] = {}) -> Process:
+    def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
         return subprocess.Popen(
             argv,
+            stdin=stdin,
             cwd=self.directory,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

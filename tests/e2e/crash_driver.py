@@ -7,12 +7,19 @@ runs the command line after "--" in this process. Each moment is a step, counted
 process ends by SIGKILL. With STEP 0 nothing is killed, and EVENTS has as many lines as there are steps. --operations
 adds the writes to the host itself as steps, such as "before write /proc/sys/vm/swappiness": those in the middle of a
 change of several values, and those of undoing it. The exit status is that of the command.
+
+    python crash_driver.py --serve
+
+reads such lists of arguments as JSON from standard input, one per line, runs each in a process of its own, forked from
+this one, where everything is imported already, and answers with a line [exit status, what it printed].
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,5 +83,32 @@ def drive(arguments: Sequence[str]) -> int:
     return main(given.command)
 
 
+def serve() -> None:
+    """Import what the commands import, but nothing that starts threads, which a fork would not copy."""
+    import pgtrial.cli.restore
+    import pgtrial.cli.resume
+    import pgtrial.cli.run
+    import pgtrial.engine.experiment  # noqa: F401
+
+    for line in sys.stdin:
+        with tempfile.TemporaryFile() as printed:
+            child = os.fork()
+            if child == 0:
+                for stream in (sys.stdout, sys.stderr):
+                    os.dup2(printed.fileno(), stream.fileno())
+                os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+                status = drive(json.loads(line))
+                sys.stdout.flush()
+                os._exit(status)
+            _, waited = os.waitpid(child, 0)
+            printed.seek(0)
+            text = printed.read().decode(errors="replace")
+        sys.stdout.write(json.dumps([os.waitstatus_to_exitcode(waited), text]) + "\n")
+        sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    sys.exit(drive(sys.argv[1:]))
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        sys.exit(drive(sys.argv[1:]))

@@ -1,6 +1,8 @@
 """kill -9 of pgtrial at every journal event of an experiment that turns every knob, and "pgtrial restore" after it."""
 
+import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -60,7 +62,23 @@ def world() -> dict[str, str]:
 
 
 @pytest.fixture
-def crash(place):
+def driver(place):
+    """Run the driver with some arguments: (exit status, what it printed)."""
+    process = place.start_program(sys.executable, str(DRIVER), "--serve", stdin=subprocess.PIPE)
+
+    def drive(*arguments: str) -> tuple[int, str]:
+        process.stdin.write(json.dumps(arguments) + "\n")
+        process.stdin.flush()
+        status, printed = json.loads(process.stdout.readline())
+        return status, printed
+
+    with process:
+        yield drive
+        process.stdin.close()
+
+
+@pytest.fixture
+def crash(place, driver):
     """Run ``pgtrial resume`` until a step, then ``pgtrial restore``: the names of the steps that were made."""
     if os.geteuid() != 0:
         pytest.skip("changing kernel settings needs root")
@@ -71,19 +89,16 @@ def crash(place):
     events, before = place.directory / "events", world()
 
     def drive(step: int, *command: str) -> list[str]:
-        driven = place.start_program(
-            sys.executable, str(DRIVER), str(step), str(events), "--", *command, "--allow-host-changes", "-q"
-        )
-        result = place.finish(driven)
-        assert result.returncode in (0, -9), result.stderr
+        status, printed = driver(str(step), str(events), "--", *command, "--allow-host-changes", "-q")
+        assert status in (0, -9), printed
         steps = events.read_text().splitlines()
-        if result.returncode == -9:
+        if status == -9:
             assert len(steps) == step
         return steps
 
     def check() -> None:
-        restored = place.run("restore")
-        assert restored.returncode == 0, restored.stdout + restored.stderr
+        status, printed = driver("0", os.devnull, "--", "restore")
+        assert status == 0, printed
         folder, deadline = place.only_folder(), time.monotonic() + 5
         while folder.commands() and time.monotonic() < deadline:  # the kernel is about to end them
             time.sleep(0.02)

@@ -30,7 +30,7 @@ from pgtrial.model.fingerprint import (
 )
 from pgtrial.postgres.programs import Programs
 
-FOLDER = Path(pgtrial.engine.__file__).parent
+FOLDER = Path(pgtrial.engine.__file__).parent / "disturbances"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fingerprint.md"
 
 # A quiet server: 10 s of CPU time have passed, of which 0.1 s were used.
@@ -295,7 +295,7 @@ def test_the_thresholds_are_those_by_which_runs_are_judged():
 def test_every_check_is_registered():
     names = [
         node.name
-        for path in FOLDER.glob("disturbances_*.py")
+        for path in FOLDER.glob("*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
     ]
@@ -306,7 +306,7 @@ def test_every_check_is_registered():
 def test_every_remark_is_documented():
     codes = {
         keyword.value.value
-        for path in FOLDER.glob("disturbances_*.py")
+        for path in FOLDER.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
         for keyword in node.keywords

@@ -581,7 +581,7 @@ def refused(runner: asyncio.Runner, address: str) -> ConnectError:
     """The error of a connection that cannot be made; nothing of it is left."""
     with pytest.raises(ConnectError) as caught:
         runner.run(SshHost.open(address, mark="/results/refused"))
-    assert find_marked("/results/refused") == ()
+    assert all(wait_until_gone(process.pid) for process in find_marked("/results/refused"))
     assert list(Path(tempfile.gettempdir()).glob(f"pgtrial-ssh-{os.getpid()}-*")) == []
     assert caught.value.hint
     return caught.value

@@ -3,6 +3,8 @@
 import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,14 +53,18 @@ CASES = [(name, value) for name, values in VALUES.items() for value in values]
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], bool]:
+def work() -> Iterator[Path]:
+    """A directory open to other users, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-values-", dir="/tmp") as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def verdicts(work: Path) -> dict[tuple[str, str], bool]:
     """Whether a server in single-user mode takes each of CASES with ALTER SYSTEM."""
     programs = find_programs()
-    work = tmp_path_factory.mktemp("values")
     account = "postgres" if os.geteuid() == 0 else None
     if account is not None:
-        for folder in (work, *work.parents[:2]):
-            folder.chmod(0o755)
         work.chmod(0o777)
 
     def run(*command: str | Path, text: str = "") -> str:
