@@ -70,6 +70,14 @@ class HostChanges:
         chosen = self._open.keys() if entries is None else {entry.id for entry in entries} & self._open.keys()
         return await finish(self._undo(sorted(chosen, reverse=True)))
 
+    async def find_lost(self, entries: Iterable[JournalEntry]) -> str:
+        """What was set and does not hold any more, in a sentence; "" if all of it does."""
+        for entry in entries:
+            for knob in self.knobs:
+                if knob.name == entry.change.knob and (lost := await knob.still_applied(self.host, entry)):
+                    return lost
+        return ""
+
     def _begin(self, change: Change, run: int | None) -> JournalEntry:
         entry = self.journal.begin(
             change,

@@ -1,13 +1,13 @@
 """What a run leaves: turned into the result folder's files, judged, and the rest removed."""
 
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.engine.load import LoadOutcome
 from pgtrial.engine.sampler.control import HostClock, SamplerReport, convert
 from pgtrial.errors import StoreError
+from pgtrial.hosts.operations import Operations
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout
 from pgtrial.store.transactions import IngestReport, LevelLog, ingest
@@ -46,9 +46,10 @@ def discard_raw(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def clock_offset() -> float:
-    """Seconds by which the machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
-    return time.time() - time.monotonic()
+def clock_offset(ops: Operations) -> float:
+    """Seconds by which a machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
+    now, steady = ops.clock()
+    return now - steady
 
 
 def check_run(

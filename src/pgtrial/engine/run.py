@@ -29,7 +29,6 @@ from pgtrial.engine.sampler.control import HostClock, Sampler, SamplerConfig, Sa
 from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.clock import measure_offset
-from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Outcome, Undone
@@ -73,7 +72,7 @@ class RunExecution:
     async def execute(self) -> float | None:
         """Do it all. Returns mean tps over the levels. Raises InvalidRunError; TargetError and the like from below."""
         spool, log_folder = make_raw_folders(self.folder)
-        target, offset = self.target, clock_offset()
+        target, offsets = self.target, self._clock_offsets()
         try:
             if self.restore:
                 with self._phase(PhaseName.RESTORE):
@@ -91,7 +90,8 @@ class RunExecution:
             self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=self.run.id)
             report = await self._load(server, spool, log_folder)
             self._read_machine(server, since=before)
-            undone = await self._find_undone(server)
+            lost = await target.find_lost()
+            step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
             with self._phase(PhaseName.STOP):
                 died = target.has_died()
                 await target.keep_log(self.folder / layout.SERVER_LOG)
@@ -101,15 +101,20 @@ class RunExecution:
                 ingested = await asyncio.to_thread(collect, self.folder, self.logs, clock=self.clock)
             if died:
                 raise InvalidRunError("the server died")
-            if undone:
-                raise InvalidRunError(undone)
-            check_run(self.outcomes, self.logs, sampler=report, ingested=ingested, clock_step=clock_offset() - offset)
+            if lost:
+                raise InvalidRunError(lost)
+            check_run(self.outcomes, self.logs, sampler=report, ingested=ingested, clock_step=step)
         finally:
-            if self.server is not None:
+            try:
                 await target.keep_log(self.folder / layout.SERVER_LOG)
-            await self._stop(immediate=True)
-            discard_raw(self.folder)
+            finally:
+                await self._stop(immediate=True)
+                discard_raw(self.folder)
         return ingested.counted / self.plan.measured_time
+
+    def _clock_offsets(self) -> tuple[float, float]:
+        """Of the load generator's machine and of the server's, which may be one."""
+        return clock_offset(self.plan.client_host.ops), clock_offset(self.target.host.ops)
 
     def _read_machine(self, server: RunningServer, *, since: Machine | None = None) -> Machine:
         """Record the state of the server's host, before the load or ``since`` then."""
@@ -140,16 +145,6 @@ class RunExecution:
             if undone.outcome is Outcome.CHANGED:
                 self.state.add_caveat(_changed_meanwhile(undone), run=self.run.id)
 
-    async def _find_undone(self, server: RunningServer) -> str:
-        """What the arm set on the host and does not hold any more, in a sentence; "" if all does."""
-        for entry in server.changes:
-            for knob in HOST_KNOBS:
-                if knob.name == entry.change.knob:
-                    gone = await knob.still_applied(self.target.host, entry)
-                    if gone:
-                        return gone
-        return ""
-
     def _record_changes(self, server: RunningServer) -> None:
         now = time.time()
         for name, value in self.arm.settings:
@@ -179,6 +174,7 @@ class RunExecution:
                 database=server.database,
                 version_num=server.version_num,
                 disks=find_disks(host.ops, server.directories),
+                machine=server.on_host,
                 groups=tuple(server.groups),
                 spool=str(spool),
                 remote=remote_reader(host, clock_offset=ahead.offset),

@@ -52,8 +52,17 @@ def read_machine(
     is also who used how much CPU time meanwhile.
     """
     names = tuple(dict.fromkeys((*SYSCTLS, *(sysctl_name(name) for name in sysctls))))
+    server = _server_pid(ops, directories)
     times = tuple(
-        ProcessTime(pid=pid, parent=parent, start_ticks=ticks, whose=whose, name=name, seconds=seconds)
+        ProcessTime(
+            pid=pid,
+            parent=parent,
+            start_ticks=ticks,
+            # A server that was there before does not carry the mark.
+            whose="own" if server in (pid, parent) else whose,
+            name=name,
+            seconds=seconds,
+        )
         for pid, parent, ticks, whose, name, seconds in ops.cpu_times(mark)
     )
     texts = ops.read_all([*_PATTERNS, *(sysctl_path(name) for name in names)])
@@ -64,7 +73,7 @@ def read_machine(
     if libc := ops.libc():
         facts["system/C library"] = libc
     facts |= read_storage(ops, directories)
-    facts |= read_limits(ops, pid=_server_pid(ops, directories))
+    facts |= read_limits(ops, pid=server)
     facts |= moment_facts(texts, page_size=ops.page_size())
     synchronized = ops.is_clock_synchronized()
     if synchronized is not None:

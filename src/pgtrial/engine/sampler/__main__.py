@@ -73,7 +73,7 @@ class Loop:
         )
 
     def _open_files(self, config: dict[str, Any]) -> FileSource:
-        wanted = wanted_files(config["groups"])
+        wanted = wanted_files(config["groups"]) if config["machine"] else []
         if config["remote"] is None:
             return LocalFiles(wanted, add=self._spool.add, troubles=self._troubles)
         from pgtrial.engine.sampler.remote import RemoteFiles

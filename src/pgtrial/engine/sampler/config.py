@@ -36,7 +36,8 @@ class SamplerConfig:
 
     ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it.
     ``disks`` are those under the data and the WAL, ``groups`` the directories of the control groups that the server was
-    started in, ``spool`` is an empty directory. ``remote`` is needed where the server is on another machine.
+    started in, ``spool`` is an empty directory. Without ``machine`` no files of a host are read: nobody knows where the
+    server is. ``remote`` is needed where it is on another machine.
     """
 
     conninfo: str
@@ -45,6 +46,7 @@ class SamplerConfig:
     disks: Disks
     spool: str
     groups: tuple[str, ...] = ()
+    machine: bool = True
     remote: RemoteReader | None = None
     interval: float = 1.0
     session_interval: float = 0.1

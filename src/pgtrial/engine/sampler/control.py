@@ -89,6 +89,7 @@ class Sampler:
             "session_interval": config.session_interval,
             "devices": config.disks.names,
             "groups": config.groups,
+            "machine": config.machine,
             "remote": config.remote and asdict(config.remote),
             "parent": os.getpid(),
         }

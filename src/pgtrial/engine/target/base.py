@@ -39,7 +39,8 @@ class RunningServer:
     environment: Mapping[str, str]
     directories: tuple[str, ...]
     groups: tuple[str, ...]
-    altered: bool  # the arm's SQL has changed the data
+    on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
+    altered: bool = False  # the arm's SQL has changed the data
     may_checkpoint: bool = True
 
 
@@ -64,6 +65,9 @@ class Target(Protocol):
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         """Set all that the arm sets, journaled, and start its server. Raises SettingError, TargetError."""
+
+    async def find_lost(self) -> str:
+        """What the running arm has set on the host and does not hold any more, in a sentence; "" if all of it does."""
 
     def has_died(self) -> bool:
         """Whether the server is gone although nobody stopped it."""

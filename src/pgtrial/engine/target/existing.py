@@ -112,9 +112,13 @@ class ServerTarget:
             environment=self.server.environment(self.database),
             directories=self.server.directories,
             groups=(),
+            on_host=facts.local,
             altered=altered,
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
         )
+
+    async def find_lost(self) -> str:
+        return await self.changes.find_lost(self.changed)
 
     def has_died(self) -> bool:
         return False  # it has no process of ours; the load and the sampler notice

@@ -112,6 +112,9 @@ class ThrowawayTarget:
             settings=settings,
         )
 
+    async def find_lost(self) -> str:
+        return await self.changes.find_lost(self.changed)
+
     def has_died(self) -> bool:
         return self.running is not None and self._cluster(self.running).has_died()
 

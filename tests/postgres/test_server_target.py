@@ -1,0 +1,155 @@
+"""Whole experiments on a server that is somebody else's, as a user runs them."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pgtrial.store.journal_file import VARIABLE
+
+TEXT = """
+format = 1
+experiment = { name = "foreign" }
+[target]
+kind       = "server"
+connection = "CONNECTION dbname=postgres"
+DATABASE
+[workload]
+mix      = "select-only"
+clients  = 2
+duration = "1s"
+warmup   = 0
+[arms.plain]
+[arms.large.postgresql]
+work_mem = "7MB"
+[design]
+blocks = 1
+"""
+HAND_MADE = "# kept by hand\nmaintenance_work_mem = '65MB'\n"
+
+
+@pytest.fixture
+def pgtrial(foreign, tmp_path):
+    """Start a command; files and environment hold the password only where libpq looks for it."""
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
+    passwords.chmod(0o600)
+    environment = {**os.environ, "PGPASSFILE": str(passwords), VARIABLE: str(tmp_path / "state")}
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pgtrial", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    with process:
+        out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def write(folder: Path, foreign, *, database: str = "", user: str = "boss") -> None:
+    text = TEXT.replace("CONNECTION", foreign.connection(user)).replace(
+        "DATABASE", f'database = "{database}"\n[dataset]\nkind = "existing"' if database else "[dataset]\nscale = 1"
+    )
+    (folder / "foreign.toml").write_text(text)
+
+
+def databases(foreign) -> set[str]:
+    return {name for (name,) in foreign.sql("SELECT datname FROM pg_database")}
+
+
+def files_with(folder: Path, secret: str) -> list[Path]:
+    own = folder / "pgpass"
+    return [
+        path for path in folder.rglob("*") if path.is_file() and path != own and secret.encode() in path.read_bytes()
+    ]
+
+
+def test_settings_and_databases_are_as_before_and_no_password_is_kept(foreign, pgtrial, tmp_path):
+    foreign.set_auto_conf(HAND_MADE)
+    before = databases(foreign)
+    write(tmp_path, foreign)
+
+    refused = finish(pgtrial("run", "foreign.toml"))
+    result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+
+    assert refused.returncode == 1
+    assert "--allow-host-changes" in refused.stderr
+    assert result.returncode == 0, result.stderr
+    assert foreign.auto_conf.read_text() == HAND_MADE
+    assert databases(foreign) == before
+    (state,) = tmp_path.glob("results/*/state.sqlite")
+    with sqlite3.connect(state) as db:
+        shown = db.execute(
+            "SELECT slot.arm, setting.value FROM setting JOIN run ON run.id = setting.run "
+            "JOIN slot ON slot.number = run.slot WHERE setting.name = 'work_mem'"
+        ).fetchall()
+    db.close()
+    assert dict(shown) == {"plain": "4MB", "large": "7MB"}
+    assert files_with(tmp_path, foreign.password) == []
+    assert foreign.password not in result.stdout + result.stderr
+
+
+def test_what_a_killed_pgtrial_left_is_restored(foreign, pgtrial, tmp_path):
+    foreign.set_auto_conf(HAND_MADE)
+    before = databases(foreign)
+    write(tmp_path, foreign)
+
+    process = pgtrial("run", "foreign.toml", "--allow-host-changes")
+    deadline = time.monotonic() + 60
+    while "work_mem = '7MB'" not in foreign.auto_conf.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    finish(process)
+    again = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+    restored = finish(pgtrial("restore"))
+
+    assert again.returncode == 1
+    assert "pgtrial restore" in again.stderr
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    assert foreign.auto_conf.read_text() == HAND_MADE
+    assert databases(foreign) == before
+
+
+def test_an_existing_database_is_left_as_found(foreign, pgtrial, tmp_path):
+    foreign.sql("CREATE DATABASE shop")
+    try:
+        foreign.sql("CREATE TABLE pgbench_accounts (aid int, abalance int)", database="shop")
+        foreign.sql("INSERT INTO pgbench_accounts SELECT i, 0 FROM generate_series(1, 1000) AS i", database="shop")
+        foreign.sql("CREATE TABLE pgbench_branches (bid int)", database="shop")
+        foreign.sql("INSERT INTO pgbench_branches VALUES (1)", database="shop")
+        write(tmp_path, foreign, database="shop")
+
+        result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+
+        assert result.returncode == 0, result.stderr
+        assert foreign.sql("SELECT count(*) FROM pgbench_accounts", database="shop") == [(1000,)]
+        (folder,) = (path.parent for path in tmp_path.glob("results/*/findings.json"))
+        assert json.loads((folder / "findings.json").read_text())["experiment"]["restore"] == "never"
+    finally:
+        foreign.sql("DROP DATABASE shop WITH (FORCE)")
+
+
+def test_a_role_without_rights_is_told_what_it_lacks(foreign, pgtrial, tmp_path):
+    write(tmp_path, foreign, user="nobody_special")
+
+    result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+
+    assert result.returncode == 1
+    assert result.stderr.count("error:") == 1
+    assert "may not create a database" in result.stderr
+    assert "Traceback" not in result.stderr
