@@ -472,6 +472,16 @@ def test_database_that_is_not_there_is_a_gap(config: SamplerConfig, runner: asyn
     assert [gap.source for gap in report.gaps] == ["pg_stat_database"]
 
 
+def test_nothing_of_this_machine_is_taken_for_a_servers_that_is_not_here(
+    config: SamplerConfig, runner: asyncio.Runner
+) -> None:
+    runner.run(sample(replace(config, machine=False), seconds=4 * INTERVAL))
+    header = read_header(Path(config.spool))
+
+    assert [source for source in header.sources if not source.startswith(("pg_", "sessions"))] == []
+    assert header.sources
+
+
 def test_server_that_is_not_there_is_named_in_its_own_words(tmp_path: Path, runner: asyncio.Runner) -> None:
     sampler = Sampler()
     config = SamplerConfig(
