@@ -41,7 +41,7 @@ check: setup-test
 	$(BIN)/codespell
 
 test: check
-	$(BIN)/pytest -m "not slow" --numprocesses=4 --dist=loadgroup $(PYTEST)
+	$(BIN)/pytest -m "not slow" --numprocesses=4 $(PYTEST)
 
 test-fast: setup-test
 	$(BIN)/pytest -m "not slow and not pg" --ignore=tests/e2e --ignore=tests/docs $(PYTEST)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
@@ -67,10 +68,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"programs", "each_programs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.pg)
-        place = item.path.relative_to(ROOT).as_posix()
-        group = next((group for start, group in _TOGETHER.items() if place.startswith(start)), None)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+class Together(LoadScopeScheduling):
+    """Gives the tests of a file, or of all files that belong together, to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")
