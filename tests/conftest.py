@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import fcntl
 import os
 import shlex
 import shutil
@@ -56,7 +57,8 @@ def pytest_report_header() -> str:
 # Tests that one process does one after the other, where several are at work: they change settings of the one kernel, or
 # look at experiments that are run once for all of them.
 _TOGETHER = {
-    "tests/knobs": "experiments",  # whose verdict is "invalid" if somebody changes the kernel meanwhile
+    "tests/knobs": "kernel",
+    "tests/e2e/test_crash.py": "kernel",
     "tests/e2e/test_bad_luck.py": "bad luck",
     "tests/e2e": "experiments",
     "tests/docs": "documents",
@@ -68,6 +70,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"programs", "each_programs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.pg)
+
+
+@contextmanager
+def _kernel(*, changing: bool) -> Iterator[None]:
+    """Wait until no other process of the tests changes the kernel's settings; or, to change them, until none relies on
+    them: the verdict of an experiment is "invalid" if its world was not the same in all runs.
+    """
+    with (Path(tempfile.gettempdir()) / f"pgtrial-test-kernel-{os.geteuid()}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if changing else fcntl.LOCK_SH)
+        yield
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Callable[..., AbstractContextManager[None]]:
+    """Context manager ``kernel(changing=...)``."""
+    return _kernel
 
 
 class Together(LoadScopeScheduling):

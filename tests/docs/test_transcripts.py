@@ -19,7 +19,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -201,7 +202,11 @@ def run_apart(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
     "page", [pytest.param(page, id=page.name) for page in PAGES if list(read_page(page.read_text(encoding="utf-8")))]
 )
 def test_commands_do_what_the_page_shows(
-    page: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    programs: Programs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kernel: Callable[..., AbstractContextManager[None]],
 ) -> None:
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
@@ -216,7 +221,8 @@ def test_commands_do_what_the_page_shows(
             case File():
                 (tmp_path / step.name).write_text(step.text, encoding="utf-8")
             case Command():
-                wrong.append(run_command(step, tmp_path))
+                with kernel(changing=False):
+                    wrong.append(run_command(step, tmp_path))
 
     assert not any(wrong), "\n\n".join(filter(None, wrong))
 

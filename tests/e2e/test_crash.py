@@ -54,7 +54,11 @@ def world() -> dict[str, str]:
     """What the experiment changes: values, and what must not be left over."""
     values = {str(path): path.read_text() for path in VALUES}
     values |= {str(path): path.read_text() for path in Path("/sys/block").glob("*/queue/read_ahead_kb")}
-    values["mounts"] = "\n".join(line for line in Path("/proc/mounts").read_text().splitlines() if "pgtrial" in line)
+    values["mounts"] = "\n".join(
+        line
+        for line in Path("/proc/mounts").read_text().splitlines()
+        if " /tmp/pgtrial-test" not in line and "pgtrial" in line
+    )
     values["groups"] = " ".join(
         str(path) for path in Path("/sys/fs/cgroup").glob("**/pgtrial-*") if "test" not in path.name
     )
@@ -78,12 +82,17 @@ def driver(place):
 
 
 @pytest.fixture
-def crash(place, driver):
+def crash(place, driver, kernel):
     """Run ``pgtrial resume`` until a step, then ``pgtrial restore``: the names of the steps that were made."""
     if os.geteuid() != 0:
         pytest.skip("changing kernel settings needs root")
     if not (SYS / "hugepages/hugepages-2048kB").is_dir():
         pytest.skip("this kernel has no 2 MB pages")
+    with kernel(changing=True):
+        yield _crash(place, driver)
+
+
+def _crash(place, driver):
     chosen = "always" if "[never]" in (SYS / "transparent_hugepage/enabled").read_text() else "never"
     (place.directory / "crash.toml").write_text(EXPERIMENT.replace("ENABLED", chosen))
     events, before = place.directory / "events", world()

@@ -65,11 +65,12 @@ blocks = 3
 """
 
 
-def test_two_versions_in_one_experiment(place, embedded):
+def test_two_versions_in_one_experiment(place, embedded, kernel):
     """To a verdict, with the version of each arm wherever its settings or servers are told."""
     assert embedded
     (place.directory / "versions.toml").write_text(VERSIONS)
-    result = place.run("run", "versions.toml")
+    with kernel(changing=False):
+        result = place.run("run", "versions.toml")
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()

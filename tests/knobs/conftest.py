@@ -174,3 +174,9 @@ def _add_disk(tree, name: str, *, schedulers: str = "[none] mq-deadline bfq", wb
     }
     tree.on_write |= {f"/sys/block/{name}/queue/{attribute}": effect for attribute, effect in effects.items()}
     return device
+
+
+@pytest.fixture(autouse=True)
+def _kernel_to_ourselves(kernel):
+    with kernel(changing=True):
+        yield

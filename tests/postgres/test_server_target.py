@@ -31,6 +31,8 @@ work_mem = "7MB"
 [design]
 blocks = 1
 """
+# One version: what depends on it is tested with the parts.
+pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
 HAND_MADE = "# kept by hand\nmaintenance_work_mem = '65MB'\n"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.model.run import LoadLevel
@@ -181,3 +182,9 @@ def _derive_seed(seed: int, level: int, name: str) -> int:
     """Numbers that are far apart for names that are near: pgbench seeds its generators from it one after the other."""
     digest = hashlib.blake2b(f"{seed}/{level}/{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def initialize_argv(program: Path, *, scale: int, foreign_keys: bool) -> list[str | Path]:
+    """Command line that makes pgbench's tables and fills them; where, its environment says."""
+    steps = f"--init-steps=dtgvp{'f' if foreign_keys else ''}"
+    return [program, "--initialize", steps, f"--scale={scale}", "--quiet"]

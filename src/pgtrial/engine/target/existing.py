@@ -33,6 +33,7 @@ from pgtrial.postgres.settings import read_settings
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
+from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
 
@@ -242,13 +243,7 @@ async def _load(target: ServerTarget, loaded: LoadedExperiment, tell: Observer) 
     if dataset.kind == "pgbench":
         tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
         await target.here.run(
-            [
-                target.client.path("pgbench"),
-                "--initialize",
-                f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
-                f"--scale={dataset.scale}",
-                "--quiet",
-            ],
+            initialize_argv(target.client.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys),
             environment=target.server.environment(prepared),
         )
     conninfo = target.server.conninfo(prepared)

@@ -33,6 +33,7 @@ from pgtrial.spec.experiment import DatasetTable
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
+from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
 _BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
@@ -204,13 +205,9 @@ class _Preparation:
         if dataset.kind == "pgbench":
             self.tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
             await self.target.host.run(
-                [
-                    cluster.programs.path("pgbench"),
-                    "--initialize",
-                    f"--init-steps=dtgvp{'f' if dataset.foreign_keys else ''}",
-                    f"--scale={dataset.scale}",
-                    "--quiet",
-                ],
+                initialize_argv(
+                    cluster.programs.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys
+                ),
                 account=self.target.account,
                 environment=cluster.host_environment(DATABASE),
             )
