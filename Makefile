@@ -16,6 +16,7 @@ BIN = .venv/bin
 PYTHON ?=
 DEMO ?=
 PYTEST ?=
+PURE = $(addprefix tests/,analysis collectors design model report spec stats store workloads)
 export PYTHON
 
 .DEFAULT_GOAL = help
@@ -44,7 +45,7 @@ test: check
 	$(BIN)/pytest -m "not slow" --numprocesses=4 $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not slow and not pg" --ignore=tests/e2e --ignore=tests/docs $(PYTEST)
+	$(BIN)/pytest -m "not slow and not pg and not browser" $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

@@ -96,6 +96,7 @@ class Together(LoadScopeScheduling):
         return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
 
 
+@pytest.hookimpl(optionalhook=True)  # without it the tests run in one process
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
     return Together(config, log)
 

@@ -113,6 +113,18 @@ def test_transactions_that_were_lost_are_told(
     assert "of off" in caveat.text
 
 
+def test_throughput_that_the_rate_decides_is_told(assess: Assess, evidence: Evidence) -> None:
+    workload = evidence.experiment.workload.model_copy(update={"rate": 100.0})
+    open_loop = evidence.experiment.model_copy(update={"workload": workload})
+    asked = open_loop.hypothesis.model_copy(update={"metric": "pgbench.latency_p99"})
+    (caveat,) = quality_runs.check_open_loop(assess(experiment=open_loop))
+
+    assert (caveat.code, caveat.severity) == ("rate-sets-throughput", Severity.WARNING)
+    assert (
+        list(quality_runs.check_open_loop(assess(experiment=open_loop.model_copy(update={"hypothesis": asked})))) == []
+    )
+
+
 def test_missing_sample_files_are_told(assess: Assess) -> None:
     samples, waits = quality_runs.check_samples(assess(reduced={"without_samples": (1, 2), "without_waits": (2,)}))
 

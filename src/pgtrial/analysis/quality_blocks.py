@@ -135,7 +135,9 @@ def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
             severity=Severity.WARNING,
             text=f"The data were put back to the snapshot {when}, "
             "so a run starts with what the runs before left behind.",
-            hint='Use restore = "each-run" unless the load only reads.',
+            hint="Leave database in [target] out, for one of pgtrial's own, unless the load only reads."
+            if assessment.evidence.experiment.target.database is not None
+            else 'Use restore = "each-run" unless the load only reads.',
         )
 
 

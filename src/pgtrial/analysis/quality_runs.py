@@ -133,6 +133,15 @@ def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
+    experiment = assessment.evidence.experiment
+    if experiment.workload.rate is not None and experiment.hypothesis.metric == "pgbench.tps":
+        yield CaveatFinding(
+            code="rate-sets-throughput",
+            severity=Severity.WARNING,
+            text="The load arrives at a given rate, so the rate and not the server decides the throughput, about which "
+            "the claim is; only a server that cannot keep up shows in it.",
+            hint="Make the claim about a latency, or leave the rate out.",
+        )
     yield from _check_share(
         assessment,
         metric=SKIPPED.name,
