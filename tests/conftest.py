@@ -83,8 +83,8 @@ def _kernel(*, changing: bool) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def kernel() -> Callable[..., AbstractContextManager[None]]:
-    """Context manager ``kernel(changing=...)``."""
+def settled_kernel() -> Callable[..., AbstractContextManager[None]]:
+    """Context manager ``settled_kernel(changing=...)``."""
     return _kernel
 
 

@@ -206,7 +206,7 @@ def test_commands_do_what_the_page_shows(
     programs: Programs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kernel: Callable[..., AbstractContextManager[None]],
+    settled_kernel: Callable[..., AbstractContextManager[None]],
 ) -> None:
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
@@ -221,7 +221,7 @@ def test_commands_do_what_the_page_shows(
             case File():
                 (tmp_path / step.name).write_text(step.text, encoding="utf-8")
             case Command():
-                with kernel(changing=False):
+                with settled_kernel(changing=False):
                     wrong.append(run_command(step, tmp_path))
 
     assert not any(wrong), "\n\n".join(filter(None, wrong))

@@ -204,7 +204,7 @@ def _open_directory() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def both(programs, tmp_path_factory, kernel) -> Iterator[tuple[Finished, Finished]]:
+def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished, Finished]]:
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
@@ -217,7 +217,7 @@ def both(programs, tmp_path_factory, kernel) -> Iterator[tuple[Finished, Finishe
         )
         # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
         base = Path('it\'s, "odd" ü') / ("x" * 100)
-        with kernel(changing=False):
+        with settled_kernel(changing=False):
             process = place.start("run", "--assert", "small.toml")
             open_loop = other.start(
                 "run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"}

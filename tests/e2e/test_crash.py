@@ -82,13 +82,13 @@ def driver(place):
 
 
 @pytest.fixture
-def crash(place, driver, kernel):
+def crash(place, driver, settled_kernel):
     """Run ``pgtrial resume`` until a step, then ``pgtrial restore``: the names of the steps that were made."""
     if os.geteuid() != 0:
         pytest.skip("changing kernel settings needs root")
     if not (SYS / "hugepages/hugepages-2048kB").is_dir():
         pytest.skip("this kernel has no 2 MB pages")
-    with kernel(changing=True):
+    with settled_kernel(changing=True):
         yield _crash(place, driver)
 
 

@@ -65,11 +65,11 @@ blocks = 3
 """
 
 
-def test_two_versions_in_one_experiment(place, embedded, kernel):
+def test_two_versions_in_one_experiment(place, embedded, settled_kernel):
     """To a verdict, with the version of each arm wherever its settings or servers are told."""
     assert embedded
     (place.directory / "versions.toml").write_text(VERSIONS)
-    with kernel(changing=False):
+    with settled_kernel(changing=False):
         result = place.run("run", "versions.toml")
 
     assert result.returncode == 0, result.stderr

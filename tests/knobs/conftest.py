@@ -177,6 +177,6 @@ def _add_disk(tree, name: str, *, schedulers: str = "[none] mq-deadline bfq", wb
 
 
 @pytest.fixture(autouse=True)
-def _kernel_to_ourselves(kernel):
-    with kernel(changing=True):
+def _kernel_to_ourselves(settled_kernel):
+    with settled_kernel(changing=True):
         yield
