@@ -1,6 +1,7 @@
 """What tests on real servers share. A test that uses one of these fixtures is marked "pg" by that alone."""
 
 import asyncio
+import atexit
 import errno
 import fcntl
 import os
@@ -129,6 +130,22 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
+_TEMPLATES: dict[Path, Path] = {}  # directory of programs to a data directory that their initdb has made
+
+
+def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
+    """A new cluster's data: by initdb the first time, then by a copy of that, which costs a tenth."""
+    template = _TEMPLATES.get(cluster.programs.directory)
+    if template is not None:
+        subprocess.run(["cp", "-a", "--reflink=auto", template, cluster.data], check=True)
+        return
+    runner.run(cluster.initdb())
+    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-template-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", cluster.data, folder / "data"], check=True)
+    _TEMPLATES[cluster.programs.directory] = folder / "data"
+
+
 @contextmanager
 def _run_cluster(
     programs: Programs, runner: asyncio.Runner, *, settings: Mapping[str, str] | None = None
@@ -146,7 +163,7 @@ def _run_cluster(
             socket_directory=socket_directory,
             account=account,
         )
-        runner.run(cluster.initdb())
+        _make_data(cluster, runner)
         cluster.write_settings({"fsync": "off", **(settings or {})})
         try:
             runner.run(cluster.start())
