@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pgtrial.errors import PreflightError
@@ -31,6 +32,10 @@ from pgtrial.postgres.work_directory import prepare_directories, remove_director
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("15", "16", "17", "18")
+
+# Property tests follow a fixed seed, as simulations do, and have no deadline: machines are shared.
+settings.register_profile("reproducible", deadline=None, derandomize=True)
+settings.load_profile("reproducible")
 
 
 def _find(wanted: str | None) -> Programs | None:

@@ -50,10 +50,19 @@ VALUES = (
 )
 
 
+def devices() -> list[Path]:
+    """Block devices, less the loop devices without a file: the kernel sets those anew whenever it gives one away."""
+    return [
+        path
+        for path in Path("/sys/block").iterdir()
+        if not path.name.startswith("loop") or (path / "loop/backing_file").exists()
+    ]
+
+
 def world() -> dict[str, str]:
     """What the experiment changes: values, and what must not be left over."""
     values = {str(path): path.read_text() for path in VALUES}
-    values |= {str(path): path.read_text() for path in Path("/sys/block").glob("*/queue/read_ahead_kb")}
+    values |= {str(device): (device / "queue/read_ahead_kb").read_text() for device in devices()}
     values["mounts"] = "\n".join(
         line
         for line in Path("/proc/mounts").read_text().splitlines()

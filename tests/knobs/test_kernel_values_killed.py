@@ -78,7 +78,7 @@ def run_killed(bench, tree, wanted: dict[str, str], applying: int | None, undoin
         assert bench.undo(entry).outcome in (Outcome.RESTORED, Outcome.ALREADY)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(old=pair_states, wanted=pair_wishes, applying=moments, undoing=kills)
 def test_pair_is_as_before_wherever_pgtrial_was_killed(
     *, make_tree: Callable, bench: Callable, add_pair: Callable, old, wanted, applying, undoing
@@ -91,7 +91,7 @@ def test_pair_is_as_before_wherever_pgtrial_was_killed(
     assert tuple(tree.read(path).strip() for path in DIRTY) == old
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(before=queue_wishes, wanted=queue_wishes, applying=moments, undoing=kills)
 def test_queue_is_as_before_wherever_pgtrial_was_killed(
     *, make_tree: Callable, bench: Callable, add_disk: Callable, before, wanted, applying, undoing
@@ -107,7 +107,7 @@ def test_queue_is_as_before_wherever_pgtrial_was_killed(
     assert [read_chosen(tree, f"{QUEUE}/{attribute}") for attribute in attributes] == old
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     old=st.lists(st.integers(0, 3).map(str), min_size=1, max_size=4),
     data=st.data(),
