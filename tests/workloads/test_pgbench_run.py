@@ -130,7 +130,9 @@ def test_sessions_carry_the_name_of_their_scenario(play, server):
 
     def look():
         deadline = time.monotonic() + 5
-        while expected not in seen and time.monotonic() < deadline:  # sessions of an earlier test may be on their way out
+        while (
+            expected not in seen and time.monotonic() < deadline
+        ):  # sessions of an earlier test may be on their way out
             seen.append(
                 dict(
                     server.query(
