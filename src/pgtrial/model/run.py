@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgtrial.model.slice import Slice
+
 
 class RunState(StrEnum):
     """``planned`` has not begun; ``interrupted`` had no end of its own and does not count; nor does ``invalid``."""
@@ -75,6 +77,7 @@ class RunRow:
     ended: float | None
     reason: str
     phases: tuple[Phase, ...] = ()
+    slices: tuple[Slice, ...] = ()  # in order of time; () where the run had its time to itself
 
     @property
     def folder(self) -> str:

@@ -23,6 +23,7 @@ from pgtrial.spec.values import (
     Positive,
     Ratio,
     SettingLevels,
+    SliceTime,
     Version,
     refuse,
 )
@@ -46,6 +47,7 @@ MIX_SCENARIOS = {
 }
 MIXES = tuple(MIX_SCENARIOS)
 PLACEBO = "placebo"  # name of the second copy of the control
+DEFAULT_SLICE = 1.0  # s
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -303,13 +305,31 @@ class FactorTable(Table):
 class DesignTable(Table):
     """How the runs are arranged."""
 
-    method: Literal["blocks"] = Field(
-        default="blocks", description="blocks: randomised complete blocks; each block runs every arm once."
+    method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
+        default="blocks",
+        description="blocks: each block runs every arm once, one after the other. interleaved: all arms' servers are up "
+        "and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the cheapest "
+        "of these that is valid.",
+    )
+    slice: SliceTime | None = Field(
+        default=None,
+        description=f"Length of a slice when arms are interleaved. Left out: {DEFAULT_SLICE:g} s.",
     )
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
     )
     budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    stop: Literal["never", "decision", "precision"] = Field(
+        default="never",
+        description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
+        "group-sequential rule. precision: as soon as the interval is as narrow as precision says.",
+    )
+    precision: Ratio | None = Field(
+        default=None, description='Wished half-width of the interval, for stop = "precision": "2%".'
+    )
+    looks: Annotated[int, Field(strict=True, ge=1, le=100)] | None = Field(
+        default=None, description="How often stop looks, evenly spread over the blocks. Left out: after every block."
+    )
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
     restore: Literal["each-run", "each-block", "never"] = Field(
         default="each-run", description="When the data are put back to the snapshot."

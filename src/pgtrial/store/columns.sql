@@ -1,9 +1,11 @@
 -- The columns of the Parquet files of a run; times are seconds since the epoch, latencies seconds.
 --
--- transactions.parquet: one row per load level, second and scenario, of the measured window only.
+-- transactions.parquet: one row per load level, second and scenario, of the measured time only. Latencies of a run of
+-- slices are without the time in which the arm stood still.
 CREATE TABLE transactions (
     level        INTEGER,        -- load level
-    second       INTEGER,        -- whole seconds since the start of the level's measured window
+    second       INTEGER,        -- whole seconds of measured time since its start; in a run of slices only the counted
+                                 -- parts of its own slices are measured time, one after the other
     scenario     VARCHAR,
     count        BIGINT,         -- transactions that succeeded
     latency_sum  DOUBLE,         -- s, of those
@@ -15,6 +17,16 @@ CREATE TABLE transactions (
     lag_sum      DOUBLE,         -- s, open loop: start after schedule
     buckets      INTEGER[],      -- latency histogram: bucket indexes (model/histogram.py) …
     bucket_counts BIGINT[]       -- … and how many transactions fell into each
+);
+
+-- slices.parquet, of a run of slices only: one row per level, slice, part and scenario, without those that are empty.
+CREATE TABLE slices (
+    level        INTEGER,
+    slice        INTEGER,        -- its number, as in the table slice of state.sqlite
+    part         INTEGER,        -- quarter of its counted time, 0 to 3
+    scenario     VARCHAR,
+    count        BIGINT,
+    latency_sum  DOUBLE
 );
 
 -- samples.parquet: every reading. A missed reading has no row.

@@ -14,6 +14,7 @@ FINDINGS = "findings.json"
 REPORT = "report.html"
 
 TRANSACTIONS = "transactions.parquet"
+SLICES = "slices.parquet"
 SAMPLES = "samples.parquet"
 WAITS = "waits.parquet"
 SERVER_LOG = "server.jsonl"

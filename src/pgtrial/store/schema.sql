@@ -46,6 +46,16 @@ CREATE TABLE phase (
     ended   REAL NOT NULL
 ) STRICT;
 
+CREATE TABLE slice (                         -- of a run that shared its block's time with other arms
+    run     INTEGER NOT NULL REFERENCES run (id),
+    level   INTEGER NOT NULL,
+    number  INTEGER NOT NULL,                -- position in the block's sequence, over all arms
+    started REAL NOT NULL,                   -- the arm's server and load begin or go on
+    counted REAL NOT NULL,                   -- end of the guard time
+    ended   REAL NOT NULL,                   -- they stand still, or the next slice of the arm begins
+    PRIMARY KEY (run, level, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE event (
     id   INTEGER PRIMARY KEY,
     t    REAL NOT NULL,

@@ -11,6 +11,7 @@ from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
+from pgtrial.model.slice import Slice
 from pgtrial.store import layout
 from pgtrial.store.sqlite import connect, connect_to_read
 
@@ -129,8 +130,15 @@ class State:
         return RunRow(id=row_id, slot=slot, attempt=attempt, state=RunState.RUNNING, started=t, ended=None, reason="")
 
     def end_run(self, run: int, state: RunState, t: float, reason: str = "") -> None:
+        self.end_runs([run], state, t, reason)
+
+    def end_runs(self, runs: Sequence[int], state: RunState, t: float, reason: str = "") -> None:
+        """End runs together: after a crash either all of them have ended, or none."""
         with self._write() as db:
-            db.execute("UPDATE run SET state = ?, ended = ?, reason = ? WHERE id = ?", (state, t, reason, run))
+            db.executemany(
+                "UPDATE run SET state = ?, ended = ?, reason = ? WHERE id = ?",
+                [(state, t, reason, run) for run in runs],
+            )
 
     def interrupt_running(self) -> int:
         """Mark runs that a killed pgtrial left behind as interrupted; their number."""
@@ -147,9 +155,26 @@ class State:
                 (run, phase.name, phase.level, phase.start, phase.end),
             )
 
+    def add_slices(self, run: int, slices: Iterable[Slice]) -> None:
+        with self._write() as db:
+            db.executemany(
+                "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)",
+                [(run, s.level, s.number, s.started, s.counted, s.ended) for s in slices],
+            )
+
+    def _slices(self) -> dict[int, list[Slice]]:
+        """By run, in order of time."""
+        found: dict[int, list[Slice]] = {}
+        for run, level, number, started, counted, ended in self._db.execute("SELECT * FROM slice ORDER BY started"):
+            found.setdefault(run, []).append(
+                Slice(level=level, number=number, started=started, counted=counted, ended=ended)
+            )
+        return found
+
     def runs(self) -> tuple[RunRow, ...]:
         """Every attempt in the order it was made."""
         slots = {slot.number: slot for slot in self.slots()}
+        slices = self._slices()
         phases: dict[int, list[Phase]] = {}
         for run, name, level, start, end in self._db.execute(
             "SELECT run, name, level, started, ended FROM phase ORDER BY started"
@@ -165,6 +190,7 @@ class State:
                 ended=ended,
                 reason=reason,
                 phases=tuple(phases.get(row_id, ())),
+                slices=tuple(slices.get(row_id, ())),
             )
             for row_id, slot, attempt, state, started, ended, reason in self._db.execute(
                 "SELECT id, slot, attempt, state, started, ended, reason FROM run ORDER BY id"

@@ -1,0 +1,80 @@
+"""The sequence of slices of a block: which arms are at work when, so that neither drift nor order favours one."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+_T = TypeVar("_T")
+GUARD = 0.1  # s at the start of a slice that do not count: caches fill again, the CPU finds its frequency
+LEAST_DUET_GUARD = 1.0  # s, after two servers have changed places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """``arms`` are at work for ``length`` seconds, of which the first ``guard`` do not count.
+
+    Where there are several, the first has the first set of CPUs, and so on.
+    """
+
+    arms: tuple[str, ...]
+    length: float
+    guard: float
+
+
+def interleave(
+    arms: Sequence[str], *, seconds: float, slice_length: float, guard: float, seed: str
+) -> tuple[Step, ...]:
+    """One arm after the other in slices, ``seconds`` of them for each arm, rounded to whole rounds.
+
+    Two arms: each round is ABBA or BAAB at random, which is balanced for a linear drift inside each round. More: each
+    round is a Williams square with arms and rows in random order, in which every arm stands at every place and follows
+    every other arm equally often, so that what an arm leaves behind is the same for all. One round at least.
+    Sources: Williams, Australian Journal of Scientific Research A 2 (1949) 149-168; Cox, Planning of Experiments, 1958,
+    chapter 14.
+    """
+    rng = random.Random(seed)
+    square = [[0, 1], [1, 0]] if len(arms) == 2 else williams_square(len(arms))
+    rounds = max(1, round(seconds / slice_length / len(square)))
+    steps: list[Step] = []
+    for _ in range(rounds):
+        names, rows = shuffled(arms, rng), square if len(arms) == 2 else shuffled(square, rng)
+        steps += [Step(arms=(names[i],), length=slice_length, guard=guard) for row in rows for i in row]
+    return tuple(steps)
+
+
+def pair_up(arms: Sequence[str], *, seconds: float, guard: float, seed: str) -> tuple[Step, ...]:
+    """All arms at once, each on every set of CPUs once, in random order: ``seconds`` of counted time for each arm."""
+    rng = random.Random(seed)
+    names, count = shuffled(arms, rng), len(arms)
+    turns = shuffled(range(count), rng)
+    return tuple(
+        Step(arms=tuple(names[(turn + i) % count] for i in range(count)), length=seconds / count + guard, guard=guard)
+        for turn in turns
+    )
+
+
+def williams_square(count: int) -> list[list[int]]:
+    """Rows in which each of ``count`` treatments stands once at each place and once after each other treatment; for an
+    odd number two such squares, in which it does so twice.
+
+    Source: Williams 1949, as above.
+    """
+    first = [0]
+    for step in range(1, count):
+        first.append((first[-1] + (step if step % 2 else count - step)) % count)
+    square = [[(value + row) % count for value in first] for row in range(count)]
+    return square if count % 2 == 0 else [*square, *(row[::-1] for row in square)]
+
+
+def shuffled(values: Sequence[_T], rng: random.Random) -> list[_T]:
+    """In random order.
+
+    Fisher–Yates by hand: of all of Python's generator only random() is promised to give the same numbers for a seed in
+    every version, and a schedule has to be the same wherever it is planned again.
+    """
+    result = list(values)
+    for last in range(len(result) - 1, 0, -1):
+        chosen = int(rng.random() * (last + 1))
+        result[last], result[chosen] = result[chosen], result[last]
+    return result

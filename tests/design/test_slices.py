@@ -1,0 +1,63 @@
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from pgtrial.design.slices import interleave, pair_up, williams_square
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7])
+def test_williams_squares_balance_places_and_successions(count):
+    square = williams_square(count)
+    times = 1 if count % 2 == 0 else 2
+
+    assert len(square) == times * count
+    for place in range(count):
+        assert Counter(row[place] for row in square) == dict.fromkeys(range(count), times)
+    after = Counter(pair for row in square for pair in pairwise(row))
+    assert after == {(one, other): times for one in range(count) for other in range(count) if one != other}
+
+
+def test_rounds_of_two_arms_are_abba_or_baab():
+    steps = interleave(["a", "b"], seconds=400, slice_length=1, guard=0.1, seed="1/1")
+
+    rounds = ["".join(step.arms[0] for step in steps[i : i + 4]) for i in range(0, len(steps), 4)]
+    assert len(steps) == 800
+    assert set(rounds) == {"abba", "baab"}
+    assert 70 <= rounds.count("abba") <= 130  # of 200, at random
+
+
+@pytest.mark.parametrize("arms", ["ab", "abc", "abcd", "abcde"])
+def test_every_arm_has_the_same_time(arms):
+    steps = interleave(list(arms), seconds=30, slice_length=0.5, guard=0.1, seed="7/3")
+
+    counts = Counter(step.arms[0] for step in steps)
+    assert set(counts) == set(arms)
+    assert len(set(counts.values())) == 1
+    assert counts["a"] * 0.5 == pytest.approx(30, abs=0.5 * 5)
+
+
+def test_the_shortest_sequence_is_one_round():
+    steps = interleave(["a", "b"], seconds=0.1, slice_length=1, guard=0.1, seed="")
+    assert sorted(step.arms[0] for step in steps) == ["a", "a", "b", "b"]
+
+
+def test_pairs_change_places():
+    first, second = pair_up(["a", "b"], seconds=10, guard=1, seed="1")
+
+    assert first.arms == second.arms[::-1]
+    assert first.length == second.length == 6  # half of the time, and the guard
+
+
+def test_each_of_four_has_each_set_once():
+    steps = pair_up("abcd", seconds=8, guard=1, seed="2")
+    for place in range(4):
+        assert sorted(step.arms[place] for step in steps) == list("abcd")
+
+
+def test_the_seed_decides():
+    def order(seed):
+        return interleave(["a", "b"], seconds=30, slice_length=1, guard=0.1, seed=seed)
+
+    assert order("1/1") == order("1/1")
+    assert order("1/1") != order("1/2")
