@@ -307,9 +307,9 @@ class DesignTable(Table):
 
     method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
         default="blocks",
-        description="blocks: each block runs every arm once, one after the other. interleaved: all arms' servers are up "
-        "and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the cheapest "
-        "of these that is valid.",
+        description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
+        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the "
+        "cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
