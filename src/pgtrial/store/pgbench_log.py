@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 
 from pgtrial.errors import WorkloadError
+from pgtrial.model.slice import Slice
 
 _FIELDS = {
     "client": "INTEGER",
@@ -32,6 +33,7 @@ class LevelLog:
 
     ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
     measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
+    With ``slices`` (in order of time) only their counted parts are measured time.
     """
 
     level: int
@@ -41,6 +43,7 @@ class LevelLog:
     latency_limit: float | None
     has_rate: bool
     max_tries: int
+    slices: tuple[Slice, ...] = ()
 
 
 def read_logs(log: LevelLog) -> str:

@@ -12,6 +12,7 @@ from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
 from pgtrial.store.parquet import connect, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
+from pgtrial.store.slices import create_table, placed
 
 __all__ = ["IngestReport", "LevelLog", "ingest", "merge_reports"]
 
@@ -38,8 +39,10 @@ class IngestReport:
     last: float | None
 
 
-def ingest(logs: Sequence[LevelLog], out: Path) -> IngestReport:
-    """Read the logs and write ``out``, whose columns are in columns.sql; only the measured windows are written.
+def ingest(logs: Sequence[LevelLog], out: Path, *, slices: Path | None = None) -> IngestReport:
+    """Read the logs and write ``out``, whose columns are in columns.sql; only the measured time is written.
+
+    ``slices`` is the file of slices of a run that has them.
 
     Memory does not depend on the number of transactions, but on that of seconds times scenarios. Raises WorkloadError
     when a log is missing, cut off or has a line that is not a log line: nothing is written then, as numbers that miss
@@ -54,9 +57,12 @@ def ingest(logs: Sequence[LevelLog], out: Path) -> IngestReport:
         with connect() as db, tempfile.TemporaryDirectory(prefix=".ingest-", dir=out.parent) as spill:
             db.execute("SET temp_directory = ?", [spill])
             db.execute("SET preserve_insertion_order = false")
-            db.execute(_table_definition())
+            for table in ("transactions", "slices"):
+                db.execute(_table_definition(table))
             report = merge_reports([_ingest_log(db, log) for log in logs])
             write_query(db, "SELECT * FROM transactions ORDER BY level, second, scenario", out)
+            if slices is not None:
+                write_query(db, "SELECT * FROM slices ORDER BY level, slice, part, scenario", slices)
     except OSError as err:
         raise StoreError(f'cannot write "{out}": {err.strerror}') from err
     except duckdb.Error as err:
@@ -80,7 +86,6 @@ def merge_reports(reports: Sequence[IngestReport]) -> IngestReport:
 def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
     if not any(path.stat().st_size for path in log.files):
         return merge_reports([])
-    start, end = (round(t * 1e6) for t in log.window)
     # Their sum is missing where one of them is.
     numbers = ["client", "number", "ended", "retries", *(["lag"] if log.has_rate else [])]
     limit = "NULL" if log.latency_limit is None else str(round(log.latency_limit * 1e6))
@@ -88,9 +93,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
         # The sums are of whole numbers below 2**53, so DOUBLE is exact, and quicker than the 128 bits of sum(BIGINT).
         db.execute(f"""
             CREATE OR REPLACE TEMP TABLE bucketed AS
-            SELECT CASE WHEN ended >= {start} AND ended < {end}
-                        THEN (ended - {start}) // 1000000 END::INTEGER AS second,
-                   script,
+            SELECT second, slice, part, script,
                    CASE WHEN latency > 1 THEN ceil(ln(latency) / {math.log(GAMMA)!r})
                         WHEN latency IS NOT NULL THEN 0
                         WHEN time IN ('failed', 'serialization', 'deadlock') THEN {_FAILED}
@@ -105,12 +108,7 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
                    sum(lag::DOUBLE)                      AS lag,
                    min(ended)                            AS first,
                    max(ended)                            AS last
-            FROM (
-                SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
-                       {"" if log.max_tries != 1 else ", 0 AS retries"}
-                       {"" if log.has_rate else ", NULL::BIGINT AS lag"}
-                FROM {read_logs(log)}
-            )
+            FROM {_placed(db, log)}
             GROUP BY ALL
         """)
     except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException) as err:
@@ -136,7 +134,35 @@ def _ingest_log(db: duckdb.DuckDBPyConnection, log: LevelLog) -> IngestReport:
         WHERE second IS NOT NULL
         GROUP BY second, script
     """)
+    if log.slices:
+        db.execute(f"""
+            INSERT INTO slices BY NAME
+            SELECT {log.level} AS level, slice, part, {names}[script + 1] AS scenario,
+                   sum(lines) AS count, sum(latency) / 1e6 AS latency_sum
+            FROM bucketed
+            WHERE slice IS NOT NULL AND bucket >= 0
+            GROUP BY slice, part, script
+        """)
     return _report(db)
+
+
+def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog) -> str:
+    """The lines of a log as a table expression, with second (NULL outside the measured time), slice and part."""
+    lines = f"""
+        (SELECT *, epoch * 1000000 + microsecond AS ended, TRY_CAST(time AS UBIGINT) AS latency
+                {"" if log.max_tries != 1 else ", 0 AS retries"}
+                {"" if log.has_rate else ", NULL::BIGINT AS lag"}
+         FROM {read_logs(log)})
+    """
+    if log.slices:
+        create_table(db, log.slices)
+        return placed(lines)
+    start, end = (round(t * 1e6) for t in log.window)
+    return f"""
+        (SELECT *, NULL::INTEGER AS slice, NULL::INTEGER AS part,
+                CASE WHEN ended >= {start} AND ended < {end} THEN (ended - {start}) // 1000000 END::INTEGER AS second
+         FROM {lines})
+    """
 
 
 def _report(db: duckdb.DuckDBPyConnection) -> IngestReport:
@@ -180,12 +206,12 @@ def _check_meaning(db: duckdb.DuckDBPyConnection, log: LevelLog) -> None:
         )
 
 
-def _table_definition() -> str:
-    """The statement that makes the table, out of columns.sql."""
+def _table_definition(name: str) -> str:
+    """The statement that makes a table, out of columns.sql."""
     for statement in _COLUMNS.read_text(encoding="utf-8").split(";\n"):
-        if "CREATE TABLE transactions" in statement:
+        if f"CREATE TABLE {name} " in statement:
             return statement
-    raise StoreError('columns.sql does not define "transactions"')
+    raise StoreError(f'columns.sql does not define "{name}"')
 
 
 def _first_line(err: Exception) -> str:

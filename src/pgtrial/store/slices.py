@@ -1,0 +1,63 @@
+"""Transactions of a run of slices: which of them count, when in the arm's own time they ended, how long they took.
+
+A server that stands still while another arm is at work has a time of its own, which goes on only in its slices. The
+transactions that were under way when it was stopped end in a later slice; their latency is what they took in that time.
+"""
+
+from collections.abc import Sequence
+
+import duckdb
+
+from pgtrial.model.slice import Slice
+
+PARTS = 4  # of a slice's counted time
+
+
+def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None:
+    """Table ``slice`` of a run's slices at one level, in order of time; times in whole microseconds."""
+    db.execute("""
+        CREATE OR REPLACE TEMP TABLE slice (
+            slice          INTEGER,
+            slice_started  BIGINT,
+            slice_counted  BIGINT,
+            slice_ended    BIGINT,
+            active_before  BIGINT,  -- µs at work in earlier slices
+            counted_before BIGINT   -- µs of those that count
+        )
+    """)
+    rows: list[tuple[int, ...]] = []
+    active = counted = 0
+    for one in slices:
+        start, count, end = (round(t * 1e6) for t in (one.started, one.counted, one.ended))
+        rows.append((one.number, start, count, end, active, counted))
+        active += end - start
+        counted += end - count
+    db.executemany("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def placed(lines: str) -> str:
+    """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's own
+    time, and with slice, part and second, all NULL where the transaction does not count.
+
+    Before the first slice the arm's time is everybody's.
+    """
+    inside = "ended >= e.slice_counted AND ended < e.slice_ended"
+    return f"""
+        (SELECT lines.* REPLACE (CASE WHEN lines.latency IS NOT NULL THEN greatest(0, ({_own_time("ended", "e")})
+                                      - ({_own_time("ended - lines.latency::BIGINT", "b")})) END AS latency),
+                CASE WHEN {inside} THEN e.slice END AS slice,
+                CASE WHEN {inside}
+                     THEN {PARTS} * (ended - e.slice_counted) // (e.slice_ended - e.slice_counted) END AS part,
+                CASE WHEN {inside} THEN (e.counted_before + ended - e.slice_counted) // 1000000 END AS second
+         FROM {lines} AS lines
+         ASOF LEFT JOIN slice AS e ON lines.ended >= e.slice_started
+         ASOF LEFT JOIN slice AS b ON lines.ended - coalesce(lines.latency, 0)::BIGINT >= b.slice_started)
+    """
+
+
+def _own_time(t: str, joined: str) -> str:
+    """The arm's own time at ``t``, from the start of its first slice on."""
+    return (
+        f"coalesce({joined}.active_before + least({t}, {joined}.slice_ended) - {joined}.slice_started,"
+        f" {t} - (SELECT min(slice_started) FROM slice))"
+    )

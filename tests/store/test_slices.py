@@ -1,0 +1,106 @@
+"""Logs of an arm that took turns with another one, against the same arithmetic done line by line in Python."""
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pgtrial.model.slice import Slice
+from pgtrial.store.pgbench_log import LevelLog
+from pgtrial.store.transactions import ingest
+
+START = 1_795_232_577
+
+
+def slice_of(number: int, started: float, ended: float, guard: float = 0.1) -> Slice:
+    return Slice(level=0, number=number, started=START + started, counted=START + started + guard, ended=START + ended)
+
+
+# The arm is at work in seconds 0-1, 3-4 and 5-6.
+SLICES = (slice_of(0, 0, 1), slice_of(3, 3, 4), slice_of(5, 5, 6))
+
+
+def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice, ...] = SLICES):
+    """Lines are (end in seconds from START, latency in µs); rows of both files."""
+    log = tmp_path / "log.1"
+    micros = [(round(end * 1e6), latency) for end, latency in lines]
+    log.write_text(
+        "".join(
+            f"0 {i} {latency} 0 {START + end // 1_000_000} {end % 1_000_000}\n" for i, (end, latency) in enumerate(micros)
+        )
+    )
+    whole = LevelLog(
+        level=0,
+        scenarios=("read",),
+        files=(log,),
+        window=(slices[0].counted, slices[-1].ended),
+        latency_limit=None,
+        has_rate=False,
+        max_tries=1,
+        slices=slices,
+    )
+    out, sliced = tmp_path / "transactions.parquet", tmp_path / "slices.parquet"
+    report = ingest([whole], out, slices=sliced)
+    with duckdb.connect() as db:
+        seconds = db.execute("SELECT second, count, latency_sum FROM read_parquet(?) ORDER BY 1", [str(out)]).fetchall()
+        parts = db.execute(
+            "SELECT slice, part, count, latency_sum FROM read_parquet(?) ORDER BY 1, 2", [str(sliced)]
+        ).fetchall()
+    return report, seconds, parts
+
+
+def test_only_what_ends_in_counted_time_counts(tmp_path):
+    report, seconds, parts = ingested(tmp_path, [(0.05, 10), (0.1, 10), (0.999999, 10), (1.0, 10), (3.5, 10), (7, 10)])
+
+    assert report.transactions == 6
+    assert (report.counted, report.outside_window) == (3, 3)
+    assert [(second, count) for second, count, _ in seconds] == [(0, 2), (1, 1)]  # 3.5 s is 1.3 s of counted time
+    assert [(number, part, count) for number, part, count, _ in parts] == [(0, 0, 1), (0, 3, 1), (3, 1, 1)]
+
+
+def test_latency_is_without_the_standstill(tmp_path):
+    # Begun at 0.9 s, stopped from 1 to 3, ended at 3.2: 0.1 s and 0.2 s. Begun at 0.8, over two stops to 5.5: 1.7 s.
+    _, _, parts = ingested(tmp_path, [(3.2, 2_300_000), (5.5, 4_700_000)])
+
+    assert [latency for *_, latency in parts] == pytest.approx([0.3, 1.7])
+
+
+def test_before_the_first_slice_time_goes_on(tmp_path):
+    _, _, parts = ingested(tmp_path, [(0.5, 1_500_000)])
+    assert parts[0][3] == pytest.approx(1.5)
+
+
+def test_slices_without_a_break_have_no_standstill(tmp_path):
+    pair = (slice_of(0, 0, 5, guard=1), slice_of(1, 5, 10, guard=1))
+    report, seconds, parts = ingested(tmp_path, [(4.5, 20_000), (6.5, 3_000_000)], pair)
+
+    assert report.counted == 2
+    assert [second for second, *_ in seconds] == [3, 4]
+    assert [latency for *_, latency in parts] == pytest.approx([0.02, 3.0])
+
+
+def test_many_lines_against_the_same_arithmetic_in_python(tmp_path):
+    rng = random.Random(7)
+    lines = sorted((rng.uniform(-0.5, 6.5), round(rng.expovariate(1 / 400_000))) for _ in range(3000))
+
+    report, seconds, parts = ingested(tmp_path, lines)
+
+    def own_time(t: float) -> float:
+        if t < 0:
+            return t
+        return sum(max(0.0, min(t, s.ended - START) - (s.started - START)) for s in SLICES)
+
+    expected: dict[tuple[int, int], list[float]] = {}
+    for end, latency in lines:
+        for s in SLICES:
+            if s.counted - START <= end < s.ended - START:
+                part = int(4 * (end - (s.counted - START)) / s.seconds)
+                expected.setdefault((s.number, part), []).append(own_time(end) - own_time(end - latency / 1e6))
+    assert {(number, part): count for number, part, count, _ in parts} == {k: len(v) for k, v in expected.items()}
+    for number, part, _, latency in parts:
+        assert latency == pytest.approx(sum(expected[number, part]), abs=1e-3)
+    assert report.counted == sum(map(len, expected.values())) == sum(count for _, count, _ in seconds)
+    assert all(later > earlier for (earlier, *_), (later, *_) in pairwise(seconds))
+    assert seconds[-1][0] == 2  # 2.7 s of counted time
