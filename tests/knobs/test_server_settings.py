@@ -8,7 +8,7 @@ from pgtrial.knobs.server_database import ServerDatabase
 from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.change import JournalEntry, Outcome
 from pgtrial.postgres.connect import execute, fetch
-from pgtrial.postgres.server import open_server
+from pgtrial.postgres.existing.server import open_server
 
 
 @pytest.fixture

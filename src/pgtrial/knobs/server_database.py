@@ -8,8 +8,8 @@ from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import About, HostKnob, KnobContext
 from pgtrial.knobs.server_settings import control_of
 from pgtrial.model.change import Change, JournalEntry, Undone
-from pgtrial.postgres.server import ExistingServer
-from pgtrial.postgres.server_database import KNOB, apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.database import KNOB, apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.server import ExistingServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,25 +18,31 @@ _NAME = "snapshot"
 class Snapshot:
     """A copy of a stopped cluster's data directory beside it, shared block by block where the file system can.
 
-    A WAL directory of its own is copied likewise, beside itself.
+    A WAL directory of its own is copied likewise, beside itself. ``taken_of`` is the cluster whose snapshot it is,
+    where that is another one, which has to be laid out in the same way.
     """
 
     host: Host
     cluster: ThrowawayCluster
+    taken_of: ThrowawayCluster | None = None
+
+    @property
+    def _origin(self) -> ThrowawayCluster:
+        return self.taken_of or self.cluster
 
     @property
     def directory(self) -> Path:
-        return self.cluster.directory / _NAME
+        return self._origin.directory / _NAME
 
     @property
     def _mark(self) -> Path:
-        return self.cluster.directory / _COMPLETE
+        return self._origin.directory / _COMPLETE
 
     def _pairs(self) -> Iterator[tuple[Path, Path]]:
         """Directories of the cluster, and the copy of each."""
         yield self.cluster.data, self.directory
-        if self.cluster.wal_directory is not None:
-            yield self.cluster.wal, self.cluster.wal_directory / _NAME
+        if self._origin.wal_directory is not None:
+            yield self.cluster.wal, self._origin.wal_directory / _NAME
 
     def is_complete(self) -> bool:
         """Whether a whole snapshot is there, also one that an earlier, interrupted pgtrial made."""

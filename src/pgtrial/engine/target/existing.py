@@ -19,16 +19,16 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.server import ExistingServer, open_server
-from pgtrial.postgres.server_database import (
+from pgtrial.postgres.existing.database import (
     check_may_create,
     compare_inventories,
     data_database,
     read_inventory,
     run_database,
 )
-from pgtrial.postgres.server_rights import Rights, probe_rights
+from pgtrial.postgres.existing.rights import Rights, probe_rights
+from pgtrial.postgres.existing.server import ExistingServer, open_server
+from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.settings import read_settings
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment

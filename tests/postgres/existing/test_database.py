@@ -7,11 +7,11 @@ import pytest
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.change import Outcome
-from pgtrial.postgres import server_database
 from pgtrial.postgres.connect import execute
-from pgtrial.postgres.server_address import find_again
-from pgtrial.postgres.server_control import control_again
-from pgtrial.postgres.server_database import (
+from pgtrial.postgres.existing import database
+from pgtrial.postgres.existing.address import find_again
+from pgtrial.postgres.existing.control import control_again
+from pgtrial.postgres.existing.database import (
     apply_database,
     check_may_create,
     compare_inventories,
@@ -22,7 +22,7 @@ from pgtrial.postgres.server_database import (
     run_database,
     undo_database,
 )
-from pgtrial.postgres.server_rights import probe_rights
+from pgtrial.postgres.existing.rights import probe_rights
 
 TOKEN = "12ab34cd"
 # What does not depend on the server's version.
@@ -149,7 +149,7 @@ def test_a_database_that_cannot_be_dropped_is_a_failure_with_the_statement(forei
 @on_one
 def test_only_names_of_ours_are_ever_dropped(foreign, runner, monkeypatch):
     server = runner.run(foreign.open())
-    monkeypatch.setattr(server_database, "_NAME", server_database.re.compile(".*"))
+    monkeypatch.setattr(database, "_NAME", database.re.compile(".*"))
     change = runner.run(plan_database(server, "precious", template=None))
     runner.run(apply_database(server, change))
     monkeypatch.undo()

@@ -2,9 +2,9 @@ import pytest
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.postgres import server as module
 from pgtrial.postgres.connect import fetch
-from pgtrial.postgres.server import open_server, read_bytes
+from pgtrial.postgres.existing import server as module
+from pgtrial.postgres.existing.server import open_server, read_bytes
 
 # What does not depend on the server's version.
 on_one = pytest.mark.parametrize("each_programs", ["any"], indirect=True)

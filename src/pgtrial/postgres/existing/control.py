@@ -13,7 +13,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.running import end_process
 from pgtrial.postgres.connect import fetch
-from pgtrial.postgres.server_address import ServerAddress
+from pgtrial.postgres.existing.address import ServerAddress
 
 RESTART_LIMIT = 600.0  # s for the restart command: it waits for the shutdown checkpoint
 RESTART_PATIENCE = 120.0  # s for the server to answer after it

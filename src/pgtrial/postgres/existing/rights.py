@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.server import ExistingServer
+from pgtrial.postgres.existing.server import ExistingServer
 
 # The role that a provider gives its customers instead of a superuser.
 PROVIDERS: Mapping[str, str] = {

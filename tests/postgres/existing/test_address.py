@@ -8,8 +8,8 @@ import pytest
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.connect import as_caller, fetch, forget_caller
-from pgtrial.postgres.server import open_server
-from pgtrial.postgres.server_address import find_again, find_server
+from pgtrial.postgres.existing.address import find_again, find_server
+from pgtrial.postgres.existing.server import open_server
 
 SECRET = "s3ntinel"
 # What does not depend on the server's version.

@@ -12,9 +12,9 @@ from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.address import find_server
+from pgtrial.postgres.existing.control import ServerControl
 from pgtrial.postgres.programs import OLDEST_MAJOR
-from pgtrial.postgres.server_address import find_server
-from pgtrial.postgres.server_control import ServerControl
 
 _NEW = 10.0  # s: a process that has served our connection only is not older
 _TICKS = 100  # of a process's start, per second, on every Linux (man 5 proc, sysconf _SC_CLK_TCK)

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from pgtrial.model.caveat import Severity
-from pgtrial.postgres.server_rights import PROVIDERS, probe_rights
+from pgtrial.postgres.existing.rights import PROVIDERS, probe_rights
 
 
 def codes(rights):

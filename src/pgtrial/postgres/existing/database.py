@@ -14,10 +14,10 @@ from psycopg import AsyncConnection, Error, sql
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch
-from pgtrial.postgres.server import ExistingServer
-from pgtrial.postgres.server_control import ServerControl
-from pgtrial.postgres.server_rights import Rights
-from pgtrial.postgres.server_statements import await_left
+from pgtrial.postgres.existing.control import ServerControl
+from pgtrial.postgres.existing.rights import Rights
+from pgtrial.postgres.existing.server import ExistingServer
+from pgtrial.postgres.existing.statements import await_left
 
 KNOB = "server_database"
 _NAME = re.compile(r"pgtrial_[0-9a-f]+(?:_data)?")
