@@ -1,4 +1,5 @@
-"""Write docs/experiment-file.md, docs/experiment.schema.json and docs/knobs.md from the code; a test compares them.
+"""Write docs/experiment-file.md, docs/experiment.schema.json, docs/knobs.md and docs/methods.md from the code; tests
+compare them.
 
 python tools/generate_docs.py docs
 """
@@ -14,6 +15,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
+from pgtrial.design.settling import RULES, STANDING, SWITCHED, Rule
+from pgtrial.design.slice_time import LEAST_SLICE_BUILDING_UP
+from pgtrial.design.slices import GUARD, LEAST_DUET_GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
@@ -214,12 +218,107 @@ def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
     return "\n".join(rows)
 
 
+_METHODS = """\
+# Methods
+
+<!-- Written by tools/generate_docs.py from src/pgtrial/design/settling.py; change the rules, not this page. -->
+
+`method` in [design] says how the arms share the time of a block. The block stays the unit of analysis: it gives one
+ratio per arm, whatever its method. `pgtrial plan` says which methods are valid for an experiment on this machine, and
+why the others are not; the method and its reason are kept in the result folder.
+
+| Method | In a block | Valid for |
+|---|---|---|
+| `blocks` | each arm has a run of its own, one after the other, with the whole machine | everything |
+| `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
+| `duet` | all servers are at work at once on CPUs of their own, which they exchange | loads bound by the CPU |
+| `auto` | the first of interleaved, duet and blocks against which nothing speaks | everything |
+
+Machines have good and bad minutes. What changes more slowly than the arms take turns is common to them and cancels, so
+slices of a second find in minutes what runs of a minute find in hours. The price is what arms have in common.
+
+## Interleaved
+
+The arms' clusters are twins: copies of one snapshot. While one is at work, the servers of the others and their load
+stand still (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
+squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count, and more
+where a setting of the machine is switched with the arm.
+
+Refused are:
+
+- existing servers and servers on other machines, `cache = "cold"`, and arrivals at a rate, which would go on while a
+  server stands still;
+- arms whose effect builds up in what twins share, or is timed by the clock, by the tables below;
+- servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB for a session); data
+  that fit into the page cache once but not once for each arm;
+- slices in which the guard time is more than half, and slices below {building:g} s where an effect builds up.
+
+An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: what
+is paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
+causes it. `auto` takes another method for it, and where a timeout such as statement_timeout is set, whose clock goes
+on while a server stands still.
+
+The twins' data are put back at the beginning of each block, unless `restore = "never"`.
+
+## Duet
+
+Needs as many CPUs as arms; each arm gets equally many, whole cores where there are enough. In every block each arm has
+each set of CPUs for the same time, so that a better core favours none. The first {duet:g} s on each set does not count.
+Disk and memory bandwidth are shared: `auto` does not take a duet where commits wait for the disk. Settings of the
+machine cannot differ between arms, and a control group's limit of CPUs has no meaning.
+
+## How effects settle
+
+`pgtrial` knows this of each setting. **Shared** is what twins have in common and through which an effect leaks from one
+arm to another. Leaks through dirty pages are of no account where the load is select-only, and those through the page
+cache where all data and servers fit into memory.
+
+| Effect | interleaved | duet |
+|---|---|---|
+| at once, or within seconds | valid | valid |
+| the same, and shared | valid, with a doubt; refused if it is the page cache | the same |
+| builds up in the arm's own cluster | valid, with a doubt | valid, with a doubt |
+| builds up and is shared | refused | refused |
+| timed by the clock | refused | valid, with a doubt |
+| of the machine, switched with the arm ({switched}) | valid, with a longer guard, unless it builds up | refused |
+| of the machine, for as long as a server runs ({standing}) | refused | refused |
+
+An asterisk stands for any text; the first row of a table that fits holds. A setting of an extension, such as
+`auto_explain.log_analyze`, settles as its extension does.
+
+{rules}"""
+
+
+def render_methods() -> str:
+    """A third page: what is valid when, and how each setting settles."""
+    tables = []
+    for knob, rules in RULES.items():
+        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in rules)
+        tables.append(f"### `{knob}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+    return _METHODS.format(
+        guard=round(GUARD * 1000),
+        building=LEAST_SLICE_BUILDING_UP,
+        duet=LEAST_DUET_GUARD,
+        switched=", ".join(f"`{knob}`" for knob in SWITCHED),
+        standing=", ".join(f"`{knob}`" for knob in STANDING),
+        rules="\n".join(tables),
+    )
+
+
+def _settling_cells(rule: Rule) -> tuple[str, ...]:
+    settles = str(rule.settling) + (f", {rule.seconds:g} s" if rule.seconds else "")
+    if rule.by_clock:
+        settles += ", by the clock"
+    return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
+    (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

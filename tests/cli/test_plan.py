@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
+from pgtrial.cli.plan_facts import plan_data
+from pgtrial.cli.plan_text import render_plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,6 +95,9 @@ def test_the_data_add_up(data: dict[str, Any]) -> None:
     assert data["server_starts"] == 6 + 1 + 3
     assert data["detectable_effect"] is None
     assert data["host_changes"] == []
+    assert data["looks"] == []
+    assert (data["method"]["name"], data["method"]["slice"]) == ("blocks", None)
+    assert [judgement["method"] for judgement in data["method"]["judgements"]] == ["interleaved", "duet", "blocks"]
     assert data["levels"][0] == {"clients": 5, "rate": None, "by_scenario": {"read": 3, "insert": 1, "update": 1}}
     assert {change["setting"]: change["needs_restart"] for change in data["changes"]} == {
         "max_connections": True,
@@ -118,3 +124,68 @@ def test_a_plan_of_a_wrong_file_is_its_errors(file: Path, capsys: pytest.Capture
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "design.blocks" in captured.err
+
+
+INTERLEAVED = TEXT.replace("blocks = 2", 'blocks = 12\nstop = "precision"\nprecision = "2%"').replace(
+    "[design]", '[design]\nmethod = "interleaved"'
+)
+
+
+def test_the_plan_of_interleaved_arms_says_slices_and_looks(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(INTERLEAVED)
+
+    assert main(["plan", str(file)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    out = " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= 80
+    for fact in (
+        "kept 4 times (the snapshot and a copy for each arm)",
+        "interleaved: The file asks for it.",
+        "each arm has 12 slices of 1 s, in 2 balanced rounds; the first 100 ms of each do not count",
+        "interleaved valid, but in doubt: shared_buffers: fills during the warm-up",
+        "12 blocks, in each of which the arms share the time. block 1 begins: ",
+        "Looks after each block from block 6 on, and ends when the interval is within ±2 %; 12 blocks at most.",
+        "in a block 3 servers are up at the same time",
+        "The data are put back before each block.",
+        "block: measure",
+    ):
+        assert fact in out
+
+
+def test_the_data_of_interleaved_arms(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(INTERLEAVED)
+
+    assert main(["plan", "--json", str(file)]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    method = found["method"]
+    assert (method["name"], method["slice"], method["guard"], method["slices_per_arm"]) == ("interleaved", 1, 0.1, 12)
+    assert found["looks"] == [6, 7, 8, 9, 10, 11, 12]
+
+
+def test_a_stopping_rule_that_can_stop_nothing_is_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(TEXT.replace("blocks = 2", 'blocks = 6\nstop = "decision"'))
+
+    assert main(["plan", str(file)]) == 0
+
+    assert "The only look is after block 6" in capsys.readouterr().out
+
+
+def test_a_method_that_is_not_valid_has_its_line_and_reasons(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(TEXT.replace("[design]", '[design]\nmethod = "interleaved"\ncache = "cold"'))
+
+    assert main(["plan", str(file)]) == 2
+
+    err = capsys.readouterr().err
+    line = TEXT[: TEXT.index("[design]")].count("\n") + 2
+    assert f'e.toml:{line}: design.method: method "interleaved" is not valid here' in err
+    assert "empty page cache" in err
+
+
+def test_the_noise_of_a_calibration_tells_what_can_be_found(file: Path) -> None:
+    checked = check_file(file)
+
+    assert "Not known before the first runs" in render_plan(checked, ())
+    assert "such a change is found in 2 blocks with 80 % probability" in render_plan(checked, (), noise=0.01)
+    assert plan_data(checked, (), noise=0.01)["detectable_effect"] > 0.01

@@ -2,14 +2,15 @@ from typing import Any
 
 import pytest
 
+from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.duration import (
     blocks_for_budget,
     blocks_of,
-    estimate_data_size,
     estimate_run,
     estimate_total,
     warmup_cap,
 )
+from pgtrial.design.methods import MethodChoice
 from pgtrial.errors import SpecError
 from pgtrial.spec.experiment import Experiment
 
@@ -76,3 +77,30 @@ def test_a_budget_too_short_for_two_blocks_is_refused_with_what_is_needed() -> N
 def test_without_a_number_or_a_budget_there_are_six_blocks() -> None:
     assert blocks_of(experiment()) == 6
     assert blocks_of(experiment(design={"blocks": 3})) == 3
+
+
+def test_arms_that_share_a_block_have_equal_parts_of_it() -> None:
+    made = experiment(workload={"mix": "olap", "clients": [10, 100], "duration": "60s", "warmup": 0})
+    interleaved = estimate_run(made, MethodChoice(method="interleaved", reason="", guard=0.1, slice=1.0))
+    duet = estimate_run(made, MethodChoice(method="duet", reason="", guard=1.0, slice=31.0))
+
+    # 66 slices of a second hold 59.4 s of counted time, the nearest that whole rounds come to 60 s.
+    assert interleaved.measure == pytest.approx((1 + 2 * 66 + 2 + 2 * 66) / 2)
+    assert duet.measure == pytest.approx((1 + 2 * 31 + 2 + 2 * 31) / 2)
+    assert interleaved.warmup == duet.warmup == 0
+
+
+def test_twins_are_all_put_back_in_each_block() -> None:
+    choice = MethodChoice(method="interleaved", reason="", guard=0.1, slice=1.0)
+    by_block, never = (experiment(design={"restore": restore}) for restore in ("each-block", "never"))
+
+    assert estimate_run(by_block, choice).restore == pytest.approx(estimate_run(by_block).restore * 2)
+    assert estimate_run(never, choice).restore == 0
+
+
+def test_a_duet_has_more_blocks_in_the_same_time() -> None:
+    made = experiment(design={"budget": "1h"})
+
+    duet = MethodChoice(method="duet", reason="", guard=1.0, slice=16.0)
+    assert blocks_of(made, duet) > 1.5 * blocks_of(made)
+    assert estimate_total(made, blocks=blocks_of(made, duet), choice=duet).total <= 3600

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.engine import folder as module
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder
-from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.errors import PgTrialError, SpecError, StoreError
 from pgtrial.spec.load import load_experiment
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
@@ -71,6 +71,29 @@ def test_new_folder_has_the_whole_schedule(loaded, tmp_path):
     state.close()
     assert (folder / "experiment.toml").read_text(encoding="utf-8") == TEXT
     assert list((tmp_path / "new/results").iterdir()) == [folder]
+
+
+@pytest.mark.parametrize(("asked", "method"), [("", "blocks"), ('method = "auto"', "interleaved")])
+def test_new_folder_says_its_method_and_why(loaded, tmp_path, asked, method):
+    text = TEXT.replace('duration = "1s"', 'duration = "20s"') + asked
+    (tmp_path / "e.toml").write_text(text, encoding="utf-8")
+
+    state = State.open(create_folder(load_experiment(tmp_path / "e.toml"), tmp_path / "results"))
+    meta = state.meta()
+    state.close()
+
+    assert meta["method"] == method
+    assert meta["method_reason"].endswith(".")
+    assert (float(meta["method_guard"]), float(meta["method_slice"])) == ((0.1, 1.0) if asked else (0.0, 0.0))
+
+
+def test_method_that_this_machine_does_not_allow_leaves_no_folder(loaded, tmp_path):
+    (tmp_path / "e.toml").write_text(TEXT + 'method = "interleaved"\ncache = "cold"', encoding="utf-8")
+
+    with pytest.raises(SpecError, match="not valid here"):
+        create_folder(load_experiment(tmp_path / "e.toml"), tmp_path / "results")
+
+    assert list((tmp_path / "results").iterdir()) == []
 
 
 @pytest.mark.usefixtures("same_second")

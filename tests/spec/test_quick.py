@@ -157,3 +157,9 @@ def test_any_value_reaches_the_file_as_it_was_given(values: list[str]) -> None:
     setting = "s=" + ",".join(f"'{value}'" for value in values)
 
     assert tomllib.loads(quick_experiment([setting]))["factors"]["s"]["levels"] == values
+
+
+def test_the_method_and_its_slice_are_those_of_the_options() -> None:
+    text = quick_experiment(["work_mem=1MB,2MB"], method="interleaved", slice="0.5")
+
+    assert '[design]\nmethod = "interleaved"\nslice = 0.5\n' in text

@@ -1,11 +1,17 @@
 """pgtrial plan: what an experiment will do."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pgtrial.cli import options
+
+if TYPE_CHECKING:
+    from pgtrial.cli.checked import Checked
+    from pgtrial.design.host_facts import HostFacts
 
 
 @click.command()
@@ -26,7 +32,21 @@ def command(*, file: Path, as_json: bool) -> None:
     from pgtrial.engine.preview import preview_experiment
 
     checked = check_file(file)
-    previews = preview_experiment(checked.loaded.experiment, checked.plan.arms)
+    previews, facts = preview_experiment(checked.loaded.experiment, checked.plan.arms)
+    checked = _plan_on_host(checked, facts)
     click.echo(
         json.dumps(plan_data(checked, previews), indent=2) if as_json else render_plan(checked, previews), nl=as_json
     )
+
+
+def _plan_on_host(checked: "Checked", facts: "HostFacts") -> "Checked":
+    """With the method that is valid on the host, which reading the file alone cannot tell. SpecError with its line."""
+    from pgtrial.design.plan import make_plan
+    from pgtrial.errors import SpecError
+    from pgtrial.spec.load import locate_problems, refuse
+
+    loaded = checked.loaded
+    try:
+        return replace(checked, plan=make_plan(loaded.experiment, facts))
+    except SpecError as error:
+        raise refuse(loaded.source_name, locate_problems(loaded.text, list(error.problems))) from None

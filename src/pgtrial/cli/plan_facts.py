@@ -6,6 +6,7 @@ from typing import Any
 
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_changes import host_changes_data
+from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.design.arms import common_settings, effective_knobs, effective_settings
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.engine.preview import Preview
@@ -41,8 +42,8 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
     return facts, tuple(plan_notes(checked))
 
 
-def plan_data(checked: Checked, previews: Sequence[Preview]) -> dict[str, Any]:
-    """The plan for --json: times in seconds, sizes in bytes."""
+def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> dict[str, Any]:
+    """The plan for --json: times in seconds, sizes in bytes; ``noise`` as for the text."""
     plan, experiment = checked.plan, checked.loaded.experiment
     run = plan.estimate.run
     return {
@@ -75,6 +76,8 @@ def plan_data(checked: Checked, previews: Sequence[Preview]) -> dict[str, Any]:
             {"clients": level.clients, "rate": level.rate, "by_scenario": split}
             for level, split in split_levels(checked)
         ],
+        "method": method_data(plan),
+        "looks": list(plan.looks),
         "schedule": [
             {"run": slot.number, "block": slot.block, "position": slot.position, "arm": slot.arm} for slot in plan.slots
         ],
@@ -92,7 +95,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview]) -> dict[str, Any]:
             "total": plan.estimate.total,
         },
         "data_bytes": plan.data_size,
-        "detectable_effect": None,
+        "detectable_effect": detectable_effect(plan, noise),
         "host_changes": host_changes_data(previews),
         "notes": list(plan_notes(checked)),
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.arms import effective_settings
-from pgtrial.design.variants import variants_of
+from pgtrial.design.variants import variant_of, variants_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.spec.experiment import TargetTable
 from pgtrial.spec.restore import effective_restore
@@ -40,8 +40,12 @@ def data_text(checked: Checked) -> str:
     made = f"pgbench tables, scale {dataset.scale}" if dataset.kind == "pgbench" else "what the set-up file makes"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
-    twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
     clusters = len(variants_of(experiment, checked.plan.arms))
+    if checked.plan.steps:
+        snapshots = "the snapshot" if clusters == 1 else f"{clusters} snapshots"
+        times = clusters + len(checked.plan.arms)
+        return f"{made}: about {size}, kept {times} times ({snapshots} and a copy for each arm)"
+    twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
     return f"{made}: about {size}, kept twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
 
 
@@ -68,8 +72,12 @@ def starts_text(checked: Checked) -> str:
             else "never restarted"
         )
     else:
-        started = f"{runs} runs, each with a server start of its own; {plan.trials} more starts while preparing"
-    restores = _RESTORES[effective_restore(experiment)]
+        how = "each with a server start of its own"
+        if plan.steps:
+            how = f"each with a server start of its own: in a block {len(plan.arms)} servers are up at the same time"
+        started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
+    restore = effective_restore(experiment)
+    restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
     return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
 
 
@@ -82,7 +90,10 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "The server listens on a socket in a private directory; it and its data are removed at the end, and no "
             "other PostgreSQL is touched."
         )
-        for variant in variants_of(experiment, checked.plan.arms):
+        arms = checked.plan.arms
+        for variant in variants_of(experiment, arms):
+            copies = sum(variant_of(experiment, arm) == variant for arm in arms) if checked.plan.steps else 1
+            size = format_bytes((1 + copies) * checked.plan.data_size)
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)

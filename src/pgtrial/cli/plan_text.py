@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_changes import host_changes
 from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.table import render_table
 from pgtrial.engine.preview import Preview
@@ -16,21 +17,21 @@ from pgtrial.units import format_duration
 from pgtrial.workloads.scenarios import scenarios_of
 
 _WIDTH = 80
-_DETECTABLE = (
-    "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
-    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
-)
 
 
-def render_plan(checked: Checked, previews: Sequence[Preview]) -> str:
-    """The whole plan; ``previews`` are the changes of the host."""
+def render_plan(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> str:
+    """The whole plan; ``previews`` are the changes of the host, ``noise`` the standard deviation of a block's log ratio
+    by a calibration.
+    """
+    plan = checked.plan
     sections = (
         ("", _overview(checked)),
         ("Settings", _settings(checked)),
         ("Load levels", _levels(checked)),
+        ("Method", list(method_lines(checked, width=_WIDTH))),
         ("Schedule", _schedule(checked)),
         ("Time", _time(checked)),
-        ("Detectable effect", [_fill(_DETECTABLE)]),
+        ("Detectable effect", [_fill(detectable_text(plan, noise))]),
         (
             "Changes outside the result folder",
             [*host_changes(previews, width=_WIDTH), *map(_fill, place_texts(checked))],
@@ -116,6 +117,9 @@ def _levels(checked: Checked) -> list[str]:
 
 def _schedule(checked: Checked) -> list[str]:
     plan = checked.plan
+    texts = [text for text in (looks_text(plan), starts_text(checked)) if text]
+    if plan.steps:
+        return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
     blocks: dict[int, list[Slot]] = {}
     for slot in plan.slots:
         blocks.setdefault(slot.block, []).append(slot)
@@ -130,16 +134,19 @@ def _schedule(checked: Checked) -> list[str]:
         )
         for block, slots in blocks.items()
     ]
-    return [*lines, _fill(starts_text(checked))]
+    return [*lines, *map(_fill, texts)]
 
 
 def _time(checked: Checked) -> list[str]:
-    estimate = checked.plan.estimate
+    plan, estimate = checked.plan, checked.plan.estimate
     run = estimate.run
+    # Runs that share the time of their block are no longer than it.
+    unit, count, each = ("block", plan.blocks, len(plan.arms)) if plan.steps else ("run", estimate.runs, 1)
     parts = {"restore": run.restore, "server": run.server, "warm-up": run.warmup}
     parts |= {"checkpoint": run.checkpoint, "measure": run.measure}
     rows = [("prepare, once", format_duration(estimate.prepare), "")]
-    rows += [(f"run: {name}", format_duration(seconds * estimate.runs), f"{estimate.runs} × {format_duration(seconds)}")
+    rows += [(f"{unit}: {name}", format_duration(seconds * estimate.runs),
+              f"{count} × {format_duration(each * seconds)}")
              for name, seconds in parts.items() if seconds]  # fmt: skip
     rows.append(("total", f"about {format_duration(estimate.total)}", ""))
     return [

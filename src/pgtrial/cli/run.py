@@ -43,6 +43,18 @@ from pgtrial.cli import options
     help="Without a file: time for everything, such as 45min, instead of blocks.",
 )
 @click.option(
+    "--method",
+    default=None,
+    metavar="NAME",
+    help="Without a file: blocks (default), interleaved, duet, or auto: the cheapest valid one.",
+)
+@click.option(
+    "--slice",
+    default=None,
+    metavar="TIME",
+    help="Without a file: length of a slice of interleaved arms. Default: 1s, or as the settings need it.",
+)
+@click.option(
     "--margin", default=None, metavar="PERCENT", help="Without a file: smallest effect that matters. Default: 3%."
 )
 @click.option(

@@ -4,18 +4,19 @@ The load is known exactly; the rest is guessed from the size of the data, on the
 does. The guess is only for planning: the engine records what each part really took.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.arms import resolve_arms
+from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_duration
 
-CLUSTER_BYTES = 40 * 1024**2  # a new cluster, with the WAL that it begins with
-BYTES_PER_SCALE = 15 * 1024**2  # pgbench's tables and indexes; documentation of pgbench, option -s
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
 LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys
 SERVER_SECONDS = 2.0  # start, reading the settings back, and a clean stop
@@ -27,7 +28,10 @@ MOST_BLOCKS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """Seconds of one run by part; ``restore`` is a mean where not every run restores."""
+    """Seconds of one run by part; ``restore`` is a mean where not every run restores.
+
+    Where arms take turns or run at once, every part is the run's share of its block.
+    """
 
     restore: float
     server: float
@@ -53,39 +57,45 @@ class TotalEstimate:
         return self.prepare + self.runs * self.run.total
 
 
-def estimate_data_size(experiment: Experiment) -> float:
-    """Bytes of the cluster; what a set-up file adds is not known and not counted."""
-    dataset = experiment.dataset
-    return CLUSTER_BYTES + (dataset.scale * BYTES_PER_SCALE if dataset.kind == "pgbench" else 0)
-
-
-def estimate_run(experiment: Experiment) -> RunEstimate:
+def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEstimate:
+    """One run; where the runs of a block share its time, an equal part of the block for each."""
     size = estimate_data_size(experiment)
-    arms = len(resolve_arms(experiment))
-    copies_per_run = {"each-run": 1.0, "each-block": 1 / arms, "never": 0.0}[effective_restore(experiment)]
+    arms = [arm.name for arm in resolve_arms(experiment)]
+    workload, levels = experiment.workload, load_levels(experiment.workload)
+    restore = effective_restore(experiment)
+    if choice.method == "blocks":
+        copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
+        warmup = _warmup_seconds(workload)
+        measure = sum(workload.duration + guard_time(level) for level in levels)
+    else:
+        # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
+        copies = 0.0 if restore == "never" else 1.0
+        cap = warmup_cap(workload)
+        warmup = _shared_seconds(choice, arms, levels[:1], cap) if cap else 0.0
+        measure = _shared_seconds(choice, arms, levels, workload.duration)
     return RunEstimate(
-        restore=size / COPY_RATE * copies_per_run,
+        restore=size / COPY_RATE * copies,
         server=SERVER_SECONDS,
-        warmup=_warmup_seconds(experiment.workload),
+        warmup=warmup,
         checkpoint=size / 10 / CHECKPOINT_RATE,
-        measure=sum(experiment.workload.duration + guard_time(level) for level in load_levels(experiment.workload)),
+        measure=measure,
     )
 
 
-def estimate_total(experiment: Experiment, *, blocks: int) -> TotalEstimate:
+def estimate_total(experiment: Experiment, *, blocks: int, choice: MethodChoice = BLOCKS) -> TotalEstimate:
     size, arms = estimate_data_size(experiment), len(resolve_arms(experiment))
     scale = experiment.dataset.scale if experiment.dataset.kind == "pgbench" else 0
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
         prepare=(2 + arms) * SERVER_SECONDS + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
-        run=estimate_run(experiment),
+        run=estimate_run(experiment, choice),
         runs=blocks * arms,
     )
 
 
-def blocks_for_budget(experiment: Experiment, budget: float) -> int:
+def blocks_for_budget(experiment: Experiment, budget: float, choice: MethodChoice = BLOCKS) -> int:
     """Whole blocks that fit into ``budget`` seconds with the preparation; SpecError when fewer than two do."""
-    one = estimate_total(experiment, blocks=1)
+    one = estimate_total(experiment, blocks=1, choice=choice)
     block = one.total - one.prepare
     blocks = int((budget - one.prepare) / block)
     if blocks < FEWEST_BLOCKS:
@@ -99,11 +109,11 @@ def blocks_for_budget(experiment: Experiment, budget: float) -> int:
     return min(blocks, MOST_BLOCKS)
 
 
-def blocks_of(experiment: Experiment) -> int:
+def blocks_of(experiment: Experiment, choice: MethodChoice = BLOCKS) -> int:
     """The number of blocks: as declared, or what the budget allows, or the default."""
     design = experiment.design
     if design.budget is not None:
-        return blocks_for_budget(experiment, design.budget)
+        return blocks_for_budget(experiment, design.budget, choice)
     return DEFAULT_BLOCKS if design.blocks is None else design.blocks
 
 
@@ -112,6 +122,13 @@ def warmup_cap(workload: WorkloadTable) -> float:
     if workload.warmup == "auto":
         return min(max(workload.duration / 5, 5.0), 300.0)
     return workload.warmup.cap if isinstance(workload.warmup, WarmupTable) else workload.warmup
+
+
+def _shared_seconds(choice: MethodChoice, arms: Sequence[str], levels: Sequence[LoadLevel], seconds: float) -> float:
+    """Each arm's part of the time in which every arm has ``seconds`` of counted time at every level."""
+    steps = plan_steps(choice, arms, seconds=seconds, seed="")
+    whole = sum(guard_time(level) + sum(step.length for step in steps) for level in levels)
+    return whole / len(arms)
 
 
 def _warmup_seconds(workload: WorkloadTable) -> float:

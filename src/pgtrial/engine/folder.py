@@ -14,8 +14,11 @@ from pgtrial import __version__
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.duration import blocks_of
 from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import choose_method
 from pgtrial.design.schedule import plan_schedule
+from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import StoreError
+from pgtrial.hosts.local import LocalHost
 from pgtrial.spec.load import LoadedExperiment, load_experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -23,8 +26,9 @@ from pgtrial.workloads.scenarios import scenarios_of
 
 
 def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
-    """Make a new result folder with the schedule in it; never an existing one. Raises StoreError.
+    """Make a new result folder with the schedule in it; never an existing one.
 
+    Raises StoreError, and SpecError where the method that the file asks for is not valid on this machine.
     It is made under another name and renamed, so that a folder with its name is whole.
     """
     name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -55,14 +59,24 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
             (scripts / f"{scenario.name}.sql").write_text(scenario.script, encoding="utf-8")
     if experiment.dataset.setup is not None:
         shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
-    arms = resolve_arms(experiment)
+    arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
+    # Only servers on this machine can share its time; of another one the file already says what there is to say.
+    facts = read_facts(LocalHost()) if experiment.target.host is None else None
+    choice = choose_method(experiment, arms, levels, facts)
     with contextlib.closing(State.create(folder)) as state:
         state.set_plan(
             arms,
-            load_levels(experiment.workload),
-            plan_schedule(arms, blocks=blocks_of(experiment), seed=experiment.design.seed),
+            levels,
+            plan_schedule(arms, blocks=blocks_of(experiment, choice), seed=experiment.design.seed),
         )
-        state.set_meta(pgtrial_version=__version__, created=str(time.time()))
+        state.set_meta(
+            pgtrial_version=__version__,
+            created=str(time.time()),
+            method=choice.method,
+            method_reason=choice.reason,
+            method_guard=str(choice.guard),
+            method_slice=str(choice.slice),
+        )
 
 
 def _publish(part: Path, name: str) -> Path:

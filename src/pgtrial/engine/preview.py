@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
+from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
@@ -26,12 +28,15 @@ class Preview:
     for_all_runs: bool = False  # made once, put back at the end; else for each run of the arm
 
 
-def preview_experiment(experiment: Experiment, arms: Sequence[Arm]) -> tuple[Preview, ...]:
-    """``preview_changes`` on the experiment's host. Raises ConnectError if that cannot be reached."""
+def preview_experiment(experiment: Experiment, arms: Sequence[Arm]) -> tuple[tuple[Preview, ...], HostFacts]:
+    """``preview_changes`` on the experiment's host, and what decides on the method there.
 
-    async def look() -> tuple[Preview, ...]:
+    Raises ConnectError if it cannot be reached.
+    """
+
+    async def look() -> tuple[tuple[Preview, ...], HostFacts]:
         async with open_host(experiment.target.host) as host:
-            return await preview_changes(experiment, arms, host)
+            return await preview_changes(experiment, arms, host), read_facts(host)
 
     return asyncio.run(look())
 

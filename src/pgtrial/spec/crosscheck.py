@@ -10,6 +10,7 @@ from pgtrial.spec.arm_checks import (
     check_inheritance,
     check_settings,
 )
+from pgtrial.spec.design_checks import check_blocks, check_slices, check_stop
 from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
 from pgtrial.spec.factor_checks import check_factor_knobs
 from pgtrial.spec.factors import MOST_COMBINATIONS, combine_factors, count_combinations
@@ -78,13 +79,6 @@ def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
         yield ("hypothesis", "arm"), f'arm "{claimed}" does not exist', hint
 
 
-def _check_design(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    design = experiment.design
-    if design.blocks is not None and design.budget is not None:
-        message = "a number of blocks and a budget exclude each other"
-        yield ("design", "budget"), message, "Remove one; a budget is turned into blocks."
-
-
 _CHECKS: tuple[Check, ...] = (
     check_arms_or_factors,
     check_arm_names,
@@ -106,5 +100,7 @@ _CHECKS: tuple[Check, ...] = (
     check_directories,
     check_knobs_of_server,
     check_database,
-    _check_design,
+    check_blocks,
+    check_slices,
+    check_stop,
 )

@@ -61,6 +61,8 @@ def quick_experiment(
     blocks: int | None = None,
     budget: str | None = None,
     margin: str | None = None,
+    method: str | None = None,
+    slice: str | None = None,
     postgres: str | None = None,
     placebo: bool | None = None,
     seed: int | None = None,
@@ -100,7 +102,14 @@ def quick_experiment(
         *([] if varied else [("arms.control", [("description", "what [target] sets")])]),
         (
             "design",
-            [("blocks", blocks), ("budget", budget and read_time(budget)), ("placebo", placebo), ("seed", seed)],
+            [
+                ("method", method),
+                ("slice", slice and read_time(slice)),
+                ("blocks", blocks),
+                ("budget", budget and read_time(budget)),
+                ("placebo", placebo),
+                ("seed", seed),
+            ],
         ),
     ]
     text = f"# Written by pgtrial run; run it again with: pgtrial run experiment.toml\nformat = {FORMAT}\n"

@@ -1,0 +1,136 @@
+"""What a plan says of the method: which one and why, what speaks against each, how slices and looks lie."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from pgtrial.cli.checked import Checked
+from pgtrial.design.methods import Judgement
+from pgtrial.design.plan import Plan
+from pgtrial.design.slice_time import slices_per_round
+from pgtrial.units import format_duration, format_percent, format_share
+
+_NAME_WIDTH = 13
+_FIRST_STEPS = 8
+_UNKNOWN = (
+    "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
+    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
+)
+
+
+def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
+    """The method and its reason, then all methods with what speaks against them."""
+    plan = checked.plan
+    yield _fill(f"{plan.method.method}: {plan.method.reason}", width)
+    if plan.steps:
+        yield _fill(_slices_text(plan), width)
+    for judgement in plan.judgements:
+        if judgement.method != "blocks":
+            yield textwrap.fill(
+                f"{judgement.method:<{_NAME_WIDTH}}{_judgement_text(judgement)}",
+                width,
+                initial_indent="  ",
+                subsequent_indent=" " * (_NAME_WIDTH + 2),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+def method_data(plan: Plan) -> dict[str, Any]:
+    """The same for --json: times in seconds, those of slices null where there are none."""
+    choice, has_slices = plan.method, bool(plan.steps)
+    return {
+        "name": choice.method,
+        "reason": choice.reason,
+        "slice": choice.slice if has_slices else None,
+        "guard": choice.guard if has_slices else None,
+        "slices_per_arm": _slices_per_arm(plan) if has_slices else None,
+        "judgements": [
+            {
+                "method": judgement.method,
+                "valid": judgement.valid,
+                "reasons": list(judgement.reasons),
+                "warnings": list(judgement.warnings),
+                "doubtful": judgement.doubtful,
+            }
+            for judgement in plan.judgements
+        ],
+    }
+
+
+def order_lines(plan: Plan, *, width: int) -> Iterator[str]:
+    """The order inside a block whose arms share its time."""
+    yield _fill(f"{plan.blocks} blocks, in each of which the arms share the time.", width)
+    shown = [" and ".join(step.arms) for step in plan.steps[:_FIRST_STEPS]]
+    rest = ", …" if len(plan.steps) > _FIRST_STEPS else ""
+    yield _fill(f"block 1 begins: {', '.join(shown)}{rest}", width)
+
+
+def looks_text(plan: Plan) -> str:
+    """When the experiment may end early, "" if it may not."""
+    looks, design = plan.looks, plan.experiment.design
+    if not looks:
+        return ""
+    if len(looks) == 1:
+        return f"The only look is after block {looks[0]}, the last one, so nothing ends early; plan more blocks."
+    is_each = looks == tuple(range(looks[0], looks[-1] + 1))
+    when = f"each block from block {looks[0]} on" if is_each else f"blocks {', '.join(map(str, looks))}"
+    goal = "the claim is decided"
+    if design.precision is not None:
+        goal = f"the interval is within ±{format_share(design.precision)}"
+    return f"Looks after {when}, and ends when {goal}; {plan.blocks} blocks at most."
+
+
+def detectable_effect(plan: Plan, noise: float | None) -> float | None:
+    """The relative change that the planned blocks find with 80 % probability, ``noise`` being the standard deviation
+    of a block's log ratio; None where it is not known.
+    """
+    if noise is None:
+        return None
+    from pgtrial.stats.power import detectable_ratio
+
+    confidence = plan.experiment.hypothesis.confidence
+    return detectable_ratio(noise, plan.blocks, confidence=confidence, comparisons=len(plan.arms) - 1)
+
+
+def detectable_text(plan: Plan, noise: float | None) -> str:
+    """The same in words."""
+    found = detectable_effect(plan, noise)
+    if noise is None or found is None:
+        return _UNKNOWN
+    return (
+        f"{format_percent(found)}: such a change is found in {plan.blocks} blocks with 80 % probability, if the noise "
+        f"is that of the calibration (standard deviation of a block's log ratio {noise:.3g})."
+    )
+
+
+def _judgement_text(judgement: Judgement) -> str:
+    if not judgement.valid:
+        return f"not valid: {'; '.join(judgement.reasons)}"
+    if not judgement.warnings:
+        return "valid"
+    return f"valid, {'but in doubt' if judgement.doubtful else 'with a note'}: {'; '.join(judgement.warnings)}"
+
+
+def _slices_per_arm(plan: Plan) -> int:
+    return sum(plan.arms[0].name in step.arms for step in plan.steps)
+
+
+def _slices_text(plan: Plan) -> str:
+    choice, count = plan.method, _slices_per_arm(plan)
+    length, guard = format_duration(choice.slice), format_duration(choice.guard)
+    counted = format_duration(count * (choice.slice - choice.guard))
+    times = f"the first {guard} of each do not count, which leaves {counted}"
+    if choice.method == "duet":
+        return (
+            f"In a block and load level all arms are at work at once, {count} times {length}, each time on other CPUs; "
+            f"{times}."
+        )
+    rounds = count // slices_per_round(len(plan.arms))
+    return f"In a block and load level each arm has {count} slices of {length}, in {rounds} balanced rounds; {times}."
+
+
+def _fill(text: str, width: int) -> str:
+    return textwrap.fill(
+        text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,313 @@
+"""What speaks against a method: a reason that refuses it, a doubt, or a note."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, get_args
+
+from pgtrial.design.arms import effective_knobs, effective_settings
+from pgtrial.design.cpu_sets import has_whole_cores, split_cpus
+from pgtrial.design.data_size import estimate_data_size
+from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.settling import STANDING, SWITCHED, Difference, Settling, Shared
+from pgtrial.design.slice_time import (
+    LEAST_SLICE_BUILDING_UP,
+    MOST_GUARD_SHARE,
+    builds_up,
+    settle_guard,
+    slice_length,
+    slices_per_round,
+)
+from pgtrial.design.slices import GUARD
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel
+from pgtrial.spec.experiment import Experiment
+from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, parse_ratio
+
+Method = Literal["interleaved", "duet", "blocks"]
+METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty
+MOST_MEMORY_SHARE = 0.7  # of what is available, for all servers together
+CLIENT_BYTES = 8 * 1024**2  # of a session's process, with its caches and a few sorts
+DEFAULT_SHARED_BUFFERS = 128 * 1024**2
+_PAGE = 8192  # bytes, the unit of shared_buffers without one
+_CHECKPOINT_TIMEOUT = 300.0  # s, the server's default
+_LONGEST_ROUND = 1.5  # of the duration
+_OFF = re.compile(r"0*(\.0*)?\s*[a-z]*")
+_BOTH: tuple[Method, ...] = ("interleaved", "duet")
+# Their clocks go on while a server stands still, and cancel what it was about to do.
+_TIMEOUTS = (
+    "statement_timeout",
+    "transaction_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+)
+
+
+class Weight(IntEnum):
+    """A doubt is for the user to weigh: "auto" takes no method with one."""
+
+    NOTE = 0
+    DOUBT = 1
+    REFUSAL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """What speaks against ``methods``, in a clause."""
+
+    methods: tuple[Method, ...]
+    weight: Weight
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All that a check looks at."""
+
+    experiment: Experiment
+    arms: Sequence[Arm]
+    levels: Sequence[LoadLevel]
+    facts: HostFacts | None
+    differences: tuple[Difference, ...]
+
+    @property
+    def writes(self) -> bool:
+        """Whether the load may change data; a script of one's own is not read, so it may."""
+        workload = self.experiment.workload
+        if workload.scenario:
+            return any(scenario.builtin != "select-only" for scenario in workload.scenario)
+        return workload.mix != "select-only"
+
+    @property
+    def memory(self) -> float | None:
+        """Bytes that servers and page cache can have, less what the arms' memory pressure takes; None: not known."""
+        if self.facts is None or self.facts.memory_available is None:
+            return None
+        left = float(self.facts.memory_available)
+        pressures = [effective_knobs(self.experiment, arm).get("memory_pressure", {}) for arm in self.arms]
+        taken = [parse_bytes(one["size"]) for one in pressures if "size" in one]
+        taken += [left * _share(one["share"]) for one in pressures if "share" in one]
+        return left - max(taken, default=0.0)
+
+    @property
+    def server_memory(self) -> float:
+        """Bytes of all servers together, with their sessions."""
+        clients = max((level.clients for level in self.levels), default=1)
+        return sum(shared_buffers(self.experiment, arm) + clients * CLIENT_BYTES for arm in self.arms)
+
+    @property
+    def data(self) -> float:
+        """Bytes of the data of one arm."""
+        return estimate_data_size(self.experiment)
+
+
+def find_objections(case: Case) -> tuple[Objection, ...]:
+    """All of them, in the order of weight that the checks give them; blocks are never objected to."""
+    found = tuple(_check_place(case))
+    # Where there can be no twins there is nothing more to ask.
+    return found or tuple(objection for check in _CHECKS for objection in check(case))
+
+
+def shared_buffers(experiment: Experiment, arm: Arm) -> float:
+    """Bytes of an arm's shared buffers; the server's default where the value cannot be read."""
+    text = effective_settings(experiment, arm).get("shared_buffers", "").strip().strip("'")
+    with contextlib.suppress(ValueError):
+        return float(text) * _PAGE if re.fullmatch(r"[0-9]+", text) else parse_bytes(text)
+    return DEFAULT_SHARED_BUFFERS
+
+
+def _check_place(case: Case) -> Iterator[Objection]:
+    target = case.experiment.target
+    if target.kind != "throwaway":
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text="an existing server has no twin")
+    elif target.host is not None or (case.facts is not None and not case.facts.local):
+        text = "the server is on another machine; servers are only made to take turns on this one"
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+
+
+def _check_cache(case: Case) -> Iterator[Objection]:
+    if case.experiment.design.cache == "cold":
+        text = 'with cache = "cold" each run has to find an empty page cache, which twins share'
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+
+
+def _check_load(case: Case) -> Iterator[Objection]:
+    if case.experiment.workload.rate is not None:
+        text = "transactions that arrive at a rate do not stop arriving while a server stands still"
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    for name in _TIMEOUTS:
+        if any(_is_on(effective_settings(case.experiment, arm).get(name)) for arm in case.arms):
+            text = f"{name} goes on by the clock while a server stands still, and may cancel what waits"
+            yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
+    if not case.writes:
+        return
+    text = "dirty pages that one arm leaves may be written back in a slice of another: effects on them look smaller"
+    yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
+    if any(_waits_for_disk(case.experiment, arm) for arm in case.arms):
+        text = "commits of all arms wait for the same disk at the same time, and so for each other"
+        yield Objection(methods=("duet",), weight=Weight.DOUBT, text=text)
+    else:
+        text = "the arms write to the same disk at the same time"
+        yield Objection(methods=("duet",), weight=Weight.NOTE, text=text)
+
+
+def _check_memory(case: Case) -> Iterator[Objection]:
+    available = case.memory
+    if available is None:
+        return
+    servers, count = case.server_memory, len(case.arms)
+    if servers > MOST_MEMORY_SHARE * available:
+        text = (
+            f"{count} servers at once need about {format_bytes(servers)} of memory, more than "
+            f"{format_share(MOST_MEMORY_SHARE)} of the {format_bytes(available)} available"
+        )
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+    if case.data * count <= available:
+        return
+    size = (
+        f"{count} copies of the data, {format_bytes(case.data)} each, do not fit into the page cache, which they share"
+    )
+    if case.data <= available:
+        text = f"{size}, as one alone would"
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+    else:
+        text = f"{size}: each arm has only its part of it"
+        yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
+
+
+def _check_settling(case: Case) -> Iterator[Objection]:
+    for rule in dict.fromkeys(one.rule for one in case.differences):
+        own = [one for one in case.differences if one.rule == rule]
+        names, knob = ", ".join(one.label for one in own), own[0].knob
+        verb = "builds up" if len(own) == 1 else "build up"
+        shares = [shared for shared in rule.shares if _matters(case, shared)]
+        common = f"; twins share the {' and the '.join(shares)}" if shares else ""
+        if rule.settling is Settling.BUILDS_UP and (shares or knob in (*SWITCHED, *STANDING)):
+            text = f"the effect of {names} {verb}: {rule.reason}{common}"
+            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+            continue
+        if Shared.PAGE_CACHE in shares:
+            yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=f"{names}: {rule.reason}{common}")
+        elif shares:
+            text = f"{names}: {rule.reason}{common}, so the effect may look smaller"
+            yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
+        if rule.by_clock:
+            text = f"{names}: {rule.reason}; the clock goes on while a server stands still"
+            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+        if rule.settling is Settling.BUILDS_UP:
+            text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
+            methods: tuple[Method, ...] = ("duet",) if rule.by_clock else _BOTH
+            yield Objection(methods=methods, weight=Weight.DOUBT, text=text)
+        if knob in SWITCHED:
+            text = f"{names} cannot have two values at once on one machine"
+            yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+            text = f"{names}: switched before each slice, of which the first {format_duration(GUARD + rule.seconds)}"
+            yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=f"{text} do not count")
+
+
+def _check_knobs(case: Case) -> Iterator[Objection]:
+    tables = [effective_knobs(case.experiment, arm) for arm in case.arms]
+    differing = {one.knob for one in case.differences}
+    pools = {table.get("huge_pages", {}).get("size", "none") for table in tables}
+    if pools != {"none"} and "huge_pages" not in differing:
+        text = "the pool of huge pages is made for one server"
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+    if any("cpus" in table.get("cgroup", {}) for table in tables):
+        text = "a limit of CPUs by control group says nothing beside CPUs of one's own"
+        yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+
+
+def _check_slices(case: Case) -> Iterator[Objection]:
+    experiment, arms = case.experiment, case.arms
+    length, guard = slice_length(experiment, arms), settle_guard(experiment, arms)
+    shown = format_duration(length)
+    if guard > MOST_GUARD_SHARE * length:
+        text = f"slices of {shown} are too short for a guard time of {format_duration(guard)}"
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    if length < LEAST_SLICE_BUILDING_UP and builds_up(case.differences):
+        text = (
+            f"slices of {shown} are too short for effects that build up, which need "
+            f"{format_duration(LEAST_SLICE_BUILDING_UP)}: the kernel writes back dirty pages every 5 s"
+        )
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    count, duration = slices_per_round(len(arms)), experiment.workload.duration
+    if count * (length - guard) > _LONGEST_ROUND * duration:
+        text = (
+            f"a balanced sequence of {len(arms)} arms has {count} slices of each, and {count} slices of {shown} do not "
+            f"fit into a duration of {format_duration(duration)}"
+        )
+        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    timeout = min(_checkpoint_timeout(experiment, arm) for arm in arms)
+    span = len(arms) * duration * len(case.levels) * length / max(length - guard, GUARD)
+    if case.writes and span > timeout:
+        text = (
+            f"a block takes {format_duration(span)}, in which checkpoints begin by the clock (checkpoint_timeout "
+            f"{format_duration(timeout)}) and hurry after each standstill"
+        )
+        yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
+
+
+def _check_cpus(case: Case) -> Iterator[Objection]:
+    if case.facts is None:
+        return
+    cores, count = case.facts.cores, len(case.arms)
+    total = sum(len(core) for core in cores)
+    sets = split_cpus(cores, count)
+    if sets is None:
+        text = f"{count} arms at once need at least {count} CPUs, and there {'is 1' if total == 1 else f'are {total}'}"
+        yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+        return
+    if not has_whole_cores(cores, count):
+        text = f"there are fewer than {count} physical cores, so arms share the parts of one"
+        yield Objection(methods=("duet",), weight=Weight.DOUBT, text=text)
+    text = (
+        f"each arm has {len(sets[0])} of {total} CPUs, and all of them one memory and one disk: loads that are bound "
+        "by the disk or by memory bandwidth disturb each other"
+    )
+    yield Objection(methods=("duet",), weight=Weight.NOTE, text=text)
+    parallel = [one.label for one in case.differences if one.label.startswith(("max_parallel_", "max_worker_", "io_"))]
+    if parallel:
+        text = f"{', '.join(parallel)}: how much more workers bring depends on the CPUs, of which each arm has a part"
+        yield Objection(methods=("duet",), weight=Weight.DOUBT, text=text)
+
+
+_CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
+    _check_cache,
+    _check_load,
+    _check_settling,
+    _check_knobs,
+    _check_memory,
+    _check_cpus,
+    _check_slices,
+)
+
+
+def _matters(case: Case, shared: Shared) -> bool:
+    """Whether an effect can leak through it in this experiment."""
+    if shared is Shared.PAGE_CACHE:  # where everything fits, nobody takes it from the other
+        needed = case.server_memory + case.data * len(case.arms)
+        return case.memory is not None and needed > case.memory
+    return shared is not Shared.DIRTY_PAGES or case.writes
+
+
+def _is_on(value: str | None) -> bool:
+    return value is not None and _OFF.fullmatch(value.strip()) is None
+
+
+def _waits_for_disk(experiment: Experiment, arm: Arm) -> bool:
+    settings = effective_settings(experiment, arm)
+    return not any(settings.get(name) in ("off", "false", "no", "0") for name in ("synchronous_commit", "fsync"))
+
+
+def _checkpoint_timeout(experiment: Experiment, arm: Arm) -> float:
+    text = effective_settings(experiment, arm).get("checkpoint_timeout", "")
+    with contextlib.suppress(ValueError):
+        return float(text) if re.fullmatch(r"[0-9]+", text) else parse_duration(text)
+    return _CHECKPOINT_TIMEOUT
+
+
+def _share(text: str) -> float:
+    return parse_ratio(text) if "%" in text else float(text)

@@ -1,0 +1,126 @@
+"""Which methods are valid for an experiment, and which one it is run by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
+from pgtrial.design.settling import find_differences
+from pgtrial.design.slice_time import settle_guard, slice_length
+from pgtrial.design.slices import LEAST_DUET_GUARD, Step, interleave, pair_up
+from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel
+from pgtrial.spec.experiment import Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What speaks against a method: ``reasons`` why it is not valid, and ``warnings``, in clauses, gravest first.
+
+    ``doubtful``: a warning is such that only who asks for the method gets it.
+    """
+
+    method: Method
+    valid: bool
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodChoice:
+    """The method an experiment is run by; ``reason`` is a sentence.
+
+    ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
+    in seconds; 0 where there are no slices.
+    """
+
+    method: Method
+    reason: str
+    guard: float = 0.0
+    slice: float = 0.0
+
+
+BLOCKS = MethodChoice(method="blocks", reason="Blocks are always valid: one server at a time has the whole machine.")
+
+
+def judge_methods(
+    experiment: Experiment, arms: Sequence[Arm], levels: Sequence[LoadLevel], facts: HostFacts | None
+) -> tuple[Judgement, ...]:
+    """Every method, the cheapest first, and what speaks against it; without ``facts`` only what the file tells."""
+    case = Case(
+        experiment=experiment,
+        arms=arms,
+        levels=levels,
+        facts=facts,
+        differences=find_differences(experiment, arms),
+    )
+    objections = find_objections(case)
+    return tuple(_judge(method, objections) for method in METHODS)
+
+
+def choose_method(
+    experiment: Experiment, arms: Sequence[Arm], levels: Sequence[LoadLevel], facts: HostFacts | None
+) -> MethodChoice:
+    """The method that the file asks for, or for "auto" the cheapest one that is valid and without doubt.
+
+    SpecError with the reasons, at design.method, where what was asked for is not valid.
+    """
+    wanted = experiment.design.method
+    if wanted == "blocks":
+        return BLOCKS
+    judgements = judge_methods(experiment, arms, levels, facts)
+    if wanted == "auto":
+        return _choose(experiment, arms, judgements)
+    found = next(judgement for judgement in judgements if judgement.method == wanted)
+    if not found.valid:
+        valid = ", ".join(f'"{judgement.method}"' for judgement in judgements if judgement.valid)
+        message = f'method "{wanted}" is not valid here: {"; ".join(found.reasons)}'
+        hint = f'Valid here: {valid}. "auto" takes the cheapest one.'
+        raise SpecError(message, problems=(SpecProblem(path="design.method", message=message, hint=hint),), hint=hint)
+    return _settle(experiment, arms, wanted, "The file asks for it.")
+
+
+def plan_steps(choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str) -> tuple[Step, ...]:
+    """How ``arms`` (names) share the time of one load level in one block, with about ``seconds`` of counted time for
+    each; () for blocks. ``seed`` has to be another one for each block and level.
+    """
+    if choice.method == "interleaved":
+        whole = seconds * choice.slice / (choice.slice - choice.guard)
+        return interleave(arms, seconds=whole, slice_length=choice.slice, guard=choice.guard, seed=seed)
+    return pair_up(arms, seconds=seconds, guard=choice.guard, seed=seed) if choice.method == "duet" else ()
+
+
+def _judge(method: Method, objections: Sequence[Objection]) -> Judgement:
+    own = sorted((one for one in objections if method in one.methods), key=lambda one: -one.weight)
+    reasons = tuple(one.text for one in own if one.weight is Weight.REFUSAL)
+    return Judgement(
+        method=method,
+        valid=not reasons,
+        reasons=reasons,
+        warnings=tuple(one.text for one in own if one.weight is not Weight.REFUSAL),
+        doubtful=any(one.weight is Weight.DOUBT for one in own),
+    )
+
+
+def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Judgement]) -> MethodChoice:
+    passed: dict[str, list[str]] = {}  # methods by what speaks first against them
+    for judgement in judgements:
+        if judgement.valid and not judgement.doubtful:
+            why = "; ".join(
+                ["It is the cheapest method without objection here"]
+                + [f"not {' or '.join(names)}: {text}" for text, names in passed.items()]
+            )
+            return _settle(experiment, arms, judgement.method, f"{why}.")
+        passed.setdefault((judgement.reasons or judgement.warnings)[0], []).append(judgement.method)
+    raise AssertionError("blocks are always valid")
+
+
+def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
+    if method == "interleaved":
+        guard, length = settle_guard(experiment, arms), slice_length(experiment, arms)
+        return MethodChoice(method=method, reason=reason, guard=guard, slice=length)
+    guard = LEAST_DUET_GUARD if method == "duet" else 0.0
+    length = experiment.workload.duration / len(arms) + guard if method == "duet" else 0.0
+    return MethodChoice(method=method, reason=reason, guard=guard, slice=length)

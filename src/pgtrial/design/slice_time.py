@@ -1,0 +1,42 @@
+"""How long the slices of interleaved arms are, and how much at the start of each does not count."""
+
+from collections.abc import Sequence
+
+from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
+from pgtrial.design.slices import GUARD
+from pgtrial.model.arm import Arm
+from pgtrial.spec.experiment import DEFAULT_SLICE, Experiment
+
+# s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
+# bgwriter and WAL writer work several times a second, the kernel's write-back every 5 s (vm.dirty_writeback_centisecs).
+LEAST_SLICE_BUILDING_UP = 5.0
+MOST_GUARD_SHARE = 0.5  # of a slice
+USUAL_GUARD_SHARE = 0.2  # of a slice whose length is left to pgtrial
+
+
+def settle_guard(experiment: Experiment, arms: Sequence[Arm]) -> float:
+    """Seconds at the start of a slice that do not count: longer where a setting of the host is switched with it."""
+    switched = [one.rule.seconds for one in find_differences(experiment, arms) if one.knob in SWITCHED]
+    return GUARD + max(switched, default=0.0)
+
+
+def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
+    """Seconds of a slice with its guard: as declared, else as short as its guard and what builds up allow."""
+    if experiment.design.slice is not None:
+        return experiment.design.slice
+    if builds_up(find_differences(experiment, arms)):
+        return LEAST_SLICE_BUILDING_UP
+    guard = settle_guard(experiment, arms)
+    usual = max(DEFAULT_SLICE, guard / USUAL_GUARD_SHARE)
+    fitting = experiment.workload.duration / slices_per_round(len(arms)) + guard
+    return round(max(min(usual, fitting), guard / MOST_GUARD_SHARE), 3)
+
+
+def slices_per_round(arms: int) -> int:
+    """Slices of each arm in the shortest balanced sequence: ABBA, or one Williams square or two."""
+    return arms if arms % 2 == 0 else 2 * arms
+
+
+def builds_up(differences: Sequence[Difference]) -> bool:
+    """Whether an effect of these is not whole before it has built up state."""
+    return any(one.rule.settling is Settling.BUILDS_UP for one in differences)

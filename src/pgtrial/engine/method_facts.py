@@ -1,0 +1,48 @@
+"""What is read of a machine to say which methods are valid on it."""
+
+from pgtrial.design.host_facts import HostFacts
+from pgtrial.hosts.base import LOCAL, Host
+
+_KIB = 1024
+_MEMORY = "/proc/meminfo"
+_STATUS = "/proc/self/status"
+_SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
+
+
+def read_facts(host: Host) -> HostFacts:
+    """The facts of a host as it is now. Where the kernel does not tell which CPUs are one core, each is one."""
+    texts = host.ops.read_all([_MEMORY, _STATUS, _SIBLINGS])
+    allowed = _allowed(texts.get(_STATUS, "")) or tuple(range(host.ops.cpus()[1]))
+    cores = {cpu: frozenset((cpu,)) for cpu in allowed}
+    for path, text in texts.items():
+        if path in (_MEMORY, _STATUS):
+            continue
+        siblings = frozenset(parse_cpus(text)) & frozenset(allowed)
+        cores |= dict.fromkeys(siblings, siblings)
+    return HostFacts(
+        local=host.name == LOCAL,
+        cores=tuple(tuple(sorted(core)) for core in sorted(set(cores.values()), key=min)),
+        memory_available=_available(texts.get(_MEMORY, "")),
+    )
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The CPUs of a list as the kernel writes it: "0-3,8" is 0, 1, 2, 3, 8."""
+    found: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first:
+            found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def _allowed(status: str) -> tuple[int, ...]:
+    lists = [line.partition(":")[2] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")]
+    return parse_cpus(lists[0]) if lists else ()
+
+
+def _available(meminfo: str) -> int | None:
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * _KIB
+    return None

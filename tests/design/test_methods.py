@@ -1,0 +1,240 @@
+from typing import Any
+
+import pytest
+
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import (
+    BLOCKS,
+    Judgement,
+    MethodChoice,
+    choose_method,
+    judge_methods,
+    plan_steps,
+)
+from pgtrial.design.plan import make_plan
+from pgtrial.design.slice_time import settle_guard, slice_length
+from pgtrial.errors import SpecError
+from pgtrial.spec.experiment import Experiment
+
+GIB = 1024**3
+FACTS = HostFacts(local=True, cores=((0,), (1,), (2,), (3,)), memory_available=16 * GIB)
+WORK_MEM = {"a": {"postgresql": {"work_mem": "4MB"}}, "b": {"postgresql": {"work_mem": "64MB"}}}
+
+
+def experiment(method: str = "auto", *, mix: str = "select-only", **tables: Any) -> Experiment:
+    head = {"format": 1, "experiment": {"name": "x"}, "arms": WORK_MEM}
+    tables["workload"] = {"mix": mix, "duration": "30s"} | tables.get("workload", {})
+    tables["design"] = {"method": method} | tables.get("design", {})
+    return Experiment.model_validate(head | tables)
+
+
+def arms_with(**table: dict[str, Any]) -> dict[str, Any]:
+    return {"a": {}, "b": table}
+
+
+def judge(made: Experiment, facts: HostFacts | None = FACTS) -> dict[str, Judgement]:
+    found = judge_methods(made, resolve_arms(made), load_levels(made.workload), facts)
+    return {judgement.method: judgement for judgement in found}
+
+
+def choose(made: Experiment, facts: HostFacts | None = FACTS) -> MethodChoice:
+    return choose_method(made, resolve_arms(made), load_levels(made.workload), facts)
+
+
+def test_what_settles_at_once_is_interleaved() -> None:
+    choice = choose(experiment())
+
+    assert (choice.method, choice.guard, choice.slice) == ("interleaved", 0.1, 1.0)
+    assert choice.reason == "It is the cheapest method without objection here."
+
+
+def test_blocks_are_the_default_and_always_valid() -> None:
+    made = experiment("blocks", arms=arms_with(sysctl={"vm.swappiness": 1}))
+
+    assert choose(made) == BLOCKS
+    assert judge(made)["blocks"] == Judgement(method="blocks", valid=True)
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"target": {"kind": "server"}}, "an existing server has no twin"),
+        ({"target": {"host": "ssh://db"}}, "on another machine"),
+        ({"design": {"cache": "cold"}}, "empty page cache"),
+        ({"arms": arms_with(sysctl={"vm.swappiness": 1})}, "the effect of vm.swappiness builds up"),
+        ({"arms": arms_with(sysctl={"vm.dirty_ratio": 1})}, "dirty pages of all programs"),
+        ({"arms": arms_with(memory_pressure={"size": "1GB"})}, "swap"),
+        ({"arms": arms_with(huge_pages={"size": "2MB"})}, "a pool made for one server"),
+        ({"arms": arms_with(storage={"data": "/srv"})}, "its own device"),
+        ({"arms": arms_with(filesystem={"options": "noatime"})}, "twins share the device queue"),
+        ({"arms": arms_with(postgresql={"fsync": False})}, "leaves writing to the kernel"),
+        ({"arms": arms_with(postgresql={"max_wal_size": "4GB"})}, "checkpoint cycle"),
+        ({"arms": arms_with(postgresql={"shared_buffers": "12GB"})}, "need about 12.2 GB of memory"),
+        ({"dataset": {"scale": 700}}, "as one alone would"),
+        ({"target": {"huge_pages": {"size": "2MB"}}}, "the pool of huge pages is made for one server"),
+    ],
+)
+def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) -> None:
+    found = judge(experiment(**tables))
+
+    for method in ("interleaved", "duet"):
+        assert not found[method].valid
+        assert any(reason in text for text in found[method].reasons), found[method].reasons
+    choice = choose(experiment(**tables))
+    assert choice.method == "blocks"
+    assert "not interleaved or duet: " in choice.reason
+
+
+@pytest.mark.parametrize(
+    ("method", "tables", "reason"),
+    [
+        ("interleaved", {"workload": {"rate": 10.0}}, "do not stop arriving"),
+        ("interleaved", {"arms": arms_with(postgresql={"autovacuum": False})}, "the clock goes on"),
+        ("interleaved", {"arms": arms_with(postgresql={"lock_timeout": "5s"})}, "is a time by the clock"),
+        ("interleaved", {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "SELECT 1"})}, "which need 5 s"),
+        (
+            "interleaved",
+            {"design": {"slice": "0.5s"}, "arms": arms_with(block_device={"scheduler": "none"})},
+            "too short for a guard time of 500 ms",
+        ),
+        (
+            "interleaved",
+            {"design": {"slice": "10s", "placebo": True}},
+            "6 slices of 10 s do not fit into a duration of 30 s",
+        ),
+        ("duet", {"arms": arms_with(block_device={"scheduler": "none"})}, "two values at once"),
+        ("duet", {"arms": arms_with(transparent_huge_pages={"enabled": "never"})}, "two values at once"),
+        ("duet", {"arms": arms_with(cgroup={"cpus": 1})}, "a limit of CPUs"),
+        ("duet", {"target": {"cgroup": {"cpus": 1}}}, "a limit of CPUs"),
+        ("duet", {"arms": {name: {} for name in "abcde"}}, "5 arms at once need at least 5 CPUs, and there are 4"),
+    ],
+)
+def test_one_of_them_is_refused_with_the_reason(method: str, tables: dict[str, Any], reason: str) -> None:
+    found = judge(experiment(**tables))
+
+    assert any(reason in text for text in found[method].reasons), found[method]
+    other = "duet" if method == "interleaved" else "interleaved"
+    assert not any(reason in text for text in found[other].reasons)
+
+
+@pytest.mark.parametrize(
+    ("mix", "tables", "doubtful"),
+    [
+        ("select-only", {}, set()),
+        ("simple-update", {}, {"duet"}),
+        ("simple-update", {"target": {"postgresql": {"synchronous_commit": "off"}}}, set()),
+        ("select-only", {"target": {"postgresql": {"statement_timeout": "10s"}}}, {"interleaved"}),
+        ("select-only", {"target": {"postgresql": {"statement_timeout": "0ms"}}}, set()),
+        ("select-only", {"arms": arms_with(sql={"apply": "SELECT 1"})}, {"interleaved", "duet"}),
+        ("select-only", {"arms": arms_with(cgroup={"memory": "2GB"})}, {"interleaved", "duet"}),
+        ("select-only", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, set()),
+        ("simple-update", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, {"interleaved", "duet"}),
+        ("select-only", {"arms": arms_with(postgresql={"max_parallel_workers": 2})}, {"duet"}),
+        ("select-only", {"dataset": {"scale": 2000}}, {"interleaved", "duet"}),
+    ],
+)
+def test_auto_leaves_what_is_in_doubt_to_the_user(mix: str, tables: dict[str, Any], doubtful: set[str]) -> None:
+    made = experiment(mix=mix, **tables)
+    found = judge(made)
+
+    assert {method for method, judgement in found.items() if judgement.doubtful} == doubtful
+    assert all(found[method].valid for method in ("interleaved", "duet"))
+    expected = next(method for method in ("interleaved", "duet", "blocks") if method not in doubtful)
+    assert choose(made).method == expected
+
+
+def test_shared_buffers_that_live_on_the_page_cache_are_refused_where_it_is_short() -> None:
+    made = experiment(dataset={"scale": 2000}, arms=arms_with(postgresql={"shared_buffers": "1GB"}))
+
+    assert any("the page cache" in text for text in judge(made)["interleaved"].reasons)
+    assert judge(made, None)["interleaved"].valid  # of a machine that nobody has looked at nothing is known
+
+
+def test_memory_that_an_arm_takes_away_is_not_there() -> None:
+    common = {"postgresql": {"shared_buffers": "4GB"}}
+    assert judge(experiment(target=common))["interleaved"].valid
+    assert not judge(experiment(target=common | {"memory_pressure": {"share": "50%"}}))["interleaved"].valid
+
+
+def test_parts_of_one_core_are_doubtful_in_a_duet() -> None:
+    facts = HostFacts(local=True, cores=((0, 1),), memory_available=None)
+
+    assert "fewer than 2 physical cores" in judge(experiment(), facts)["duet"].warnings[0]
+    assert judge(experiment(), facts)["duet"].doubtful
+
+
+def test_checkpoints_by_the_clock_inside_a_block_are_noted() -> None:
+    found = judge(experiment(mix="simple-update", workload={"duration": "10min"}))["interleaved"]
+
+    assert any("checkpoint_timeout 5 min" in text for text in found.warnings)
+    assert not found.doubtful
+
+
+def test_what_is_asked_for_but_not_valid_is_an_error_with_the_reasons() -> None:
+    made = experiment("interleaved", workload={"rate": 10.0}, design={"cache": "cold"})
+
+    with pytest.raises(SpecError, match="arriving") as caught:
+        choose(made)
+
+    assert caught.value.problems[0].path == "design.method"
+    assert "empty page cache" in caught.value.message
+    assert 'Valid here: "blocks"' in caught.value.hint
+
+
+def test_who_asks_for_a_doubtful_method_gets_it() -> None:
+    choice = choose(experiment("duet", mix="simple-update"))
+
+    assert (choice.method, choice.reason, choice.guard, choice.slice) == ("duet", "The file asks for it.", 1.0, 16.0)
+
+
+@pytest.mark.parametrize(
+    ("tables", "guard", "length"),
+    [
+        ({}, 0.1, 1.0),
+        ({"design": {"slice": "2s"}}, 0.1, 2.0),
+        ({"arms": arms_with(block_device={"scheduler": "none"})}, 0.5, 2.5),
+        ({"arms": arms_with(sysctl={"kernel.sched_autogroup_enabled": 0})}, 0.3, 1.5),
+        ({"arms": arms_with(sql={"apply": "SELECT 1"})}, 0.1, 5.0),
+        ({"workload": {"duration": "1s"}}, 0.1, 0.6),
+    ],
+)
+def test_guard_and_slices_are_as_long_as_the_settings_need(tables: dict[str, Any], guard: float, length: float) -> None:
+    made = experiment(**tables)
+    arms = resolve_arms(made)
+
+    assert settle_guard(made, arms) == pytest.approx(guard)
+    assert slice_length(made, arms) == pytest.approx(length)
+
+
+@pytest.mark.parametrize("method", ["interleaved", "duet"])
+@pytest.mark.parametrize("names", ["ab", "abc", "abcd"])
+def test_every_arm_has_about_the_duration_of_counted_time(method: str, names: str) -> None:
+    made = experiment(method, arms={name: {} for name in names})
+    choice = choose(made)
+    steps = plan_steps(choice, names, seconds=30, seed="1/1/0")
+
+    for name in names:
+        counted = sum(step.length - step.guard for step in steps if name in step.arms)
+        assert counted == pytest.approx(30, abs=len(names) * choice.slice)
+
+
+def test_blocks_have_no_steps() -> None:
+    assert plan_steps(BLOCKS, "ab", seconds=30, seed="") == ()
+
+
+def test_the_plan_says_method_steps_and_looks() -> None:
+    plan = make_plan(experiment(design={"blocks": 8, "stop": "decision"}), FACTS)
+
+    assert plan.method.method == "interleaved"
+    assert [judgement.method for judgement in plan.judgements] == ["interleaved", "duet", "blocks"]
+    assert plan.steps
+    assert plan.looks == (6, 7, 8)
+    assert make_plan(experiment(design={"blocks": 20, "stop": "decision", "looks": 4}), FACTS).looks == (6, 10, 15, 20)
+    assert make_plan(experiment("blocks"), FACTS).looks == ()
+
+
+def test_a_plan_of_a_method_that_is_not_valid_is_refused() -> None:
+    with pytest.raises(SpecError, match="not valid here"):
+        make_plan(experiment("duet"), HostFacts(local=True, cores=((0,),), memory_available=None))

@@ -1,0 +1,116 @@
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.settling import RULES, STANDING, SWITCHED, Settling, Shared, find_differences, find_rule
+from pgtrial.knobs import HOST_KNOBS
+from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.knob_tables import KNOB_NAMES, POSTGRESQL
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = {"shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"}
+
+
+def test_every_knob_has_rules_of_which_the_last_takes_everything() -> None:
+    assert set(RULES) == set(KNOB_NAMES)
+    for rules in RULES.values():
+        assert rules[-1].patterns == ("*",)
+        assert all(rule.reason for rule in rules)
+
+
+def test_every_knob_of_the_host_has_a_rule_and_is_of_the_machine_or_in_a_group_of_its_own() -> None:
+    assert {knob.name for knob in HOST_KNOBS} == {*SWITCHED, *STANDING, "cgroup"} - {"storage"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None:
+    settings = {name for name, facts in read_catalogue(version).items() if facts.context != "internal"}
+    unknown = {name for name in settings if find_rule(POSTGRESQL, name).patterns == ("*",)}
+
+    assert unknown <= LIBRARIES  # settles as the libraries do that it names
+
+
+@pytest.mark.parametrize(
+    ("knob", "name", "settling", "shared"),
+    [
+        ("postgresql", "work_mem", Settling.AT_ONCE, False),
+        ("postgresql", "Synchronous_Commit", Settling.AT_ONCE, False),
+        ("postgresql", "checkpoint_timeout", Settling.BUILDS_UP, True),
+        ("postgresql", "fsync", Settling.BUILDS_UP, True),
+        ("postgresql", "autovacuum_naptime", Settling.BUILDS_UP, False),
+        ("postgresql", "shared_buffers", Settling.SECONDS, True),
+        ("postgresql", "auto_explain.log_analyze", Settling.AT_ONCE, False),
+        ("postgresql", "timescaledb.restart_delay", Settling.BUILDS_UP, False),
+        ("sysctl", "vm.swappiness", Settling.BUILDS_UP, True),
+        ("sysctl", "vm/dirty_background_bytes", Settling.BUILDS_UP, True),
+        ("sysctl", "kernel.sched_autogroup_enabled", Settling.AT_ONCE, False),
+        ("sysctl", "dev.cdrom.debug", Settling.BUILDS_UP, True),
+        ("block_device", "scheduler", Settling.AT_ONCE, False),
+        ("cgroup", "memory", Settling.BUILDS_UP, False),
+        ("cgroup", "cpus", Settling.AT_ONCE, False),
+        ("memory_pressure", "share", Settling.BUILDS_UP, True),
+        ("sql", "apply", Settling.BUILDS_UP, False),
+    ],
+)
+def test_effects_settle_as_they_do(knob: str, name: str, settling: Settling, shared: bool) -> None:
+    rule = find_rule(knob, name)
+
+    assert rule.settling is settling
+    assert bool(rule.shares) is shared
+
+
+def experiment(**tables: Any) -> Experiment:
+    head = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "olap"}}
+    return Experiment.model_validate(head | tables)
+
+
+def labels(made: Experiment) -> list[str]:
+    return [one.label for one in find_differences(made, resolve_arms(made))]
+
+
+def test_only_what_differs_between_arms_counts() -> None:
+    made = experiment(
+        target={"postgresql": {"work_mem": "4MB", "jit": "off"}, "sysctl": {"vm.swappiness": 1}},
+        arms={
+            "a": {"postgresql": {"work_mem": "8MB"}},
+            "b": {"block_device": {"scheduler": "none"}, "postgresql": {"jit": "off"}},
+        },
+        design={"placebo": True},
+    )
+
+    assert labels(made) == ["work_mem", "block_device scheduler"]
+
+
+def test_libraries_differ_one_by_one() -> None:
+    made = experiment(
+        arms={
+            "a": {"extensions": {"preload": ["auto_explain"]}},
+            "b": {"extensions": {"preload": ["auto_explain", "pg_stat_statements"]}},
+            "c": {"postgresql": {"shared_preload_libraries": "timescaledb"}},
+        }
+    )
+    found = {one.label: one.rule.settling for one in find_differences(made, resolve_arms(made))}
+
+    assert found == {
+        "extensions auto_explain": Settling.AT_ONCE,
+        "extensions pg_stat_statements": Settling.AT_ONCE,
+        "extensions timescaledb": Settling.BUILDS_UP,
+    }
+
+
+def test_what_is_shared_is_named_in_words() -> None:
+    assert [str(shared) for shared in Shared] == ["page cache", "dirty pages", "device queue", "free memory"]
+
+
+def test_the_page_of_the_methods_is_up_to_date() -> None:
+    found = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+
+    assert (ROOT / "docs" / "methods.md").read_text() == module.render_methods()

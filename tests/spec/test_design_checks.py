@@ -1,0 +1,61 @@
+from collections.abc import Callable
+
+import pytest
+
+from pgtrial.errors import SpecProblem
+
+ARMS = "[arms.a.postgresql]\nwork_mem = '1MB'\n[arms.b.postgresql]\nwork_mem = '2MB'\n"
+Find = Callable[..., dict[str, SpecProblem]]
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        "method = 'interleaved'\nslice = '2s'",
+        "method = 'auto'\nslice = '15s'",
+        "method = 'duet'\nplacebo = true",
+        "stop = 'decision'\nblocks = 6",
+        "stop = 'decision'",
+        "stop = 'precision'\nprecision = '1%'\nbudget = '1h'\nlooks = 5",
+        "stop = 'decision'\nbudget = '1h'\nlooks = 100",
+    ],
+)
+def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
+    assert find(f"{ARMS}[design]\n{design}\n") == {}
+
+
+@pytest.mark.parametrize(
+    ("design", "path", "message"),
+    [
+        ("blocks = 3\nbudget = '1h'", "design.budget", "exclude each other"),
+        ("slice = '2s'", "design.slice", 'no meaning with method = "blocks"'),
+        ("method = 'duet'\nslice = '2s'", "design.slice", 'no meaning with method = "duet"'),
+        ("method = 'auto'\nslice = '16s'", "design.slice", "a slice of 16 s does not fit twice"),
+        ("precision = '2%'", "design.precision", 'needs stop = "precision"'),
+        ("stop = 'decision'\nprecision = '2%'", "design.precision", 'needs stop = "precision"'),
+        ("stop = 'precision'", "design.stop", "needs a precision"),
+        ("stop = 'precision'\nprecision = 0", "design.precision", "above 0 %"),
+        ("looks = 3", "design.looks", "needs a rule for stopping"),
+        ("stop = 'decision'\nblocks = 5", "design.blocks", "5 blocks are too few to stop early"),
+        ("stop = 'decision'\nblocks = 8\nlooks = 9", "design.looks", "9 looks are more than 8 blocks"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(find: Find, design: str, path: str, message: str) -> None:
+    problems = find(f"{ARMS}[design]\n{design}\n")
+
+    assert list(problems) == [path]
+    assert message in problems[path].message
+    assert problems[path].hint
+
+
+def test_a_duet_needs_time_on_each_set_of_cpus(find: Find) -> None:
+    text = "duration = '3s'\n" + "".join(f"[arms.{name}]\n" for name in "abcd") + "[design]\nmethod = 'duet'\n"
+
+    assert "too short for a duet of 4 arms" in find(text)["workload.duration"].message
+
+
+def test_the_arms_of_factors_are_counted_with_the_placebo(find: Find) -> None:
+    factors = "[factors.work_mem]\nlevels = [1, 2]\n[factors.jit]\nlevels = [true, false]\n"
+    text = f"duration = '4s'\n{factors}[design]\nmethod = 'duet'\nplacebo = true\n"
+
+    assert "a duet of 5 arms" in find(text)["workload.duration"].message
