@@ -8,6 +8,7 @@ import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -15,11 +16,13 @@ from typing import Any
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.slices import GUARD, LEAST_DUET_GUARD, Step, interleave, pair_up
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.histogram import bucket_of
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slot
-from pgtrial.spec.experiment import DEFAULT_BLOCKS, MIX_SCENARIOS, Experiment
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
+from pgtrial.model.slice import Slice
+from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_SLICE, MIX_SCENARIOS, Experiment
 from pgtrial.store import layout, parquet
 from pgtrial.store.state import State
 
@@ -49,6 +52,10 @@ synchronous_commit = "off"
 blocks = 6
 placebo = true
 """
+
+# The same with arms that take turns in slices, and with arms that run at the same time.
+INTERLEAVED = EXPERIMENT.replace("[design]\n", '[design]\nmethod = "interleaved"\n')
+DUET = EXPERIMENT.replace("[design]\n", '[design]\nmethod = "duet"\n').replace("placebo = true", "placebo = false")
 
 SETTINGS = {
     "data_directory": "/var/tmp/pgtrial",
@@ -96,20 +103,27 @@ _SIGMA = 0.5  # of the logarithm of a transaction's latency
 _QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 40) for i in range(40))
 _BEFORE = ((PhaseName.RESTORE, 0.5), (PhaseName.START, 0.3), (PhaseName.WARMUP, 3.0), (PhaseName.CHECKPOINT, 0.2))
 _STARTED = 1_767_225_600.0
+_SWITCH = 0.002  # s from the end of a slice to the start of the next
+_PARTS = 4  # of the counted time of a slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """What is true. ``tps`` maps an arm to its true throughput with one client, which grows with √clients.
 
-    ``block_sd`` and ``run_sd`` are standard deviations of log throughput between blocks and between the runs of a
-    block. ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
+    ``block_sd``, ``run_sd`` and ``slice_sd`` are standard deviations of log throughput between blocks, between the runs
+    of a block and between the slices of a run. ``leaks`` maps an arm to what it gains inside each slice, from the first
+    quarter of its counted time to the last, in log throughput. ``speeds`` are those of the CPU sets of a duet.
+    ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
     ``facts_after`` to what differs after the load of its runs from what was before.
     """
 
     tps: Mapping[str, float] = field(default_factory=lambda: {"on": 500.0, "off": 1000.0})
     block_sd: float = 0.1
     run_sd: float = 0.02
+    slice_sd: float = 0.03
+    leaks: Mapping[str, float] = field(default_factory=dict)
+    speeds: tuple[float, ...] = ()
     seed: int = 1
     counters: Mapping[tuple[str, str], float] = field(default_factory=lambda: COUNTERS)
     waits: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: WAITS)
@@ -141,7 +155,8 @@ def write_result_folder(
 ) -> Path:
     """Write the result folder of a simulated experiment into a new folder; the folder.
 
-    ``text`` is the experiment file. ``runs`` limits the runs that are made, as if the experiment had been stopped.
+    ``text`` is the experiment file, whose method is kept ("auto" becomes "interleaved"). ``runs`` limits the runs that
+    are made, as if the experiment had been stopped.
     """
     simulation = simulation or Simulation()
     experiment = Experiment.model_validate(tomllib.loads(text))
@@ -156,13 +171,31 @@ def write_result_folder(
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
     t = _STARTED
     files: dict[Path, _Query] = {}
-    for slot in slots if runs is None else slots[:runs]:
-        arm = next(arm for arm in arms if arm.name == slot.arm)
-        noise = math.exp(blocks[slot.block] + rng.gauss(0, simulation.run_sd))
-        t, written = _simulate_run(
-            state, folder, experiment, simulation, arm=arm, slot=slot, levels=levels, noise=noise, started=t
-        )
-        files |= written
+    method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
+    state.set_meta(
+        method=method,
+        method_reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
+    )
+    for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):
+        members = [
+            (
+                slot,
+                next(arm for arm in arms if arm.name == slot.arm),
+                math.exp(blocks[block] + rng.gauss(0, simulation.run_sd)),
+            )
+            for slot in together
+        ]
+        if method == "blocks":
+            for slot, arm, noise in members:
+                t, written = _simulate_run(
+                    state, folder, experiment, simulation, arm=arm, slot=slot, levels=levels, noise=noise, started=t
+                )
+                files |= written
+        else:
+            t, written = _simulate_block(
+                state, folder, experiment, simulation, method=method, members=members, levels=levels, started=t, rng=rng
+            )
+            files |= written
     state.close()
     _write_all(files)
     return folder
@@ -280,6 +313,12 @@ def _simulate_run(
         path / layout.SAMPLES: _samples(simulation.counters, start=started + 1, end=t + 1),
         path / layout.WAITS: _waits(simulation.waits, starts, seconds=seconds),
     }
+    _end_run(state, simulation, run=run, arm=arm, t=t)
+    return t + 0.5, files
+
+
+def _end_run(state: State, simulation: Simulation, *, run: RunRow, arm: Arm, t: float) -> None:
+    """Record settings and facts of a run, and its end."""
     settings = SETTINGS | dict(arm.settings) | dict(simulation.settings.get(arm.name, {}))
     declared = dict(arm.settings)
     state.add_settings(
@@ -292,7 +331,141 @@ def _simulate_run(
     state.add_fingerprint(facts, run=run.id, moment=Moment.AFTER)
     state.add_phase(run.id, Phase(name=PhaseName.STOP, start=t, end=t + 0.5))
     state.end_run(run.id, RunState.DONE, t + 0.5)
+
+
+def _simulate_block(
+    state: State,
+    folder: Path,
+    experiment: Experiment,
+    simulation: Simulation,
+    *,
+    method: str,
+    members: Sequence[tuple[Slot, Arm, float]],
+    levels: Sequence[LoadLevel],
+    started: float,
+    rng: random.Random,
+) -> tuple[float, dict[Path, _Query]]:
+    """Record the runs of a block that share its time, each (slot, arm, noise); when they ended, and their files."""
+    runs = {arm.name: state.begin_run(slot, started) for slot, arm, _ in members}
+    t = started
+    for phase, seconds in _BEFORE:
+        for run in runs.values():
+            state.add_phase(run.id, Phase(name=phase, start=t, end=t + seconds))
+        t += seconds
+    first = t
+    slices: dict[str, list[Slice]] = {name: [] for name in runs}
+    rates: dict[str, list[float]] = {name: [] for name in runs}  # throughput of each slice
+    for level in levels:
+        begin = t
+        for number, step in enumerate(_steps(experiment, method, tuple(runs), block=members[0][0].block)):
+            t += _SWITCH if method == "interleaved" else 0.0
+            for place, name in enumerate(step.arms):
+                noise = next(noise for _, arm, noise in members if arm.name == name)
+                tps = simulation.tps.get(name, simulation.tps[_control(experiment)]) * math.sqrt(level.clients)
+                speed = simulation.speeds[place] if simulation.speeds else 1.0
+                rates[name].append(tps * noise * speed * math.exp(rng.gauss(0, simulation.slice_sd)))
+                slices[name].append(
+                    Slice(level=level.index, number=number, started=t, counted=t + step.guard, ended=t + step.length)
+                )
+            t += step.length
+        for run in runs.values():
+            state.add_phase(run.id, Phase(name=PhaseName.MEASURE, start=begin, end=t, level=level.index))
+    files: dict[Path, _Query] = {}
+    for _, arm, _ in members:
+        run = runs[arm.name]
+        state.add_slices(run.id, slices[arm.name])
+        path = layout.run_folder(folder, run.folder)
+        path.mkdir(parents=True)
+        files |= _slice_files(
+            experiment,
+            simulation,
+            path=path,
+            levels=levels,
+            slices=slices[arm.name],
+            rates=rates[arm.name],
+            leak=simulation.leaks.get(arm.name, 0.0),
+            start=first,
+        )
+        _end_run(state, simulation, run=run, arm=arm, t=t)
     return t + 0.5, files
+
+
+def _steps(experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int) -> tuple[Step, ...]:
+    seconds, seed = experiment.workload.duration, f"{experiment.design.seed}/{block}"
+    if method == "duet":
+        return pair_up(arms, seconds=seconds, guard=LEAST_DUET_GUARD, seed=seed)
+    length = experiment.design.slice or DEFAULT_SLICE
+    return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)
+
+
+def _slice_files(
+    experiment: Experiment,
+    simulation: Simulation,
+    *,
+    path: Path,
+    levels: Sequence[LoadLevel],
+    slices: Sequence[Slice],
+    rates: Sequence[float],
+    leak: float,
+    start: float,
+) -> dict[Path, _Query]:
+    scenarios = _scenarios(experiment)
+    parts: list[tuple[int, int, int, str, int, float]] = []
+    seconds: dict[tuple[int, int, str], list[tuple[int, float]]] = {}
+    counted = {level.index: 0.0 for level in levels}
+    clients = {level.index: level.clients for level in levels}
+    for each, rate in zip(slices, rates, strict=True):
+        for part in range(_PARTS):
+            tps = rate * math.exp(leak * (part / (_PARTS - 1) - 0.5))
+            latency = clients[each.level] / tps
+            second = int(counted[each.level] + (part + 0.5) / _PARTS * each.seconds)
+            for scenario in scenarios:
+                count = round(tps * each.seconds / _PARTS / len(scenarios))
+                parts.append((each.level, each.number, part, scenario, count, count * latency))
+                seconds.setdefault((each.level, second, scenario), []).append((count, latency))
+        counted[each.level] += each.seconds
+    rows = []
+    for (level, second, scenario), found in seconds.items():
+        count = sum(number for number, _ in found)
+        latency = sum(number * mean for number, mean in found) / max(1, count)
+        rows.append(TransactionRow(level=level, second=second, scenario=scenario, count=count, latency=latency))
+    polled = [(level, each.started + 0.05) for level in levels for each in slices if each.level == level.index]
+    return {
+        path / layout.TRANSACTIONS: _transactions(rows),
+        path / layout.SLICES: _parts(parts),
+        path / layout.SAMPLES: _shared_samples(simulation.counters, slices, start=start),
+        path / layout.WAITS: _waits(simulation.waits, polled, seconds=1),
+    }
+
+
+def _parts(rows: Sequence[tuple[object, ...]]) -> _Query:
+    kinds = ("INTEGER", "INTEGER", "INTEGER", "VARCHAR", "BIGINT", "DOUBLE")
+    names = ("level", "slice", "part", "scenario", "count", "latency_sum")
+    select = ", ".join(f"unnest(?::{kind}[]) AS {name}" for kind, name in zip(kinds, names, strict=True))
+    return f"SELECT {select}", [list(column) for column in zip(*rows, strict=True)]
+
+
+def _shared_samples(rates: Mapping[tuple[str, str], float], slices: Sequence[Slice], *, start: float) -> _Query:
+    """Readings once per second, or as soon as the arm goes on. A server's counters grow only while it is at work."""
+    query = """
+        SELECT t, metric, object,
+               1000.0 + rate * CASE WHEN starts_with(metric, 'pg_stat_') THEN own ELSE t - ? END AS value
+        FROM (SELECT unnest(?::DOUBLE[]) AS t, unnest(?::DOUBLE[]) AS own),
+             (SELECT unnest(?::VARCHAR[]) AS metric, unnest(?::VARCHAR[]) AS object, unnest(?::DOUBLE[]) AS rate)
+    """
+    times: list[float] = [start]
+    owns, own = [0.0], 0.0
+    for each in slices:
+        t = max(each.started + 0.001, times[-1] + 1)
+        while t < each.ended:
+            times.append(t)
+            owns.append(own + t - each.started)
+            t += 1
+        own += each.ended - each.started
+    times.append(slices[-1].ended + 1)
+    owns.append(own)
+    metrics, objects = [metric for metric, _ in rates], [name for _, name in rates]
+    return query, [start, times, owns, metrics, objects, list(rates.values())]
 
 
 def _control(experiment: Experiment) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from pgtrial.analysis import quality_blocks
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
@@ -115,6 +116,27 @@ def test_an_unfinished_schedule_is_told(assess: Assess, evidence: Evidence) -> N
 
     assert caveat.code == "incomplete"
     assert caveat.text.startswith("1 of 18 planned runs have no valid data; 5 of 6 blocks")
+
+
+def test_nothing_is_missing_once_the_rule_for_stopping_has_ended_the_experiment(
+    assess: Assess, evidence: Evidence
+) -> None:
+    ended = Stopping(
+        rule="decision",
+        precision=None,
+        spending="obrien-fleming",
+        looks=(5, 6),
+        blocks=5,
+        ended=5,
+        level=0.03,
+        needed=None,
+        text="After 5 of 6 blocks: the claim is supported.",
+    )
+    short = assess(valid=evidence.valid[:-1])
+    going = ended.model_copy(update={"ended": None})
+
+    assert list(quality_blocks.check_completeness(replace(short, stopping=ended))) == []
+    assert [c.code for c in quality_blocks.check_completeness(replace(short, stopping=going))] == ["incomplete"]
 
 
 @pytest.mark.parametrize(

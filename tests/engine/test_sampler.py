@@ -148,7 +148,7 @@ def test_first_readings_are_on_disk_when_start_returns(any_config: SamplerConfig
 def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path) -> None:
     begun = time.time()
     report = runner.run(sample(any_config, seconds=10 * INTERVAL))
-    convert(Path(any_config.spool), tmp_path)
+    convert(Path(any_config.spool), folder=tmp_path)
 
     assert report.gaps == ()
     assert report.errors == ()
@@ -209,7 +209,7 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
         return await sampler.stop()
 
     report = runner.run(hang())
-    convert(Path(config.spool), tmp_path)
+    convert(Path(config.spool), folder=tmp_path)
 
     assert {gap.source for gap in report.gaps} == server_sources(config)
     after = max(gap.end for gap in report.gaps)
@@ -428,7 +428,7 @@ def test_control_groups_of_the_server_are_read(
     (memory / "memory.usage_in_bytes").write_text("4096\n")
     (cpu / "cpu.stat").write_text("nr_periods 30\nnr_throttled 16\nthrottled_time 1000000000\n")
     report = runner.run(sample(replace(any_config, groups=(str(memory), str(cpu))), seconds=2 * INTERVAL))
-    convert(Path(any_config.spool), tmp_path)
+    convert(Path(any_config.spool), folder=tmp_path)
 
     found = query(
         tmp_path / "samples.parquet",

@@ -7,6 +7,7 @@ import pytest
 
 from pgtrial.analysis.findings import (
     ArmFinding,
+    ArmSlices,
     CaveatFinding,
     CurvePoint,
     Difference,
@@ -25,6 +26,8 @@ from pgtrial.analysis.findings import (
     RunFinding,
     Series,
     SettingFinding,
+    SingleRuns,
+    Slices,
     WaitShare,
 )
 from pgtrial.model.caveat import Severity
@@ -101,6 +104,10 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
         effects=tuple(_effects(rng, name_of["off"], factor=TPS["off"] / TPS["on"], noise=0.02, blocks=blocks)),
         placebo=tuple(_effects(rng, name_of["placebo"], factor=1.004, noise=0.02, blocks=blocks)),
         noise=Noise(sd_log_ratio=0.021, sd_log_ratio_placebo=0.018, detectable=0.031),
+        single_runs=(
+            SingleRuns(arm=name_of["off"], blocks=blocks, above=blocks, below=0, lowest=2.58, highest=2.71),
+            SingleRuns(arm=name_of["placebo"], blocks=blocks, above=1, below=0, lowest=0.98, highest=1.034),
+        ),
         needed=Needed(blocks=None, text="none, the claim is decided"),
         runs=tuple(runs),
         observations=tuple(
@@ -411,6 +418,35 @@ def _waits(name_of: dict[str, str]) -> list[WaitShare]:
 @pytest.fixture(scope="session")
 def sample() -> Findings:
     return make_sample()
+
+
+@pytest.fixture(scope="session")
+def turns(sample: Findings) -> Findings:
+    """The sample as if its arms had taken turns: each run has the time of its block, a third of which is its own."""
+    phases = {
+        run.id: tuple(
+            {**phase, "seconds": (phase["end"] - phase["start"]) / 3} if phase["name"] == "measure" else phase
+            for phase in run.phases
+        )
+        for run in sample.runs
+    }
+    arm = {"growth": 1.012, "growth_low": 0.99, "growth_high": 1.04, "autocorrelation": -0.12}
+    spread = {"sd_blocks": 0.021, "sd_expected": 0.018, "is_spread_explained": True}
+    return sample.model_copy(
+        update={
+            "experiment": sample.experiment.model_copy(
+                update={"method": "interleaved", "method_reason": "Every setting takes effect at once."}
+            ),
+            "slices": Slices(
+                length=1.0,
+                guard=0.1,
+                number=30,
+                counted=27.0,
+                arms=tuple(ArmSlices(arm=name, **arm, **spread) for name in ARMS[1:]),
+            ),
+            "runs": tuple(run.model_copy(update={"phases": phases[run.id]}) for run in sample.runs),
+        }
+    )
 
 
 @pytest.fixture(scope="session")

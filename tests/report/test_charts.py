@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.charts.base import Chart, arm_colours, shorten
+from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.distribution import distribution_charts
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
@@ -26,6 +27,7 @@ SINGLE = (
     latency_forest,
     throughput_forest,
     scenario_forest,
+    blocks_chart,
     schedule_chart,
     order_chart,
     overhead_chart,
@@ -58,7 +60,7 @@ def rows_of(chart: Chart) -> list[dict[str, Any]]:
 def test_every_specification_compiles_and_draws(sample):
     charts = all_charts(sample)
 
-    assert len(charts) == 23
+    assert len(charts) == 24
     for chart in charts:
         assert vl_convert.vegalite_to_svg(chart.spec).startswith("<svg")
 
@@ -237,3 +239,31 @@ def test_effects_of_many_times_are_factors_in_labels_and_on_the_axis(sample, hig
     assert any(": × 11.2 (× 10.4 to × " in text for text in texts)
     assert tick in texts
     assert not any(text.startswith("+9") for text in texts)
+
+
+def test_every_block_of_the_arm_and_of_the_placebo_is_a_dot(sample):
+    chart = blocks_chart(sample)
+    assert chart is not None
+    dots = chart.spec["layer"][-1]["data"]["values"]
+
+    assert [(dot["arm"], dot["place"]) for dot in dots] == [
+        (arm, block) for arm in ("off", "placebo") for block in range(1, 7)
+    ]
+    assert [name for _, name in chart.legend] == ["off", "placebo"]
+
+
+def test_a_block_without_a_ratio_leaves_its_place_empty(sample):
+    effects = tuple(
+        effect.model_copy(update={"block_ratios": (None, *effect.block_ratios[1:])}) for effect in sample.effects
+    )
+    chart = blocks_chart(sample.model_copy(update={"effects": effects, "placebo": ()}))
+    assert chart is not None
+
+    assert [dot["place"] for dot in chart.spec["layer"][-1]["data"]["values"]] == [2, 3, 4, 5, 6]
+
+
+def test_load_levels_of_arms_that_took_turns_are_as_long_as_what_counts(turns):
+    run = next(run for run in turns.runs if run.state == "done")
+    bands = mark_phases(turns, run, (-5.0, 100.0))
+
+    assert [(band["start"], band["end"]) for band in bands[1:]] == [(0.0, 10.0), (10.0, 20.0)]

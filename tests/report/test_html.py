@@ -5,10 +5,11 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
-from pgtrial.analysis.findings import Difference, Fact, Findings
+from pgtrial.analysis.findings import Difference, Fact, Findings, Stopping
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import _environment, render_html, script_json
 from pgtrial.report.sections import SECTIONS
+from pgtrial.report.text import render_text
 
 # What the library names but never fetches: XML namespaces, its own schema's name, and an address in a warning.
 NAMED = {
@@ -184,3 +185,73 @@ def test_a_missing_value_in_a_template_is_an_error():
 
 def test_the_page_of_a_large_experiment_stays_small(large):
     assert len(render_html(large).encode()) < 3_000_000
+
+
+def test_the_noise_is_shown_before_what_rests_on_it(html, minimal):
+    text = " ".join("".join(Page(html).text).split())
+
+    assert "varies by 2.1 % (standard deviation), that of the placebo, which does nothing, by 1.8 %" in text
+    assert "Had each arm been run once" in text
+    assert "Inside the blocks" not in text
+    assert "Nothing can be said about the noise" in render_html(minimal)
+
+
+def test_the_method_says_how_arms_took_turns(turns, html):
+    text = " ".join("".join(Page(render_html(turns)).text).split())
+
+    assert "each block runs all 3 arms once, in short turns" in text
+    assert "One arm after the other is at work in a slice of 1 s" in text
+    assert "The first 100 ms of a slice, its guard time, do not count" in text
+    assert "What counts are 27 s of each arm at each load level of a block, in 30 slices." in text
+    assert "Every setting takes effect at once." in text
+    assert "Inside the blocks" in text
+    assert "its arm's slices, put end to end" in text
+    assert "Interleaved." not in html
+
+
+def test_the_method_says_how_a_duet_was_played(turns):
+    experiment = turns.experiment.model_copy(update={"method": "duet"})
+    text = " ".join("".join(Page(render_html(turns.model_copy(update={"experiment": experiment}))).text).split())
+
+    assert "each block runs all 3 arms once, at the same time" in text
+    assert "They exchange their CPUs after 1 s, in random order" in text
+    assert "One arm after the other is at work" not in text
+
+
+@pytest.fixture
+def stopped(sample):
+    """Ended by its rule after the fourth of six blocks."""
+    stopping = Stopping(
+        rule="decision",
+        precision=None,
+        spending="obrien-fleming",
+        looks=(2, 4, 6),
+        blocks=4,
+        ended=4,
+        level=0.018,
+        needed=None,
+        text="After 4 of 6 blocks: the claim is supported.",
+    )
+    experiment = sample.experiment.model_copy(update={"complete": False})
+    return sample.model_copy(update={"stopping": stopping, "experiment": experiment})
+
+
+def test_an_experiment_that_its_rule_ended_is_finished(stopped):
+    text = " ".join("".join(Page(render_html(stopped)).text).split())
+
+    assert "Not finished." not in text
+    assert "It was planned to look after 2, 4, 6 complete blocks" in text
+    assert "spent over the looks (by O’Brien and Fleming)" in text
+    assert "with an error probability of 0.018 each. After 4 of 6 blocks: the claim is supported." in text
+    assert "Stopping: After 4 of 6 blocks: the claim is supported." in render_text(stopped)
+    assert "Not finished" not in render_text(stopped)
+
+
+def test_a_rule_that_has_not_ended_the_experiment_leaves_it_unfinished(stopped):
+    going = stopped.stopping.model_copy(
+        update={"rule": "precision", "precision": 0.02, "spending": None, "ended": None}
+    )
+    page = render_html(stopped.model_copy(update={"stopping": going}))
+
+    assert "Not finished." in page
+    assert "as narrow as\n    2 %" in page

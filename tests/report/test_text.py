@@ -46,6 +46,7 @@ def test_placebo_noise_time_and_caveats_are_said(sample):
 
     assert "No difference was found where there is none" in text
     assert "a change of 3.1 % is found with 80 % probability" in text
+    assert "One run of each arm: Of 6 blocks, each taken alone, 6 would have said faster" in text
     assert "warm-up 1 min 35 s" in text
     assert "! warning: The hypervisor took 4.2 % of the CPU time in one run. (run 3)" in text
     assert "→ Repeat at a quieter hour" in text

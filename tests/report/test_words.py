@@ -13,6 +13,7 @@ from pgtrial.report.words import (
     interval_text,
     make_visible,
     placebo_text,
+    single_runs_text,
     sort_caveats,
 )
 
@@ -107,3 +108,27 @@ def test_arms_of_several_versions_have_theirs_behind_their_names(sample):
     assert arm_label(findings.model_copy(update={"experiment": several}), arms[1].name) == f"{arms[1].name} (11.1)"
     assert arm_label(findings.model_copy(update={"experiment": alike}), arms[1].name) == arms[1].name
     assert arm_label(findings, "unknown") == "unknown"
+
+
+def test_what_one_run_per_arm_would_have_said_is_counted(sample, minimal):
+    off = sample.single_runs[0].model_copy(update={"above": 3, "below": 1, "lowest": 0.9, "highest": 1.2})
+    text = single_runs_text(sample.model_copy(update={"single_runs": (off, sample.single_runs[1])}))
+
+    assert text == (
+        "Of 6 blocks, each taken alone, 3 would have said faster by more than the margin, 1 slower, 2 neither; their "
+        "ratios lie between −10.0 % and +20.0 %. Of the placebo's, 1 would have been a false alarm (between −2.0 % and "
+        "+3.4 %)."
+    )
+    assert single_runs_text(minimal) == ""
+
+
+def test_a_latency_is_higher_or_lower_and_not_faster(sample):
+    asked = sample.hypothesis.model_copy(update={"metric": "pgbench.latency_p95"})
+
+    assert "6 would have said higher" in single_runs_text(sample.model_copy(update={"hypothesis": asked}))
+
+
+def test_a_claim_about_the_placebo_counts_it_once(sample):
+    asked = sample.hypothesis.model_copy(update={"arm": "placebo"})
+
+    assert "false alarm" not in single_runs_text(sample.model_copy(update={"hypothesis": asked}))

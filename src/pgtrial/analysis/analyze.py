@@ -19,6 +19,9 @@ from pgtrial.analysis.overhead import sum_overhead
 from pgtrial.analysis.quality import check_quality
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.settings import compare_settings
+from pgtrial.analysis.single_runs import take_single_runs
+from pgtrial.analysis.slice_findings import describe_slices
+from pgtrial.analysis.stopping import describe_stopping
 from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.analysis.waits import describe_waits
 from pgtrial.stats.power import detectable_ratio
@@ -43,11 +46,22 @@ def analyze(folder: Path) -> Findings:
         estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
     primary = find_primary(evidence, estimated, arm=evidence.hypothesis_arm)
     placebo = find_primary(evidence, estimated, arm=evidence.placebo.name) if evidence.placebo else None
+    with _log_time("compared the slices"):
+        slices = describe_slices(evidence, reduction)
+    stopping = describe_stopping(evidence, primary)
     with _log_time("checked the quality"):
         caveats = check_quality(
-            Assessment(evidence=evidence, reduction=reduction, values=values, primary=primary, placebo=placebo)
+            Assessment(
+                evidence=evidence,
+                reduction=reduction,
+                values=values,
+                primary=primary,
+                placebo=placebo,
+                slices=slices,
+                stopping=stopping,
+            )
         )
-    hypothesis, needed = judge_hypothesis(evidence, primary, caveats)
+    hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("described runs, series, distributions and waits"):
         return Findings(
@@ -57,7 +71,10 @@ def analyze(folder: Path) -> Findings:
             effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
             placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
             noise=_noise(evidence, primary, placebo),
+            single_runs=take_single_runs(evidence, estimated),
+            slices=slices,
             needed=needed,
+            stopping=stopping,
             runs=describe_runs(evidence, values),
             observations=observations,
             curve=trace_curve(evidence, values),

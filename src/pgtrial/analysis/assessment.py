@@ -5,19 +5,25 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.findings import Slices, Stopping
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduce import Reduction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric."""
+    """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric.
+
+    ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping.
+    """
 
     evidence: Evidence
     reduction: Reduction
     values: Values
     primary: Estimated | None
     placebo: Estimated | None
+    slices: Slices | None = None
+    stopping: Stopping | None = None
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
         """Increase of several counters of one object over a measured window; None when one was not read."""

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CurvePoint, Distribution, Series
 from pgtrial.analysis.metrics import LATENCY_MEAN, P95, P99, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduce import Histogram, Reduction
+from pgtrial.analysis.slices import windows
 from pgtrial.model.histogram import bucket_bounds
 from pgtrial.model.run import RunRow
 from pgtrial.stats.interval import mean_log_interval
@@ -49,28 +50,29 @@ def trace_curve(evidence: Evidence, values: Values) -> tuple[CurvePoint, ...]:
 
 
 def trace_series(evidence: Evidence, reduction: Reduction) -> tuple[Series, ...]:
-    """Throughput and latency of each valid run over its measured windows.
+    """Throughput and latency of each valid run over its measured time.
 
     One value per second, or per so many seconds that a run has about 300. A bin without a transaction has a
     throughput of zero, which is true because the load was running, and no latency. A last bin that its window fills
-    by less than half is left out.
+    by less than half is left out. The time of a run of slices is what counts of them, put end to end.
     """
     return tuple(series for run in evidence.valid for series in _trace_run(reduction, run))
 
 
 def _trace_run(reduction: Reduction, run: RunRow) -> Iterator[Series]:
-    windows = measured(run)
     times: list[float] = []
+    measured = windows(run)
     points: dict[str, list[float | None]] = {TPS.name: [], LATENCY_MEAN.name: [], P95.name: []}
-    for window in windows:
-        level = window.level
+    for place, window in enumerate(measured):
         width = reduction.widths[run.id]
-        bins = {bin_.index: bin_ for bin_ in reduction.bins.get((run.id, level or 0), ())}
-        seconds = window.end - window.start
-        for index in range(round(seconds / width)):
+        bins = {bin_.index: bin_ for bin_ in reduction.bins.get((run.id, window.level), ())}
+        begin = window.started - measured[0].started
+        if run.slices:
+            begin = sum(earlier.counted for earlier in measured[:place])
+        for index in range(round(window.counted / width)):
             found = bins.get(index)
-            times.append(round(window.start - windows[0].start + index * width, 3))
-            length = min(width, seconds - index * width)
+            times.append(round(begin + index * width, 3))
+            length = min(width, window.counted - index * width)
             points[TPS.name].append((found.count if found else 0) / length)
             points[LATENCY_MEAN.name].append(found.latency_mean if found else None)
             points[P95.name].append(found.latency_p95 if found else None)

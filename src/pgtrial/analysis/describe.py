@@ -6,7 +6,8 @@ from pgtrial.analysis.fingerprint import collect_facts
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.overhead import overhead_seconds
-from pgtrial.model.run import RunState
+from pgtrial.analysis.slices import counted_seconds
+from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_duration
@@ -32,7 +33,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         started=min(started, default=None),
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
-        method=experiment.design.method,
+        method=evidence.meta.get("method", experiment.design.method),
+        method_reason=evidence.meta.get("method_reason", ""),
         restore=effective_restore(experiment),
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),
@@ -83,7 +85,13 @@ def describe_runs(evidence: Evidence, values: Values) -> tuple[RunFinding, ...]:
             started=run.started,
             ended=run.ended,
             phases=tuple(
-                {"name": phase.name, "level": phase.level, "start": phase.start, "end": phase.end}
+                {
+                    "name": phase.name,
+                    "level": phase.level,
+                    "start": phase.start,
+                    "end": phase.end,
+                    "seconds": _seconds(run, phase),
+                }
                 for phase in run.phases
             ),
             tps=values.get((run.id, TPS.name, None, ALL)),
@@ -91,6 +99,13 @@ def describe_runs(evidence: Evidence, values: Values) -> tuple[RunFinding, ...]:
         )
         for run in evidence.runs
     )
+
+
+def _seconds(run: RunRow, phase: Phase) -> float:
+    """Length of a phase; of measured load only what counts."""
+    if phase.name is PhaseName.MEASURE and phase.level is not None:
+        return counted_seconds(run, phase.level)
+    return phase.end - phase.start
 
 
 def _describe_workload(evidence: Evidence) -> dict[str, str]:

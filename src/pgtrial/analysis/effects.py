@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgtrial.analysis.caveats import as_finding
 from pgtrial.analysis.evidence import Evidence
@@ -16,6 +17,7 @@ from pgtrial.stats.equivalence import decide
 from pgtrial.stats.multiplicity import holm
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
+from pgtrial.stats.sequential import hide_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +31,10 @@ class Estimated:
 def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str | None, ...]) -> tuple[Estimated, ...]:
     """Effects of the candidates, then of the placebo, for every metric, scenario and load level that was observed.
 
-    Intervals hold simultaneously for all candidates (Bonferroni); p-values of the candidates are adjusted by Holm's
-    method within a metric, scenario and load level. The placebo is no claim of the experiment, so its p-value stays
-    as it is; its interval has the candidates' level, so that both can be compared at sight.
+    Intervals hold simultaneously for all candidates (Bonferroni), and for all looks of a rule for stopping; p-values of
+    the candidates are adjusted by Holm's method within a metric, scenario and load level, as if there were one look.
+    The placebo is no claim of the experiment, so its p-value stays as it is; its interval has the candidates' level, so
+    that both can be compared at sight.
     """
     found: list[Estimated] = []
     levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
@@ -70,10 +73,25 @@ def find_effect(
 
 def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
     """The arm's effect on the hypothesis' metric over all load levels."""
-    hypothesis = evidence.experiment.hypothesis
+    return find_effect(
+        estimated, arm=arm, metric=evidence.experiment.hypothesis.metric, scenario=_primary_scenario(evidence)
+    )
+
+
+def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
+    """The effect that the claim is about, estimated alone; its p-value is not adjusted for other arms."""
+    arm = next((arm for arm in evidence.arms if arm.name == evidence.hypothesis_arm), None)
+    metric = next(metric for metric in METRICS if metric.name == evidence.experiment.hypothesis.metric)
+    scenario = _primary_scenario(evidence)
+    if arm is None or not _is_observed(evidence, values, arm, (metric.name, scenario, ALL)):
+        return None
+    return _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=ALL)
+
+
+def _primary_scenario(evidence: Evidence) -> str | None:
     # The only scenario is all scenarios together, which is how it was observed.
-    scenario = None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
-    return find_effect(estimated, arm=arm, metric=hypothesis.metric, scenario=scenario)
+    hypothesis = evidence.experiment.hypothesis
+    return None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
 
 
 def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
@@ -92,7 +110,7 @@ def _estimate(
         np.array([values.get((run.id, metric.name, scenario, level), np.nan) for run in runs])
         for runs in zip(*pairs, strict=True)
     )
-    comparison = compare_blocks(control, treated, confidence=evidence.confidence, comparisons=evidence.comparisons)
+    comparison = _compare(evidence, control, treated)
     needed = blocks_needed(
         comparison,
         expect=None,
@@ -122,6 +140,16 @@ def _estimate(
         caveats=tuple(as_finding(caveat) for caveat in comparison.caveats),
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def _compare(evidence: Evidence, control: NDArray[np.float64], treated: NDArray[np.float64]) -> Comparison:
+    """The comparison at the confidence that is due after so many blocks, without an interval where none is."""
+    complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
+    due = evidence.confidence_at(complete)
+    comparison = compare_blocks(
+        control, treated, confidence=due or evidence.confidence, comparisons=evidence.comparisons
+    )
+    return comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
 
 
 def _adjust(estimated: list[Estimated]) -> list[Estimated]:

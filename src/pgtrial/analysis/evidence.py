@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.design.looks import plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment
+from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
 from pgtrial.store.state import State
+
+SPENDING = Spending.OBRIEN_FLEMING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,28 @@ class Evidence:
     def comparisons(self) -> int:
         """Number of arms whose intervals hold at the same time."""
         return max(1, len(self.candidates))
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of blocks at which the rule for stopping looks, the last one the cap; () without a rule."""
+        return plan_looks(self.experiment.design, blocks=len({slot.block for slot in self.slots})) if self.slots else ()
+
+    def confidence_at(self, blocks: int) -> float | None:
+        """Confidence to compare ``blocks`` blocks with, so that ``confidence`` holds for every end that is possible.
+
+        None where the rule for stopping allows no interval yet.
+        """
+        if len(self.looks) < 2:
+            return self.confidence
+        if self.experiment.design.stop == "precision":
+            return precision_confidence(self.confidence)
+        return nominal_confidence(
+            self.looks,
+            blocks=blocks,
+            confidence=self.confidence,
+            comparisons=self.comparisons,
+            spending=SPENDING,
+        )
 
     def runs_of(self, arm: str) -> tuple[RunRow, ...]:
         """Valid runs of an arm by block."""

@@ -51,7 +51,8 @@ class ExperimentFinding(Record):
     started: float | None  # seconds since the epoch
     ended: float | None
     complete: bool  # every slot of the schedule has a finished run
-    method: str
+    method: str  # blocks | interleaved | duet
+    method_reason: str = ""  # why, where the file left it open
     restore: str = ""  # each-run | each-block | never
     seed: int
     blocks_planned: int
@@ -113,6 +114,54 @@ class Needed(Record):
     text: str
 
 
+class Stopping(Record):
+    """The rule by which the experiment may end before its last block."""
+
+    rule: str  # decision | precision
+    precision: float | None  # wished half-width of the interval (relative change), for the rule precision
+    spending: str | None  # how the error probability is spent over the looks, for the rule decision
+    looks: tuple[int, ...]  # complete blocks at which it was planned to look; the last is the cap
+    blocks: int  # complete blocks of the claim's arm
+    ended: int | None  # blocks at the look that ended the experiment; None: none did so
+    level: float | None  # error probability of one interval after these blocks; None: no interval is due yet
+    needed: int | None  # further blocks until the look that will probably end it; None: ended, or not in sight
+    text: str  # the same in one or two sentences
+
+
+class SingleRuns(Record):
+    """What one run per arm would have said: each block's ratio alone, of the primary metric over all levels."""
+
+    arm: str
+    blocks: int
+    above: int  # blocks whose ratio is larger than 1 + margin
+    below: int  # blocks whose ratio is smaller than 1 - margin
+    lowest: float
+    highest: float
+
+
+class ArmSlices(Record):
+    """An arm against the control inside the blocks, of throughput; ratios are dimensionless, SDs of log ratios."""
+
+    arm: str
+    growth: float | None  # ratio to the control in the second half of the slices / that in the first
+    growth_low: float | None
+    growth_high: float | None
+    autocorrelation: float | None  # of neighbouring pairs of slices
+    sd_blocks: float | None
+    sd_expected: float | None  # what the slices of a block make one expect of it
+    is_spread_explained: bool | None  # None: not known
+
+
+class Slices(Record):
+    """How the arms of a block shared its time; medians over all slices, in seconds."""
+
+    length: float  # guard included
+    guard: float
+    number: float  # of an arm at a load level in a block
+    counted: float  # measured time of an arm at a load level in a block
+    arms: tuple[ArmSlices, ...]
+
+
 class RunFinding(Record):
     id: int
     slot: int
@@ -124,9 +173,9 @@ class RunFinding(Record):
     reason: str
     started: float | None
     ended: float | None
-    phases: tuple[dict[str, Any], ...]  # {name, level, start, end}
+    phases: tuple[dict[str, Any], ...]  # {name, level, start, end, seconds}; of measured load the seconds that count
     tps: float | None  # all levels together, for the schedule table
-    overhead: float | None  # seconds that are not measured load
+    overhead: float | None  # seconds that are neither measured load nor the turn of another arm
 
 
 class Observation(Record):
@@ -228,7 +277,10 @@ class Findings(Record):
     effects: tuple[Effect, ...]
     placebo: tuple[Effect, ...]
     noise: Noise
+    single_runs: tuple[SingleRuns, ...] = ()
+    slices: Slices | None = None  # None: each run had its time to itself
     needed: Needed
+    stopping: Stopping | None = None  # None: no rule, all blocks are run
     runs: tuple[RunFinding, ...]
     observations: tuple[Observation, ...]
     curve: tuple[CurvePoint, ...]

@@ -3,43 +3,67 @@
 -- step also stand for what lies between them and the window's ends, if that is no longer than the step itself: then
 -- no reading is missing, the next one was only not due yet. No increase (NULL) where a step goes down, which is a
 -- reset, or where the readings do not reach that far.
-WITH step AS (
-    SELECT run, metric, object, t, value,
-           lead(t)     OVER reading AS next_t,
-           lead(value) OVER reading AS next_value
+--
+-- Where the arms of a block share its time (windows of slices), a server's own counters stand still while the server
+-- does. Their time is the arm's own: the seconds that it has been at work. There only steps between two readings
+-- inside the window count, because what lies around it is no time of the arm's own. The sampler is stopped and goes on
+-- with its arm, so a step may be very short: the longest says when a reading is due, and all of them together stand for
+-- the ends. Counters of the machine keep the time of the clock.
+WITH reading AS (
+    SELECT samples.run, metric, object, value,
+           samples.t                                                AS clock,
+           before + least(samples.t, stretch.ended) - stretch.started AS own,
+           starts_with(metric, 'pg_stat_')                          AS is_own
     FROM samples
+    ASOF JOIN stretch ON samples.run = stretch.run AND samples.t >= stretch.started
     WHERE metric IN (SELECT unnest(?))
-    WINDOW reading AS (PARTITION BY run, metric, object ORDER BY t)
+),
+step AS (
+    SELECT run, metric, object, clock, value, own, is_own,
+           CASE WHEN is_own THEN own ELSE clock END AS t,
+           lead(clock) OVER following AS next_clock,
+           lead(own)   OVER following AS next_own,
+           lead(value) OVER following AS next_value,
+           CASE WHEN is_own THEN next_own ELSE next_clock END AS next_t
+    FROM reading
+    WINDOW following AS (PARTITION BY run, metric, object ORDER BY clock)
 ),
 inside AS (
-    SELECT run, level, metric, object, t, next_t,
-           next_t - t                             AS length,
-           next_value - value                     AS rise,
-           (next_value - value) / (next_t - t)    AS rate,
-           least(next_t, ended) - greatest(t, started) AS overlap,
-           started, ended
+    SELECT run, level, metric, object, t, next_t, is_own AND is_sliced AS is_shared,
+           next_t - t                          AS length,
+           next_own - own                      AS own_length,
+           next_value - value                  AS rise,
+           (next_value - value) / (next_t - t) AS rate,
+           CASE WHEN is_own THEN own_started ELSE started END AS start_t,
+           CASE WHEN is_own THEN own_ended ELSE ended END     AS end_t
     FROM step
     JOIN measured USING (run)
-    WHERE t < ended AND next_t > started AND next_t > t
+    WHERE next_t > t AND t < end_t AND next_t > start_t
+      AND (NOT is_shared OR (clock >= started AND next_clock <= ended))
 ),
 total AS (
-    SELECT run, level, metric, object,
-           min(rise)                                     AS smallest_rise,
-           sum(rate * overlap)                           AS increase,
-           max(length)                                   AS longest,
-           greatest(0, min(t) - any_value(started))      AS before,
-           greatest(0, any_value(ended) - max(next_t))   AS after,
-           arg_min(rate, t)                              AS first_rate,
-           arg_min(length, t)                            AS first_length,
-           arg_max(rate, t)                              AS last_rate,
-           arg_max(length, t)                            AS last_length
+    SELECT run, level, metric, object, any_value(is_shared) AS is_shared,
+           min(rise)                                                       AS smallest_rise,
+           sum(rate * (least(next_t, end_t) - greatest(t, start_t)))       AS increase,
+           max(length)                                                     AS longest,
+           max(own_length)                                                 AS own_longest,
+           greatest(0, min(t) - any_value(start_t))                        AS before,
+           greatest(0, any_value(end_t) - max(next_t))                     AS after,
+           sum(length)                                                     AS covered,
+           arg_min(rate, t)                                                AS first_rate,
+           arg_min(length, t)                                              AS first_length,
+           arg_max(rate, t)                                                AS last_rate,
+           arg_max(length, t)                                              AS last_length
     FROM inside
     GROUP BY run, level, metric, object
 )
 SELECT run, level, metric, object,
        CASE
-           WHEN smallest_rise >= 0 AND before <= first_length AND after <= last_length
+           WHEN smallest_rise < 0 THEN NULL
+           WHEN is_shared AND greatest(before, after) <= longest
+           THEN increase * (1 + (before + after) / covered)
+           WHEN NOT is_shared AND before <= first_length AND after <= last_length
            THEN increase + before * first_rate + after * last_rate
        END AS increase,
-       greatest(longest, before, after) AS gap
+       greatest(own_longest, before, after) AS gap
 FROM total

@@ -28,6 +28,11 @@ class Cost:
     counters: tuple[str, ...]
     object: str | None = None
 
+    @property
+    def is_of_server(self) -> bool:
+        """Whether the arm's server counts it, and not the machine for all that runs there."""
+        return all(counter.startswith("pg_stat_") for counter in self.counters)
+
 
 def _cost(name: str, unit: str, *counters: str, object: str | None = None) -> Cost:
     metric = Metric(name=f"cost.{name}", unit=unit, kind=Kind.GAUGE, better=Better.LOWER)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Observation
 from pgtrial.analysis.metrics import (
     COSTS,
@@ -16,6 +16,7 @@ from pgtrial.analysis.metrics import (
     Cost,
 )
 from pgtrial.analysis.reduce import Cell, Histogram, Reduction, Totals
+from pgtrial.analysis.slices import Window, windows
 from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
 
@@ -51,11 +52,9 @@ def reported_scenarios(evidence: Evidence) -> tuple[str | None, ...]:
 
 def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Iterator[Observation]:
     levels: dict[int | str, _LevelValues] = {}
-    for phase in measured(run):
-        if phase.level is not None and phase.end > phase.start:
-            levels[phase.level] = _observe_level(
-                evidence, reduction, run=run.id, level=phase.level, seconds=phase.end - phase.start
-            )
+    for window in windows(run):
+        if window.counted > 0:
+            levels[window.level] = _observe_level(evidence, reduction, run=run, window=window)
     if levels and {level.index for level in evidence.levels} == set(levels):
         levels[ALL] = _observe_all(evidence, reduction, run=run.id, levels=tuple(levels.values()))
     for level, values in levels.items():
@@ -71,25 +70,28 @@ def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Itera
             )
 
 
-def _observe_level(evidence: Evidence, reduction: Reduction, *, run: int, level: int, seconds: float) -> _LevelValues:
+def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, window: Window) -> _LevelValues:
     values: _LevelValues = {}
     for scenario in reported_scenarios(evidence):
-        cell: Cell = (run, level, scenario)
+        cell: Cell = (run.id, window.level, scenario)
         # The run is valid, so the load ran through the whole window: no row means that no transaction ended in it.
         totals = reduction.totals.get(cell, _NO_TRANSACTIONS)
-        values[TPS.name, scenario] = totals.count / seconds
+        values[TPS.name, scenario] = totals.count / window.counted
         if totals.count > 0:
             values[LATENCY_MEAN.name, scenario] = totals.latency_sum / totals.count
         for metric, latency in _quantiles(reduction.histograms.get(cell)).items():
             values[metric, scenario] = latency
         for metric, share in _shares(evidence, totals).items():
             values[metric, scenario] = share
-    transactions = reduction.totals.get((run, level, None), _NO_TRANSACTIONS).count
+    transactions = reduction.totals.get((run.id, window.level, None), _NO_TRANSACTIONS).count
     if transactions > 0:
         for cost in COSTS:
-            increase = _increase(reduction, cost, run=run, level=level)
+            if run.slices and not cost.is_of_server:
+                continue  # the machine did it for all arms of the block
+            increase = _increase(reduction, cost, run=run.id, level=window.level)
             if increase is not None:
-                values[cost.metric.name, None] = increase / transactions
+                # The counters also grew in the guard time, whose transactions do not count.
+                values[cost.metric.name, None] = increase * window.counted / window.active / transactions
     return values
 
 

@@ -5,7 +5,7 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator
 
-from pgtrial.analysis import quality_blocks, quality_host, quality_runs, quality_world
+from pgtrial.analysis import quality_blocks, quality_host, quality_runs, quality_slices, quality_world
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
@@ -34,6 +34,14 @@ CHECKS: tuple[Check, ...] = (
     quality_runs.check_gaps,
     quality_runs.check_steal,
     quality_runs.check_generator,
+    quality_slices.check_shared_counters,
+    quality_slices.check_slice_lengths,
+    quality_slices.check_slow_slices,
+    quality_slices.check_one_sided,
+    quality_slices.check_cpu_sets,
+    quality_slices.check_shared_device,
+    quality_slices.check_inside_slices,
+    quality_slices.check_block_spread,
     quality_host.check_others,
     quality_host.check_unseen,
     quality_host.check_swapping,

@@ -82,7 +82,10 @@ def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Runs of the schedule that are missing; but none is, once the rule for stopping has ended the experiment."""
     evidence = assessment.evidence
+    if assessment.stopping is not None and assessment.stopping.ended is not None:
+        return
     done = {run.slot.number for run in evidence.valid}
     missing = [slot for slot in evidence.slots if slot.number not in done]
     if missing and evidence.valid:
@@ -128,7 +131,13 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
     restore = effective_restore(assessment.evidence.experiment)
-    if restore != "each-run":
+    # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
+    is_each_run = restore == "each-run" or (
+        restore == "each-block"
+        and bool(assessment.evidence.valid)
+        and all(run.slices for run in assessment.evidence.valid)
+    )
+    if not is_each_run:
         when = "only once per block" if restore == "each-block" else "never"
         yield CaveatFinding(
             code="data-not-restored",

@@ -19,6 +19,7 @@ from pgtrial.analysis.metrics import (
 )
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.quality_host import stolen_share
+from pgtrial.analysis.slices import windows
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
@@ -53,7 +54,7 @@ def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Throughput of the second half of the measured windows against the first, over the runs of an arm."""
+    """Throughput of the second half of the measured time against the first, over the runs of an arm."""
     evidence = assessment.evidence
     for arm in evidence.arms:
         halves = [
@@ -77,9 +78,9 @@ def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
 def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
     """Ratio of the second half's transactions to the first's, geometric mean over the load levels."""
     logs = []
-    for window in measured(run):
-        bins = assessment.reduction.bins.get((run.id, window.level or 0), ())
-        count = int((window.end - window.start) / assessment.reduction.widths[run.id])
+    for window in windows(run):
+        bins = assessment.reduction.bins.get((run.id, window.level), ())
+        count = int(window.counted / assessment.reduction.widths[run.id])
         # The middle bin of an odd number belongs to neither half, and a bin that is not full to none.
         first = sum(bin_.count for bin_ in bins if bin_.index < count // 2)
         second = sum(bin_.count for bin_ in bins if count - count // 2 <= bin_.index < count)
@@ -90,16 +91,8 @@ def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
 
 def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Checkpoints cost throughput, so arms that had more of them are not compared under the same conditions."""
-    means = {}
-    for arm in assessment.evidence.arms:
-        counts = [
-            count
-            for run in assessment.evidence.runs_of(arm.name)
-            if (count := _checkpoints(assessment, run)) is not None
-        ]
-        if counts:
-            means[arm.name] = sum(counts) / len(counts)
-    if means and max(means.values()) - min(means.values()) > CHECKPOINT_DIFFERENCE:
+    means = unequal_checkpoints(assessment)
+    if means:
         yield CaveatFinding(
             code="unequal-checkpoints",
             severity=Severity.WARNING,
@@ -110,7 +103,23 @@ def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:
         )
 
 
-def _checkpoints(assessment: Assessment, run: RunRow) -> float | None:
+def unequal_checkpoints(assessment: Assessment) -> dict[str, float]:
+    """Mean number of checkpoints per run by arm, if the arms differ in it by more than CHECKPOINT_DIFFERENCE."""
+    means: dict[str, float] = {}
+    for arm in assessment.evidence.arms:
+        counts = [
+            count
+            for run in assessment.evidence.runs_of(arm.name)
+            if (count := count_checkpoints(assessment, run)) is not None
+        ]
+        if counts:
+            means[arm.name] = sum(counts) / len(counts)
+    is_unequal = bool(means) and max(means.values()) - min(means.values()) > CHECKPOINT_DIFFERENCE
+    return means if is_unequal else {}
+
+
+def count_checkpoints(assessment: Assessment, run: RunRow) -> float | None:
+    """Checkpoints in the measured time of a run; None where the server's counters were not read."""
     total = 0.0
     for window in measured(run):
         counts = (assessment.increase(run.id, window.level or 0, names) for names in CHECKPOINTS)
@@ -183,6 +192,7 @@ def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
     for what, runs in (
         ("samples.parquet", assessment.reduction.without_samples),
         ("waits.parquet", assessment.reduction.without_waits),
+        ("slices.parquet", assessment.reduction.without_slices),
     ):
         if runs:
             yield CaveatFinding(

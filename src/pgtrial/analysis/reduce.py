@@ -9,13 +9,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COUNTERS
+from pgtrial.analysis.slices import slices_of, stretches, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value
+from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 
 MAX_POINTS = 300  # per run and metric of a time series
+_ENDLESS = 1e12  # s; later than any reading
 
 # (run's id, load level's index, scenario or None for all of them)
 Cell = tuple[int, int, str | None]
@@ -23,7 +26,7 @@ Cell = tuple[int, int, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Transactions of one measured window; ``latency_sum`` in seconds, of the ``count`` that succeeded."""
+    """Transactions of a run's measured time at a load level; ``latency_sum`` in seconds, of the ``count`` succeeded."""
 
     count: int
     latency_sum: float
@@ -42,7 +45,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """A stretch of a measured window that had transactions; ``index`` counts from 0, latencies in seconds."""
+    """A stretch of measured time that had transactions; ``index`` counts from 0, latencies in seconds."""
 
     index: int
     count: int
@@ -52,7 +55,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Average number of active sessions of the load in one kind of wait, over one measured window."""
+    """Average number of active sessions of the load in one kind of wait, over the polls of one measured window."""
 
     wait_type: str
     wait_event: str
@@ -64,8 +67,10 @@ class Reduction:
     """What the valid runs measured. A key that is missing was not measured.
 
     ``increases`` maps (run, level, counter) to {object: increase over the measured window}; ``gaps`` maps a run to
-    the longest time between two readings of one counter inside a window; ``waits`` has an empty tuple where sessions
-    were sampled and none was active. ``widths`` is the width in seconds of a run's bins.
+    the longest time between two readings of one counter inside a window, without the time in which the run's arm stood
+    still; ``waits`` has an empty tuple where sessions were sampled and none was active, and ``autovacuum`` is the
+    average number of autovacuum workers there. ``widths`` is the width in seconds of a run's bins. ``parts`` has the
+    transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's slices at that level.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -75,15 +80,18 @@ class Reduction:
     increases: Mapping[tuple[int, int, str], Mapping[str, float]] = field(default_factory=dict)
     gaps: Mapping[int, float] = field(default_factory=dict)
     waits: Mapping[tuple[int, int], tuple[Wait, ...]] = field(default_factory=dict)
+    autovacuum: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
+    without_slices: tuple[int, ...] = ()
 
 
 def reduce_runs(evidence: Evidence) -> Reduction:
     """Reduce the valid runs.
 
     StoreError names the file when transactions.parquet of a valid run is missing or a file is damaged; without
-    samples.parquet or waits.parquet the run still counts, and is listed.
+    samples.parquet, waits.parquet or, in a run of slices, slices.parquet the run still counts, and is listed.
     """
     if not evidence.valid:
         return Reduction()
@@ -95,13 +103,16 @@ def reduce_runs(evidence: Evidence) -> Reduction:
         )
     samples, without_samples = _files(evidence, layout.SAMPLES)
     waits, without_waits = _files(evidence, layout.WAITS)
-    widths = {run.id: _bin_width(sum(phase.end - phase.start for phase in measured(run))) for run in evidence.valid}
+    slices, absent = _files(evidence, layout.SLICES)
+    sliced = {run.id for run in evidence.valid if run.slices}
+    widths = {run.id: _bin_width(sum(window.counted for window in windows(run))) for run in evidence.valid}
     with parquet.connect() as db:
         try:
             _create_windows(db, evidence, widths)
             _create_view(db, "transactions", transactions)
             db.execute(_query("latencies"))
             increases, gaps = _increases(db, samples)
+            found_waits, autovacuum = _waits(db, waits)
             return Reduction(
                 totals=_totals(db),
                 histograms=_histograms(db),
@@ -109,9 +120,12 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 widths=widths,
                 increases=increases,
                 gaps=gaps,
-                waits=_waits(db, waits),
+                waits=found_waits,
+                autovacuum=autovacuum,
+                parts=_parts(db, evidence, {run: path for run, path in slices.items() if run in sliced}),
                 without_samples=without_samples,
                 without_waits=without_waits,
+                without_slices=tuple(run for run in absent if run in sliced),
             )
         except duckdb.Error as err:
             first_line = str(err).splitlines()[0]
@@ -138,15 +152,38 @@ def _query(name: str) -> str:
 
 
 def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: Mapping[int, int]) -> None:
-    """Table measured(run, level, started, ended, width): the windows of all valid runs."""
-    db.execute("CREATE TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, width INTEGER)")
+    """Tables of all valid runs: measured, their windows, and stretch, when their arms were at work.
+
+    A run without slices is one stretch without an end, in which its own time is that of the clock. One with slices has
+    a stretch of no length before the first: until then none of its own time has passed.
+    """
+    db.execute(
+        "CREATE TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, own_started DOUBLE, "
+        "own_ended DOUBLE, is_sliced BOOLEAN, width INTEGER)"
+    )
+    db.execute("CREATE TABLE stretch (run BIGINT, started DOUBLE, ended DOUBLE, before DOUBLE)")
     rows = [
-        (run.id, phase.level, phase.start, phase.end, widths[run.id])
+        (
+            *(run.id, window.level, window.started, window.ended, window.own_started, window.own_ended),
+            *(bool(run.slices), widths[run.id]),
+        )
         for run in evidence.valid
-        for phase in measured(run)
+        for window in windows(run)
+    ]
+    at_work = [
+        (run.id, *times)
+        for run in evidence.valid
+        for times in (
+            (0.0, 0.0 if run.slices else _ENDLESS, 0.0),
+            *((stretch.started, stretch.ended, stretch.before) for stretch in stretches(run)),
+        )
     ]
     if rows:
-        db.executemany("INSERT INTO measured VALUES (?, ?, ?, ?, ?)", rows)
+        db.executemany("INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.execute(
+        "INSERT INTO stretch SELECT unnest(?::BIGINT[]), unnest(?::DOUBLE[]), unnest(?::DOUBLE[]), unnest(?::DOUBLE[])",
+        [list(column) for column in zip(*at_work, strict=True)],
+    )
 
 
 def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
@@ -205,16 +242,43 @@ def _increases(
     return {key: value for key, value in increases.items() if key not in incomplete}, gaps
 
 
-def _waits(db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]) -> dict[tuple[int, int], tuple[Wait, ...]]:
+def _waits(
+    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]
+) -> tuple[dict[tuple[int, int], tuple[Wait, ...]], dict[tuple[int, int], float]]:
+    """Waits, and the average number of autovacuum workers; see Reduction."""
     if not files:
-        return {}
+        return {}, {}
     _create_view(db, "waits", files)
     waits: dict[tuple[int, int], list[Wait]] = {}
-    for run, level, wait_type, wait_event, sessions in _rows(db, "waits"):
+    autovacuum: dict[tuple[int, int], float] = {}
+    for run, level, wait_type, wait_event, sessions, workers in _rows(db, "waits"):
         found = waits.setdefault((run, level), [])
+        autovacuum[run, level] = workers
         if sessions is not None:
             found.append(Wait(wait_type=wait_type, wait_event=wait_event, sessions=sessions))
-    return {key: tuple(value) for key, value in waits.items()}
+    return {key: tuple(value) for key, value in waits.items()}, autovacuum
+
+
+def _parts(
+    db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]
+) -> dict[tuple[int, int], NDArray[np.float64]]:
+    """Transactions by slice and quarter; a slice without a row had none."""
+    if not files:
+        return {}
+    _create_view(db, "slices", files)
+    places = {
+        (run.id, window.level): {each.number: place for place, each in enumerate(slices_of(run, window.level))}
+        for run in evidence.valid
+        for window in windows(run)
+        if run.id in files
+    }
+    found = {key: np.zeros((len(numbers), PARTS)) for key, numbers in places.items()}
+    for run, level, number, part, count in db.execute(
+        "SELECT run, level, slice, part, sum(count) FROM slices GROUP BY ALL"
+    ).fetchall():
+        if number in places.get((run, level), {}):
+            found[run, level][places[run, level][number], part] = count
+    return found
 
 
 def _rows(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

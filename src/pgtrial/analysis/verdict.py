@@ -2,7 +2,7 @@
 
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed
+from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.analysis.metrics import TPS
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
@@ -36,11 +36,14 @@ _LATENCIES = {
 
 
 def judge_hypothesis(
-    evidence: Evidence, primary: Estimated | None, caveats: tuple[CaveatFinding, ...]
+    evidence: Evidence,
+    primary: Estimated | None,
+    caveats: tuple[CaveatFinding, ...],
+    stopping: Stopping | None = None,
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
-    A caveat of severity "invalid" makes the verdict invalid, whatever the numbers.
+    With a rule for stopping the blocks still needed are those until one of its looks. A caveat of severity "invalid" makes the verdict invalid, whatever the numbers.
     """
     hypothesis = evidence.experiment.hypothesis
     invalid = [caveat for caveat in caveats if caveat.severity is Severity.INVALID]
@@ -57,7 +60,7 @@ def judge_hypothesis(
             margin=hypothesis.margin,
             better=Better(primary.effect.better),
         )
-        needed = _needed(evidence, primary, verdict)
+        needed = _needed(evidence, primary, verdict, stopping)
         reason = f"{_size(evidence, primary.effect, ratio)}{_against_margin(evidence, verdict, needed)}."
     return (
         HypothesisFinding(
@@ -76,9 +79,13 @@ def judge_hypothesis(
     )
 
 
-def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict) -> Needed:
+def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text="none, the claim is decided")
+    if stopping is not None and stopping.blocks < stopping.looks[-1]:
+        if stopping.needed is None:
+            return Needed(blocks=None, text="no look of the rule for stopping is likely to decide the claim")
+        return _about(stopping.needed)
     needed = power.blocks_needed(
         primary.comparison,
         expect=evidence.experiment.hypothesis.expect,
@@ -88,8 +95,12 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict) -> Needed:
     )
     if needed.blocks is None:
         return Needed(blocks=None, text="no feasible number of blocks would decide the claim at this noise")
-    plural = "block" if needed.blocks == 1 else "blocks"
-    return Needed(blocks=needed.blocks, text=f"about {needed.blocks} more {plural} would decide the claim")
+    return _about(needed.blocks)
+
+
+def _about(blocks: int) -> Needed:
+    plural = "block" if blocks == 1 else "blocks"
+    return Needed(blocks=blocks, text=f"about {blocks} more {plural} would decide the claim")
 
 
 def _size(evidence: Evidence, effect: Effect, ratio: float) -> str:

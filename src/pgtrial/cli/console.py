@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from pgtrial.engine.events import (
+    BlockJudged,
     Event,
     HostRestored,
     LoadProgress,
@@ -64,7 +65,10 @@ class Progress:
         if self.run is None:
             return f"preparing: {self.preparing}"
         now, slot = self.clock(), self.run.slot
-        parts = [f"run {slot.number} of {self.run.slots}", f"block {slot.block}", f"arm {slot.arm}"]
+        arms, last = self.run.arms, slot.number + len(self.run.arms) - 1
+        runs = f"run {slot.number}" if len(arms) == 1 else f"runs {slot.number} to {last}"
+        who = f"arm{'' if len(arms) == 1 else 's'} {', '.join(arms)}"
+        parts = [f"{runs} of {self.run.slots}", f"block {slot.block}", who]
         if self.run.attempt > 1:
             parts.append(f"repeat {self.run.attempt - 1}")
         if self.phase is not None:
@@ -108,6 +112,11 @@ def describe_restored(event: HostRestored) -> str:
     return f"{event.undone.outcome}: {event.undone.text}"
 
 
+def describe_judged(event: BlockJudged) -> str:
+    """One line about what the rule for stopping found."""
+    return f"after block {event.block}: {event.text}"
+
+
 @contextmanager
 def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Observer]:
     """Observer that draws on ``console`` (standard error)."""
@@ -135,6 +144,8 @@ def _live(console: Console) -> Iterator[Observer]:
             if isinstance(event, RunEnded):
                 style = "" if event.state is RunState.DONE else "[yellow]"
                 console.print(style + escape(describe_run(event)), highlight=False)
+            if isinstance(event, BlockJudged):
+                console.print(escape(describe_judged(event)), highlight=False)
             if isinstance(event, HostRestored) and event.undone.text:
                 console.print("[yellow]" + escape(describe_restored(event)), highlight=False)
 
@@ -154,6 +165,8 @@ class _Plain:
         match event:
             case RunEnded():
                 self._say(describe_run(event))
+            case BlockJudged():
+                self._say(describe_judged(event))
             case HostRestored() if event.undone.text:
                 self._say(describe_restored(event))
             case Preparing() | RunStarted() | Stopping():

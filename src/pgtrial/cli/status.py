@@ -18,6 +18,7 @@ def command(*, folder: Path, as_json: bool) -> None:
 
     From the third complete block on it also says the estimate so far, and the change that could be detected. Looking
     is free, but stopping because of what is seen is not: an experiment that ends when it looks good finds too much.
+    The rule stop = "decision" in [design] is made for that.
 
     \b
     Example:

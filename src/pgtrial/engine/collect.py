@@ -13,6 +13,7 @@ from pgtrial.store import layout
 from pgtrial.store.transactions import IngestReport, LevelLog, ingest
 
 _SPOOL = "spool"  # of the sampler
+_SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 _LOGS = "pgbench"
 _CLOCK_STEP = 0.2  # s; far above what reading two clocks one after the other makes, below what confuses the samples
 
@@ -33,16 +34,32 @@ def make_raw_folders(folder: Path) -> tuple[Path, Path]:
     return spool, logs
 
 
-def collect(folder: Path, logs: Sequence[LevelLog], *, clock: HostClock | None) -> IngestReport:
-    """Write the run's Parquet files out of what pgbench and the sampler wrote; ``clock`` is the one of their host."""
-    report = ingest(logs, folder / layout.TRANSACTIONS)
-    convert(folder / _SPOOL, folder, clock=clock)
+def make_shared_spool(folder: Path) -> Path:
+    """Make a folder for the sampler whose readings are those of all runs of a block. Raises StoreError."""
+    spool = folder / _SHARED_SPOOL
+    try:
+        spool.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool
+
+
+def collect(
+    folder: Path, logs: Sequence[LevelLog], *, clock: HostClock | None, shared: Path | None = None
+) -> IngestReport:
+    """Write the run's Parquet files out of what pgbench and the sampler wrote; ``clock`` is the one of their host.
+
+    ``shared`` is the spool of the machine that the run has in common with the others of its block.
+    """
+    is_sliced = any(log.slices for log in logs)
+    report = ingest(logs, folder / layout.TRANSACTIONS, slices=folder / layout.SLICES if is_sliced else None)
+    convert(folder / _SPOOL, *([] if shared is None else [shared]), folder=folder, clock=clock)
     return report
 
 
 def discard_raw(folder: Path) -> None:
     """Remove what the files were made from, or would have been: pgbench's logs can be larger than all the rest."""
-    for name in (_SPOOL, _LOGS):
+    for name in (_SPOOL, _SHARED_SPOOL, _LOGS):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

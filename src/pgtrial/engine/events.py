@@ -16,7 +16,10 @@ class Preparing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
+    """A run, or all runs of a block that share its time: ``slot`` is the first one's, ``arms`` are all of theirs."""
+
     slot: Slot
+    arms: tuple[str, ...]
     slots: int
     attempt: int
     remaining: float  # s, estimated, with this run
@@ -48,6 +51,15 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockJudged:
+    """The rule for stopping has been asked after a block: ``text`` is what it found, in a sentence."""
+
+    block: int
+    text: str
+    stop: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostChanged:
     """A host was changed for an arm, or for the whole experiment."""
 
@@ -67,7 +79,17 @@ class Stopping:
     """An orderly stop has begun, on request."""
 
 
-Event = Preparing | RunStarted | PhaseStarted | LoadProgress | RunEnded | HostChanged | HostRestored | Stopping
+Event = (
+    Preparing
+    | RunStarted
+    | PhaseStarted
+    | LoadProgress
+    | RunEnded
+    | BlockJudged
+    | HostChanged
+    | HostRestored
+    | Stopping
+)
 
 
 class Observer(Protocol):

@@ -22,7 +22,10 @@ from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.prepare import prepare_target
+from pgtrial.engine.target.throwaway import ThrowawayTarget
+from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.trial import try_arms
+from pgtrial.engine.turns import plan_turns, recorded_choice
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
@@ -38,7 +41,7 @@ from pgtrial.spec.load import LoadedExperiment
 from pgtrial.spec.restore import effective_restore
 from pgtrial.store import layout
 from pgtrial.store.journal import Journal
-from pgtrial.store.state import State
+from pgtrial.store.state import STOPPED, State
 from pgtrial.workloads.scenarios import scenarios_of
 
 
@@ -122,7 +125,8 @@ async def _run_schedule(
 
         slots = state.slots()
         done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
-        pending = [slot for slot in slots if slot.number not in done]
+        has_stopped = STOPPED in state.meta()  # by its rule
+        pending = [slot for slot in slots if slot.number not in done and not has_stopped]
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
             remove_directories(here, *state.work_directories())
@@ -147,15 +151,17 @@ async def _run_schedule(
                     caller=caller,
                     tell=tell,
                 )
-                try:
+                async with contextlib.AsyncExitStack() as stack:
+                    stack.callback(lambda: remove_directories(host, *state.work_directories()))
+                    stack.push_async_callback(changes.undo)  # what is open still, as of a server that would not stop
+                    stack.push_async_callback(target.remove)
                     schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
+                    schedule.turns = plan_turns(schedule.choice, arms=len(schedule.arms), host=host)
+                    if schedule.turns is not None:
+                        assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
+                        schedule.twins = make_twins(target, state, schedule.arms)
+                        stack.push_async_callback(schedule.twins.remove)
                     await schedule.run(pending)
-                finally:
-                    try:
-                        await target.remove()
-                    finally:
-                        await changes.undo()  # what is still open, as after a server that could not be stopped
-                        remove_directories(host, *state.work_directories())
 
 
 async def _try_and_plan(
@@ -194,6 +200,7 @@ async def _try_and_plan(
     )
     return Schedule(
         loaded=loaded,
+        choice=recorded_choice(state.meta()),
         folder=folder,
         state=state,
         target=target,

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import math
+import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,11 +59,14 @@ async def run_generators(
     generators: Sequence[Generator],
     *,
     environment: Mapping[str, str],
-    on_second: Callable[[float, float | None], bool],
+    on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+    conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
-    Raises HostCommandError if one cannot be started. However this function ends, none of them is left running.
+    With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Raises
+    HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends, none of them is
+    left running.
     """
     seconds = _Seconds(processes=len(generators))
     enough = asyncio.Event()
@@ -86,6 +90,14 @@ async def run_generators(
         ]
         waiting = [asyncio.create_task(asyncio.wait(listeners)), asyncio.create_task(enough.wait())]
         stack.push_async_callback(_cancel, [*waiting, *listeners])
+        if conduct is not None:
+            conductor = asyncio.ensure_future(conduct(processes))
+            stack.push_async_callback(_cancel, [conductor])
+            await asyncio.wait([conductor, *waiting], return_when=asyncio.FIRST_COMPLETED)
+            if conductor.done():
+                conductor.result()
+                for process in processes:
+                    _finish(process)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         ended = [
             (generator, listener.result())
@@ -103,6 +115,15 @@ async def run_generators(
         summaries=tuple(parse_summary(stdout) for _, (_, stdout, _) in ended),
         errors=tuple(errors),
     )
+
+
+def _finish(process: HostProcess) -> None:
+    """Have pgbench end as at the end of its time: each client ends its transaction, and the log is written to its end.
+
+    Its own alarm clock (pgbench.c, handle_sig_alarm) does the same.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGALRM)
 
 
 def _complaints(status: int, stderr: str) -> Sequence[str]:

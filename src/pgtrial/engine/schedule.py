@@ -1,30 +1,43 @@
-"""The schedule's slots, one after the other: repeat what was invalid, decide when the data are restored."""
+"""The schedule's slots, one after the other or a block at a time: repeat what was invalid, decide when the data are
+restored.
+"""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
+from pgtrial.analysis.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
+from pgtrial.design.methods import MethodChoice
+from pgtrial.engine.block import BlockExecution
 from pgtrial.engine.collect import InvalidRunError
-from pgtrial.engine.events import Observer, RunEnded, RunStarted
+from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
 from pgtrial.engine.plan import Plan
+from pgtrial.engine.record import Record
 from pgtrial.engine.run import RunExecution
 from pgtrial.engine.target.base import Target
+from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.turns import Turns
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import RunState, Slot
+from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store import layout
-from pgtrial.store.state import State
+from pgtrial.store.state import STOPPED, State
 
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What the runs share; ``slots`` is the number of all, also those already done."""
+    """What the runs share; ``slots`` is the number of all, also those already done. With ``turns`` the runs of a block
+    share its time, on ``twins``.
+    """
 
     loaded: LoadedExperiment
+    choice: MethodChoice
     folder: Path
     state: State
     target: Target
@@ -32,51 +45,77 @@ class Schedule:
     arms: Mapping[str, Arm]
     slots: int
     tell: Observer
+    turns: Turns | None = None
+    twins: Twins | None = None
     restored_block: int | None = field(default=None, init=False)
 
     async def run(self, pending: Sequence[Slot]) -> None:
-        """Do all pending slots. Raises PgTrialError when one of them cannot be done."""
-        for position, slot in enumerate(pending):
-            await self._run_slot(slot, left=len(pending) - position)
+        """Do all pending slots, or those up to the block at which the rule for stopping ends the experiment.
+
+        Raises PgTrialError when one of them cannot be done.
+        """
+        left = len(pending)
+        for unit in self._units(pending):
+            await self._run_unit(unit, left=left)
+            left -= len(unit)
+            block = unit[-1].block
+            is_complete = left == 0 or pending[-left].block != block
+            if is_complete and await self._may_stop(block):
+                return
+
+    async def _may_stop(self, block: int) -> bool:
+        """Whether the experiment ends with this block, by its rule."""
+        if self._experiment.design.stop == "never":
+            return False
+        decision = await asyncio.to_thread(decide_stop, self.folder)
+        self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=decision.reason)
+        if decision.stop:
+            self.state.set_meta(**{STOPPED: decision.reason})
+        self.tell(BlockJudged(block=block, text=f"{decision.reason}.", stop=decision.stop))
+        return decision.stop
+
+    def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+        """What is done together. The runs of a block that share its time have all been done, or none of them."""
+        if self.turns is None:
+            return [(slot,) for slot in pending]
+        return [tuple(slots) for _, slots in groupby(pending, key=lambda slot: slot.block)]
 
     @property
     def _experiment(self) -> Experiment:
         return self.loaded.experiment
 
-    async def _run_slot(self, slot: Slot, *, left: int) -> None:
-        """Try a slot until a run is valid. Raises WorkloadError when the allowed repeats are used up."""
+    async def _run_unit(self, unit: Sequence[Slot], *, left: int) -> None:
+        """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
         attempts = 1 + self._experiment.design.repeats
         reason = ""
         for _ in range(attempts):
-            reason = await self._attempt(slot, left=left)
+            reason = await self._attempt(unit, left=left)
             if not reason:
                 return
-        where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})'
+        slot = unit[0]
+        where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})' if len(unit) == 1 else f"block {slot.block}"
         raise WorkloadError(
             f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
             hint=f'Finished runs are kept. When the cause is mended, go on with "pgtrial resume {self.folder}".',
         )
 
-    async def _attempt(self, slot: Slot, *, left: int) -> str:
-        """One run; the reason why it is invalid, "" if it is not."""
+    async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
+        """One run of each slot; the reason why they are invalid, "" if they are not."""
         started = time.time()
-        row = self.state.begin_run(slot, started)
+        rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
-            RunStarted(slot=slot, slots=self.slots, attempt=row.attempt, remaining=left * self._seconds_per_run())
+            RunStarted(
+                slot=unit[0],
+                arms=tuple(slot.arm for slot in unit),
+                slots=self.slots,
+                attempt=rows[0].attempt,
+                remaining=left * self._seconds_per_run(),
+            )
         )
-        execution = RunExecution(
-            plan=self.plan,
-            target=self.target,
-            state=self.state,
-            folder=layout.run_folder(self.folder, row.folder),
-            arm=self.arms[slot.arm],
-            run=row,
-            restore=self._needs_restore(slot),
-            tell=self.tell,
-        )
-        outcome, reason, tps = RunState.INTERRUPTED, "stopped on request", None
+        outcome, reason = RunState.INTERRUPTED, "stopped on request"
+        tps: Mapping[str, float | None] = {}
         try:
-            tps = await execution.execute()
+            tps = await self._execute(rows)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)
@@ -89,18 +128,54 @@ class Schedule:
             ended = time.time()
             if outcome is not RunState.DONE:
                 self.restored_block = None  # whatever state the data are in, the next run does not inherit it
-            self.state.end_run(row.id, outcome, ended, reason)
-            self.tell(
-                RunEnded(
-                    slot=slot,
-                    state=outcome,
-                    reason=reason,
-                    seconds=ended - started,
-                    not_load=ended - started - self.plan.measured_time,
-                    tps=tps,
+            self.state.end_runs([row.id for row in rows], outcome, ended, reason)
+            seconds = (ended - started) / len(unit)
+            for slot in unit:
+                self.tell(
+                    RunEnded(
+                        slot=slot,
+                        state=outcome,
+                        reason=reason,
+                        seconds=seconds,
+                        not_load=seconds - self.plan.measured_time,
+                        tps=tps.get(slot.arm),
+                    )
                 )
-            )
         return reason
+
+    async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
+        """Mean tps of each arm over the levels."""
+        record = Record(
+            plan=self.plan,
+            state=self.state,
+            runs=tuple(rows),
+            arms=tuple(self.arms[row.slot.arm] for row in rows),
+            tell=self.tell,
+        )
+        restore = self._needs_restore(rows[0].slot)
+        if self.turns is None or self.twins is None:
+            (row,) = rows
+            execution = RunExecution(
+                plan=self.plan,
+                target=self.target,
+                record=record,
+                folder=layout.run_folder(self.folder, row.folder),
+                arm=self.arms[row.slot.arm],
+                run=row,
+                restore=restore,
+                tell=self.tell,
+            )
+            return {row.slot.arm: await execution.execute()}
+        return await BlockExecution(
+            plan=self.plan,
+            twins=self.twins,
+            turns=self.turns,
+            record=record,
+            runs={row.slot.arm: row for row in rows},
+            folders={row.slot.arm: layout.run_folder(self.folder, row.folder) for row in rows},
+            block=rows[0].slot.block,
+            restore=restore,
+        ).execute()
 
     def _needs_restore(self, slot: Slot) -> bool:
         """By the file's rule; the first run after a start, a failure or a resume always starts from the snapshot."""
@@ -124,7 +199,7 @@ class Schedule:
         ]
         if lengths:
             return sum(lengths) / len(lengths)
-        return estimate_run(self._experiment).total
+        return estimate_run(self._experiment, self.choice).total
 
 
 def _reason(err: PgTrialError) -> str:

@@ -9,12 +9,14 @@ from pgtrial.engine.folder import is_locked, lock_folder
 from pgtrial.engine.sweep import sweep
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
-from pgtrial.store.state import State
+from pgtrial.store.state import STOPPED, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """``state`` is running, complete or interrupted; ``blocks`` are complete; ``arms`` has one line per arm."""
+    """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
+    complete; ``arms`` has one line per arm.
+    """
 
     name: str
     state: str
@@ -38,9 +40,9 @@ def read_status(folder: Path) -> Status:
         with contextlib.suppress(StoreError), lock_folder(folder):
             ended = sweep(folder)
     with contextlib.closing(State.open(folder)) as state:
-        slots, runs, arms = state.slots(), state.runs(), state.arms()
+        slots, runs, arms, meta = state.slots(), state.runs(), state.arms(), state.meta()
     done = [run for run in runs if run.state is RunState.DONE]
-    complete = len({run.slot.number for run in done}) == len(slots)
+    complete = STOPPED in meta or len({run.slot.number for run in done}) == len(slots)
     now = next((run for run in runs if run.state is RunState.RUNNING), None)
     per_arm = Counter(run.slot.arm for run in done)
     planned = Counter(slot.arm for slot in slots)

@@ -54,6 +54,8 @@ def end(processes: Iterable[ProcessId], *, ops: Operations = _HERE, patience: fl
     alive = tuple(process for process in processes if is_alive(process, ops))
     for number in (signal.SIGQUIT, signal.SIGKILL):
         remaining = [process for process in alive if ops.signal(process.pid, process.start_ticks, number)]
+        for process in remaining:  # what stands still does not hear the first signal
+            ops.signal(process.pid, process.start_ticks, signal.SIGCONT)
         deadline = time.monotonic() + patience
         while remaining and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -16,6 +16,7 @@ from pgtrial.report.words import (
     effect_text,
     format_p,
     interval_text,
+    is_finished,
     make_visible,
     metric_label,
     needed_text,
@@ -24,6 +25,7 @@ from pgtrial.report.words import (
     placebo_effect,
     placebo_text,
     plural,
+    single_runs_text,
     sort_caveats,
 )
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
@@ -67,7 +69,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
         *wrap_lines(asked.reason, width, indent="  "),
         *wrap_lines(f"Claim: {claim_text(findings)}", width, indent="  "),
     ]
-    if not experiment.complete:
+    if not is_finished(findings):
         done = f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')}"
         lines += wrap_lines(f'Not finished: {done} complete; "pgtrial resume" goes on.', width, indent="  ")
     return lines
@@ -153,6 +155,10 @@ def _trust(findings: Findings, width: int) -> list[str]:
             indent="  ",
             first="",
         )
+    if single_runs_text(findings):
+        lines += wrap_lines(f"One run of each arm: {single_runs_text(findings)}", width, indent="  ", first="")
+    if findings.stopping is not None:
+        lines += wrap_lines(f"Stopping: {findings.stopping.text}", width, indent="  ", first="")
     if findings.hypothesis.verdict in {"inconclusive", "invalid"} and needed_text(findings):
         lines += wrap_lines(f"Needed: {needed_text(findings)}", width, indent="  ", first="")
     return lines

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 
-from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
+from pgtrial.analysis.findings import CaveatFinding, Effect, Findings, SingleRuns
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.spec.experiment import RELATIONS
@@ -159,6 +159,43 @@ def detectable_text(findings: Findings) -> str:
     if detectable is None:
         return "–"
     return f"more than {_MOST_DETECTABLE} times" if detectable > _MOST_DETECTABLE else format_percent(detectable)
+
+
+def is_sliced(findings: Findings) -> bool:
+    """Whether the arms of a block shared its time."""
+    return findings.experiment.method in {"interleaved", "duet"}
+
+
+def is_finished(findings: Findings) -> bool:
+    """Whether no run is due any more: the schedule is done, or its rule for stopping ended it."""
+    ended = findings.stopping is not None and findings.stopping.ended is not None
+    return findings.experiment.complete or ended
+
+
+def find_single_runs(findings: Findings, arm: str | None) -> SingleRuns | None:
+    return next((found for found in findings.single_runs if found.arm == arm), None)
+
+
+def single_runs_text(findings: Findings) -> str:
+    """What one run per arm would have said, in one or two sentences; "" where no block has a ratio."""
+    asked = findings.hypothesis
+    found = find_single_runs(findings, asked.arm)
+    if found is None:
+        return ""
+    above, below = ("faster", "slower") if asked.metric == "pgbench.tps" else ("higher", "lower")
+    within = found.blocks - found.above - found.below
+    text = (
+        f"Of {plural(found.blocks, 'block')}, each taken alone, {found.above} would have said {above} by more than the "
+        f"margin, {found.below} {below}, {within} neither; their ratios lie between {change_text(found.lowest)} and "
+        f"{change_text(found.highest)}."
+    )
+    placebo = find_single_runs(findings, placebo_arm(findings))
+    if placebo is not None and asked.arm != placebo.arm:
+        text += (
+            f" Of the placebo's, {placebo.above + placebo.below} would have been a false alarm (between "
+            f"{change_text(placebo.lowest)} and {change_text(placebo.highest)})."
+        )
+    return text
 
 
 def placebo_text(findings: Findings) -> str:

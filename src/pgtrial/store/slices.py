@@ -36,8 +36,8 @@ def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None
 
 
 def placed(lines: str) -> str:
-    """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's own
-    time, and with slice, part and second, all NULL where the transaction does not count.
+    """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's
+    own time, and with slice, part and second, all NULL where the transaction does not count.
 
     Before the first slice the arm's time is everybody's.
     """

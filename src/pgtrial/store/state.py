@@ -15,6 +15,7 @@ from pgtrial.model.slice import Slice
 from pgtrial.store import layout
 from pgtrial.store.sqlite import connect, connect_to_read
 
+STOPPED = "stopped"  # key of the record: why the experiment ended before its last block
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 

@@ -3,7 +3,7 @@
 ``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
 the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
 psycopg and little else and parses nothing, because what it costs, the load loses. Files of another machine are read
-by a reader there; the server is always asked from here.
+by a reader there; the server is always asked from here. Without a server's address only the machine is read.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class Loop:
         self._parameters = {"database": str(config["database"]).encode()}
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
-        for collector in COLLECTORS:
+        for collector in COLLECTORS if config["conninfo"] else ():
             if not isinstance(collector, FileCollector):
                 statement = find_statement(collector.name, version_num)
                 if statement is None:
@@ -50,7 +50,7 @@ class Loop:
                 self._statements[collector.name] = statement
                 if isinstance(collector, QueryCollector):
                     self._queries.append(collector)
-        self._link = ServerLink(config["conninfo"])
+        self._link = ServerLink(config["conninfo"]) if config["conninfo"] else None
         self._troubles = Troubles(self._report)
         self._sums = SessionSums()
         self._spool = SpoolWriter(Path(config["spool"]))
@@ -88,7 +88,8 @@ class Loop:
 
     def start(self) -> None:
         """Connect and read everything once. Raises LinkError when the server does not let it, ReaderError."""
-        self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
+        if self._link is not None:
+            self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
         now = time.monotonic()
         self._ticks = Ticks(start=now, interval=self._interval)
         self._polls = Ticks(start=now, interval=self._session_interval)
@@ -128,7 +129,8 @@ class Loop:
         late = self._ticks.skipped + self._files.late
         self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": late})
         self._spool.close()
-        self._link.close()
+        if self._link is not None:
+            self._link.close()
 
     def _tick(self) -> None:
         self._drain_sessions()
@@ -136,8 +138,8 @@ class Loop:
         self._ask_queries()
 
     def _ask_queries(self) -> None:
-        if not self._link.is_connected:
-            self._reconnect()
+        if self._link is not None and not self._link.is_connected:
+            self._reconnect(self._link)
         for query in self._queries:
             parameters = [self._parameters[name] for name in query.parameters]
             answer = self._ask(query.name, parameters)
@@ -157,7 +159,7 @@ class Loop:
 
     def _ask(self, name: str, parameters: Sequence[bytes]) -> tuple[float, PGresult] | None:
         """Time, by this machine's clock in the middle of the query, and result; None when there is none in time."""
-        if not self._link.is_connected:
+        if self._link is None or not self._link.is_connected:
             return None
         before = time.time()
         try:
@@ -170,9 +172,9 @@ class Loop:
         self._troubles.note(name, "")
         return (before + time.time()) / 2, result
 
-    def _reconnect(self) -> None:
+    def _reconnect(self, link: ServerLink) -> None:
         try:
-            self._link.connect(self._statements, deadline=self._ticks.deadline)
+            link.connect(self._statements, deadline=self._ticks.deadline)
         except LinkError as err:
             self._troubles.note("server", str(err))
         else:

@@ -34,10 +34,10 @@ class RemoteReader:
 class SamplerConfig:
     """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
 
-    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it.
-    ``disks`` are those under the data and the WAL, ``groups`` the directories of the control groups that the server was
-    started in, ``spool`` is an empty directory. Without ``machine`` no files of a host are read: nobody knows where the
-    server is. ``remote`` is needed where it is on another machine.
+    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it;
+    without it ("") no server is asked. ``disks`` are those under the data and the WAL, ``groups`` the directories of
+    the control groups that the server was started in, ``spool`` is an empty directory. Without ``machine`` no files of
+    a host are read: nobody knows where the server is. ``remote`` is needed where it is on another machine.
     """
 
     conninfo: str

@@ -14,14 +14,17 @@ from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 
 
-def convert(spool: Path, folder: Path, *, clock: HostClock | None = None) -> None:
-    """Write both files into ``folder``. Raises StoreError when the spool cannot be read or the files not written.
+def convert(*spools: Path, folder: Path, clock: HostClock | None = None) -> None:
+    """Write both files into ``folder``, out of what one sampler wrote, or several that shared the work.
 
+    Raises StoreError when a spool cannot be read or the files not written.
     ``clock`` puts right the times of what a reader on another machine has read; without it, its clock is taken to be
     ahead of ours all the time by what it was when the sampler started.
     """
-    write_samples(_samples(spool, read_header(spool), clock), folder / layout.SAMPLES)
-    write_waits(_waits(spool), folder / layout.WAITS)
+    write_samples(
+        (sample for spool in spools for sample in _samples(spool, read_header(spool), clock)), folder / layout.SAMPLES
+    )
+    write_waits((row for spool in spools for row in _waits(spool)), folder / layout.WAITS)
 
 
 def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[Sample]:

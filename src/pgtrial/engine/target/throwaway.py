@@ -28,6 +28,7 @@ class ThrowawayTarget:
     """Clusters made for the experiment, by the key of their variant.
 
     ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
+    ``taken_of`` are clusters whose snapshots are used, by the same key, where these clusters have none of their own.
     """
 
     experiment: Experiment
@@ -39,14 +40,12 @@ class ThrowawayTarget:
     clusters: dict[str, ThrowawayCluster] = field(default_factory=dict)
     caveats: Sequence[Caveat] = ()
     made: list[JournalEntry] = field(default_factory=list)
+    taken_of: Mapping[str, ThrowawayCluster] = field(default_factory=dict)
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
 
-    def _cluster(self, arm: Arm) -> ThrowawayCluster:
+    def cluster(self, arm: Arm) -> ThrowawayCluster:
         return self.clusters[variant_of(self.experiment, arm).key]
-
-    def _snapshot(self, cluster: ThrowawayCluster) -> Snapshot:
-        return Snapshot(host=self.host, cluster=cluster)
 
     def facts(self) -> Mapping[str, str]:
         programs = [cluster.programs for cluster in self.clusters.values()]
@@ -59,13 +58,17 @@ class ThrowawayTarget:
         }
 
     async def restore(self, arm: Arm) -> None:
-        await self._snapshot(self._cluster(arm)).restore()
+        key = variant_of(self.experiment, arm).key
+        await Snapshot(host=self.host, cluster=self.clusters[key], taken_of=self.taken_of.get(key)).restore()
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        cluster, wanted = self._cluster(arm), wanted_settings(self.experiment, arm)
+        return await self.start_with(arm, host_knobs(self.experiment, arm), run=run)
+
+    async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
+        """As ``start``, but of what the arm sets on the host only ``knobs``."""
+        cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
         postgresql.apply(cluster, wanted)
-        knobs = host_knobs(self.experiment, arm)
-        context = self._context(cluster, wanted)
+        context = self.context(cluster, wanted)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)
         groups = tuple(
@@ -100,7 +103,7 @@ class ThrowawayTarget:
             if got != wanted:
                 raise SettingError(f"{what} is {got} after the start, expected {wanted}")
 
-    def _context(self, cluster: ThrowawayCluster, settings: Mapping[str, str]) -> KnobContext:
+    def context(self, cluster: ThrowawayCluster, settings: Mapping[str, str]) -> KnobContext:
         return KnobContext(
             host=self.host,
             token=self.token,
@@ -116,16 +119,16 @@ class ThrowawayTarget:
         return await self.changes.find_lost(self.changed)
 
     def has_died(self) -> bool:
-        return self.running is not None and self._cluster(self.running).has_died()
+        return self.running is not None and self.cluster(self.running).has_died()
 
     async def keep_log(self, destination: Path) -> None:
         if self.running is not None:
-            await self._cluster(self.running).keep_log(destination)
+            await self.cluster(self.running).keep_log(destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
             return ()
-        cluster = self._cluster(self.running)
+        cluster = self.cluster(self.running)
         if not immediate and not cluster.has_died():
             await undo_sql(self.experiment, self.running, cluster.conninfo(DATABASE))
         await cluster.stop(immediate=immediate)

@@ -18,6 +18,11 @@ LONG = 30
 FACTOR_LABEL = "abs(datum.value - 1) < 1e-9 ? '0 %' : '× ' + format(datum.value, '.3~r')"
 
 
+def change_label(low: float, high: float) -> str:
+    """Expression that labels the ticks of an axis of ratios from ``low`` to ``high``."""
+    return CHANGE_LABEL if high / low <= LONG else FACTOR_LABEL
+
+
 def primary_forest(findings: Findings) -> Chart | None:
     """The metric of the hypothesis: each arm over all load levels, then by load level where there are several."""
     asked = findings.hypothesis
@@ -118,8 +123,12 @@ def _spec(rows: list[Spec], margin: float) -> Spec:
     low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
     room = (high / low) ** 0.04
     low, high = low / room, high * room
-    label = CHANGE_LABEL if high / low <= LONG else FACTOR_LABEL
-    axis = {"values": place_changes(low, high), "labelExpr": label, "title": None, "labelOverlap": True}
+    axis = {
+        "values": place_changes(low, high),
+        "labelExpr": change_label(low, high),
+        "title": None,
+        "labelOverlap": True,
+    }
     scale = {"type": "log", "domain": [low, high], "nice": False}
     y = {"field": "row", "type": "ordinal", "axis": None}
     colour = {"field": "colour", "type": "nominal", "scale": None}

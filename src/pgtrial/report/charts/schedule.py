@@ -48,7 +48,9 @@ def schedule_chart(findings: Findings) -> Chart | None:
     ]
     span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
     return Chart(
-        title="Full colour is measured load, a cross is a run that does not count, numbers are blocks",
+        title="Full colour is measured load"
+        + (", in which the arms of a block took turns" if findings.experiment.method == "interleaved" else "")
+        + ", a cross is a run that does not count, numbers are blocks",
         text=f"Schedule of {plural(len(runs), 'run')} on {plural(len(arms), 'arm')}, "
         f"{len(lost)} of them not counted; the table below has every run.",
         spec=wrap_spec(

@@ -4,7 +4,7 @@ from pgtrial.analysis.findings import Findings, RunFinding, Series
 from pgtrial.model.run import PhaseName
 from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_logs, place_seconds
-from pgtrial.report.words import metric_label, plural
+from pgtrial.report.words import is_sliced, metric_label, plural
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
@@ -36,7 +36,14 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
                     {
                         "layer": [
                             *_phase_layers(findings, mine, times),
-                            _lines(mine, arm_colours(findings)[arm.name], times, (min(values), max(values)), metric),
+                            _lines(
+                                mine,
+                                arm_colours(findings)[arm.name],
+                                times,
+                                (min(values), max(values)),
+                                metric,
+                                sliced=is_sliced(findings),
+                            ),
                         ]
                     },
                     height=150,
@@ -68,7 +75,13 @@ def _lead(run: RunFinding) -> tuple[float, float]:
 
 
 def _lines(
-    chosen: list[Series], colour: str, times: tuple[float, float], extent: tuple[float, float], metric: str
+    chosen: list[Series],
+    colour: str,
+    times: tuple[float, float],
+    extent: tuple[float, float],
+    metric: str,
+    *,
+    sliced: bool,
 ) -> Spec:
     rows = [
         {
@@ -95,7 +108,7 @@ def _lines(
                 "type": "quantitative",
                 "scale": {"domain": list(times), "nice": False},
                 "axis": {
-                    "title": "time since measuring began",
+                    "title": "measured time" if sliced else "time since measuring began",
                     "labelExpr": DURATION_LABEL,
                     "grid": False,
                     "values": place_seconds(*times),
@@ -150,10 +163,14 @@ def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float])
         return []
     labels = {level.index: level.label for level in findings.experiment.levels}
     bands = []
+    counted = 0.0  # of the load levels before
     for phase in run.phases:
         if phase["name"] not in {PhaseName.WARMUP, PhaseName.MEASURE}:
             continue
         start, end = phase["start"] - min(measured), phase["end"] - min(measured)
+        if phase["name"] == PhaseName.MEASURE and is_sliced(findings):
+            start, end = counted, counted + phase.get("seconds", end - start)
+            counted = end
         start, end = max(start, times[0]), min(end, times[1])
         if start >= end:
             continue

@@ -6,6 +6,7 @@ from pgtrial.report.sections.curve import CURVE
 from pgtrial.report.sections.effects import EFFECTS
 from pgtrial.report.sections.latency import LATENCY
 from pgtrial.report.sections.method import METHOD
+from pgtrial.report.sections.noise import NOISE
 from pgtrial.report.sections.schedule import SCHEDULE
 from pgtrial.report.sections.series import SERIES
 from pgtrial.report.sections.settings import SETTINGS
@@ -16,6 +17,7 @@ from pgtrial.report.sections.waits import WAITS
 SECTIONS: tuple[Section, ...] = (
     VERDICT,
     EFFECTS,
+    NOISE,
     SERIES,
     LATENCY,
     CURVE,

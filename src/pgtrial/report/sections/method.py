@@ -3,7 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import metric_label, placebo_arm, plural, tested_text
-from pgtrial.units import format_share
+from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
     "each-run": "Before every run the data were put back to the same snapshot, so no run inherits the work of another.",
@@ -11,6 +11,9 @@ RESTORE_TEXTS = {
     "a run inherits the work of the runs before it.",
     "never": "The data were not put back between runs; each run inherits the work of those before it.",
 }
+
+
+SPENDING_NAMES = {"obrien-fleming": "by O’Brien and Fleming", "pocock": "by Pocock"}
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -21,6 +24,9 @@ def _build(findings: Findings) -> dict[str, object]:
         "planned": plural(experiment.blocks_planned, "block"),
         "complete": experiment.blocks_complete,
         "method": experiment.method,
+        "reason": experiment.method_reason,
+        "slices": _describe_slices(findings),
+        "stopping": _describe_stopping(findings),
         "seed": experiment.seed,
         "restore": RESTORE_TEXTS.get(experiment.restore, ""),
         "placebo": placebo_arm(findings),
@@ -33,6 +39,34 @@ def _build(findings: Findings) -> dict[str, object]:
         "workload": experiment.workload,
         "version": findings.pgtrial_version,
         "levels": [level.label for level in experiment.levels],
+    }
+
+
+def _describe_stopping(findings: Findings) -> dict[str, str]:
+    """The rule in figures; empty without one."""
+    found = findings.stopping
+    if found is None:
+        return {}
+    return {
+        "rule": found.rule,
+        "precision": "" if found.precision is None else format_share(found.precision),
+        "spending": SPENDING_NAMES.get(found.spending or "", found.spending or ""),
+        "looks": ", ".join(map(str, found.looks)),
+        "level": "" if found.level is None else f"{found.level:.2g}",
+        "text": found.text,
+    }
+
+
+def _describe_slices(findings: Findings) -> dict[str, str]:
+    """Figures of the slices; empty where there are none, because each run had its time to itself or none has ended."""
+    found = findings.slices
+    if found is None:
+        return {}
+    return {
+        "length": format_duration(found.length),
+        "guard": format_duration(found.guard),
+        "number": f"{found.number:g}",
+        "counted": format_duration(found.counted),
     }
 
 

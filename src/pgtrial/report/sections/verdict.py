@@ -11,6 +11,7 @@ from pgtrial.report.words import (
     detectable_text,
     effect_text,
     interval_text,
+    is_finished,
     level_label,
     metric_label,
     needed_text,
@@ -18,6 +19,7 @@ from pgtrial.report.words import (
     placebo_text,
     plural,
     primary_effect,
+    single_runs_text,
     sort_caveats,
 )
 from pgtrial.units import format_share
@@ -42,10 +44,12 @@ def _build(findings: Findings) -> dict[str, object]:
         "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
         "placebo_text": placebo_text(findings),
         "detectable": detectable_text(findings),
+        "single": single_runs_text(findings),
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
-        "complete": findings.experiment.complete,
+        "finished": is_finished(findings),
+        "stopping": findings.stopping.text if findings.stopping else "",
     }
 
 

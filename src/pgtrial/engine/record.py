@@ -1,0 +1,103 @@
+"""What is written down while a run is made, whether it has the machine to itself or shares a block's time."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pgtrial.design.arms import POSTGRESQL
+from pgtrial.engine.events import Observer, PhaseStarted
+from pgtrial.engine.fingerprint.read import Machine, read_machine
+from pgtrial.engine.fingerprint.server import read_server
+from pgtrial.engine.plan import Plan
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.hosts.base import Host
+from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.model.fingerprint import Moment
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.store.state import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Of the runs that are made together: one, or all of a block. ``arms`` are theirs."""
+
+    plan: Plan
+    state: State
+    runs: tuple[RunRow, ...]
+    arms: tuple[Arm, ...]
+    tell: Observer
+
+    @contextmanager
+    def phase(self, name: PhaseName, *, length: float | None = None) -> Iterator[None]:
+        """A phase of all runs, written down when it is over."""
+        self.tell(PhaseStarted(name=name, length=length))
+        start = time.time()
+        yield
+        self.add_phase(Phase(name=name, start=start, end=time.time()))
+
+    def add_phase(self, phase: Phase) -> None:
+        for run in self.runs:
+            self.state.add_phase(run.id, phase)
+
+    def measuring(self, level: LoadLevel, length: float) -> None:
+        self.tell(PhaseStarted(name=PhaseName.MEASURE, level=level, length=length))
+
+    def add_event(self, kind: str, **data: object) -> None:
+        for run in self.runs:
+            self.state.add_event(time.time(), kind, run=run.id, **data)
+
+    async def add_server(self, run: RunRow, arm: Arm, server: RunningServer) -> None:
+        """Settings that were made and read back, and what is to be known of the server."""
+        now = time.time()
+        for name, value in arm.settings:
+            before = self.plan.baseline.get(name.lower())
+            self.state.add_setting_change(
+                now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value
+            )
+        for entry in server.changes:
+            change = entry.change
+            self.state.add_setting_change(
+                entry.t, run=run.id, knob=change.knob, name=change.name, old=change.old_text, new=change.new_text
+            )
+        self.state.add_settings(run.id, [(s.name, s.shown, s.source) for s in server.settings.values()])
+        self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
+
+    def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
+        """The state of the server's host, before the load or ``since`` then."""
+        machine = read_machine(
+            host.ops, directories=directories, mark=self.plan.mark, sysctls=self.plan.sysctls, since=since
+        )
+        moment = Moment.BEFORE if since is None else Moment.AFTER
+        for run in self.runs:
+            self.state.add_fingerprint(machine.facts, run=run.id, moment=moment)
+        return machine
+
+    def add_restored(self, restored: Iterable[tuple[JournalEntry, Undone]]) -> None:
+        """What became of the host's changes; what somebody else has changed meanwhile stays, and is said."""
+        for entry, undone in restored:
+            self.add_event(
+                "restored",
+                knob=entry.change.knob,
+                name=entry.change.name,
+                outcome=undone.outcome,
+                text=undone.text,
+            )
+            if undone.outcome is Outcome.CHANGED:
+                self.add_caveats([_changed_meanwhile(undone)])
+
+    def add_caveats(self, caveats: Iterable[Caveat]) -> None:
+        for caveat in caveats:
+            for run in self.runs:
+                self.state.add_caveat(caveat, run=run.id)
+
+
+def _changed_meanwhile(undone: Undone) -> Caveat:
+    return Caveat(
+        code="changed-meanwhile",
+        severity=Severity.WARNING,
+        text=undone.text,
+        hint="Somebody else works on this host; the run may have had the other value for a part of its time.",
+    )

@@ -1,0 +1,1 @@
+"""The process that lets arms take turns, and what the engine calls to have it done."""

@@ -1,0 +1,57 @@
+"""Let processes stand still and go on, and say on which CPUs they run. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it and still have their parents, parents first; [] when it is gone."""
+    found = [pid]
+    for member in found:  # grows while it is gone through
+        try:
+            threads = os.listdir(f"/proc/{member}/task")
+        except FileNotFoundError:
+            continue
+        for thread in threads:
+            with suppress(OSError), open(f"/proc/{member}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found if os.path.exists(f"/proc/{pid}") else []
+
+
+def stop(server: int, others: Iterable[int]) -> list[int]:
+    """Make them stand still: what asks the server first, then the server, which then cannot start anything new.
+
+    Returns all of them: when the server is killed meanwhile, nobody can tell any more which processes were its own.
+    """
+    stopped = [*others, server]
+    for pid in stopped:
+        _send(pid, signal.SIGSTOP)
+    own = family(server)[1:]
+    for pid in own:
+        _send(pid, signal.SIGSTOP)
+    return [*stopped, *own]
+
+
+def go_on(stopped: Iterable[int]) -> None:
+    """Let processes go on that were stopped, the last one first: a server's own before those that ask it."""
+    for pid in reversed(list(stopped)):
+        _send(pid, signal.SIGCONT)
+
+
+def pin(pids: Iterable[int], cpus: Iterable[int]) -> None:
+    """Let all threads of processes, and all that they start from now on, run on some CPUs only. Raises OSError."""
+    chosen = frozenset(cpus)
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread), chosen)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,167 @@
+"""The clusters of all arms, up at the same time: each has a copy of its variant's data, made for it."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.target.base import RunningServer, wanted_settings
+from pgtrial.engine.target.throwaway import ThrowawayTarget
+from pgtrial.hosts.base import Host
+from pgtrial.knobs.base import KnobContext
+from pgtrial.model.arm import Arm
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
+from pgtrial.store.state import State
+
+_OWN = ("cgroup",)  # what a server of its own has of its own; all else on a host is for all of them
+
+
+@dataclass(slots=True, kw_only=True)
+class Twins:
+    """``base`` has the snapshots, and is not running. ``members`` have one cluster each, by the arm's name.
+
+    What all arms set alike on the host is set once; what they set differently has to be set while one of them is at
+    work: ``values`` maps an arm to (file of the kernel, value).
+    """
+
+    base: ThrowawayTarget
+    arms: Mapping[str, Arm]
+    members: dict[str, ThrowawayTarget] = field(default_factory=dict)
+    values: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, init=False)
+    common: list[JournalEntry] = field(default_factory=list, init=False)  # changes of the host for all arms
+    switched: list[JournalEntry] = field(default_factory=list, init=False)  # those of the arms that take turns
+
+    @property
+    def host(self) -> Host:
+        return self.base.host
+
+    @property
+    def _changes(self) -> HostChanges:
+        return self.base.changes
+
+    async def restore(self, order: Sequence[str]) -> None:
+        for name in order:
+            await self.members[name].restore(self.arms[name])
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        """Start all servers, each while the host is as its arm wants it. ``runs`` are the runs' numbers.
+
+        Raises SettingError, TargetError.
+        """
+        common, own = self._split_knobs()
+        context = self._context(order[0])
+        self.common += await self._changes.make(context, common, run=None)
+        before: dict[str, str] = {}  # of every file of the kernel that some arm sets
+        wanted: dict[str, dict[str, str]] = {}
+        servers: dict[str, RunningServer] = {}
+        for name in order:
+            self._set(before)
+            knobs = {knob: table for knob, table in own[name].items() if knob not in _OWN}
+            entries = await self._changes.make(self._context(name), knobs, run=runs[name])
+            self.switched += entries
+            wanted[name] = {path: value for entry in entries for path, value in entry.change.new.items()}
+            for entry in entries:
+                for path in entry.change.new:
+                    before.setdefault(path, entry.change.old[path])
+            kept = {knob: table for knob, table in own[name].items() if knob in _OWN}
+            server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
+            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes))
+        self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
+        return servers
+
+    def _split_knobs(self) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
+        """What is the same in all arms and not each server's own; and what is left, by arm."""
+        tables = {name: host_knobs(self.base.experiment, arm) for name, arm in self.arms.items()}
+        first, *others = tables.values()
+        common = {
+            knob: table
+            for knob, table in first.items()
+            if knob not in _OWN and all(other.get(knob) == table for other in others)
+        }
+        own = {
+            name: {knob: values for knob, values in table.items() if knob not in common}
+            for name, table in tables.items()
+        }
+        return common, own
+
+    def _set(self, values: Mapping[str, str]) -> None:
+        for path, value in values.items():
+            self.host.ops.write(path, f"{value}\n")
+
+    def _context(self, name: str) -> KnobContext:
+        member, arm = self.members[name], self.arms[name]
+        return member.context(member.cluster(arm), wanted_settings(self.base.experiment, arm))
+
+    def server_pid(self, name: str) -> int:
+        process = self.members[name].cluster(self.arms[name]).process
+        assert process is not None  # it was started
+        return process.pid
+
+    def settle(self) -> None:
+        """Make the host again what it was when the last server had started, as the journal has it."""
+        for entry in self.switched:
+            self._set(entry.change.new)
+
+    async def find_lost(self, name: str) -> str:
+        return await self.members[name].find_lost()
+
+    def has_died(self, name: str) -> bool:
+        return self.members[name].has_died()
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        await self.members[name].keep_log(destination)
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        """Stop all servers and put the host back; may be called more than once. Raises RestoreError."""
+        undone: list[tuple[JournalEntry, Undone]] = []
+        for member in self.members.values():
+            undone += await member.stop(immediate=immediate)
+        undone += await self._changes.undo((*self.common, *self.switched))
+        self.common, self.switched, self.values = [], [], {}
+        return undone
+
+    async def remove(self) -> None:
+        """Leave nothing of the members on the host."""
+        for member in self.members.values():
+            await member.remove()
+
+
+def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:
+    """Places for a cluster of each arm, beside that of its variant; their data come with the first ``restore``.
+
+    Raises PreflightError; what was made is known to the state, and removed with the experiment.
+    """
+    twins = Twins(base=base, arms=arms)
+    for number, (name, arm) in enumerate(arms.items()):
+        key = variant_of(base.experiment, arm).key
+        original = base.clusters[key]
+        place, work = original.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
+        wal = None if original.wal_directory is None else original.wal_directory.parent / work
+        for directory in filter(None, (place / work, Path("/tmp") / work, wal)):
+            state.add_work_directory(directory)
+        directory, socket_directory = prepare_directories(base.host, place, work, base.account)
+        if wal is not None:
+            prepare_directory(base.host, wal, base.account)
+        cluster = ThrowawayCluster(
+            host=base.host,
+            programs=original.programs,
+            directory=directory,
+            socket_directory=socket_directory,
+            account=base.account,
+            wal_directory=wal,
+        )
+        twins.members[name] = ThrowawayTarget(
+            experiment=base.experiment,
+            host=base.host,
+            account=base.account,
+            changes=base.changes,
+            token=f"{base.token}{number}",
+            client=base.client,
+            clusters={key: cluster},
+            taken_of={key: original},
+        )
+    return twins

@@ -1,0 +1,94 @@
+"""Every block as a dot, in the order of the blocks: the ratio of each arm to the control, with the arm's estimate."""
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.forest import change_label
+from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.words import change_text, metric_label, placebo_effect, primary_effect
+
+
+def blocks_chart(findings: Findings) -> Chart | None:
+    """The claim's arm and the placebo side by side, each block one dot; None without a ratio."""
+    effects = [effect for effect in (primary_effect(findings), placebo_effect(findings)) if effect is not None]
+    rows = [row for effect in effects for row in _rows(findings, effect)]
+    if not rows:
+        return None
+    margin = findings.hypothesis.margin
+    values = [row["ratio"] for row in rows]
+    low, high = min(*values, 1 - margin), max(*values, 1 + margin)
+    room = (high / low) ** 0.06
+    low, high = low / room, high * room
+    scale = {"type": "log", "domain": [low, high], "nice": False}
+    axis = {"values": place_changes(low, high), "labelExpr": change_label(low, high), "title": None, "minExtent": 40}
+    subject = metric_label(findings.hypothesis.metric)
+
+    def up(field: str) -> Spec:
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+    return Chart(
+        title=f"Change of {subject} against “{findings.hypothesis.control}” in each block alone; the lines are the "
+        "estimates from all of them",
+        text=f"Change of {subject} by block: "
+        + "; ".join(f"{row['arm']} block {row['place']} {row['text']}" for row in rows)
+        + ".",
+        legend=arm_legend(findings, (effect.arm for effect in effects)),
+        spec=wrap_spec(
+            {
+                "layer": [
+                    {
+                        "data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]},
+                        "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
+                        "encoding": {"y": up("low"), "y2": {"field": "high"}},
+                    },
+                    {
+                        "data": {"values": [{"one": 1}]},
+                        "mark": {"type": "rule", "opacity": 0.6, "strokeDash": [4, 3]},
+                        "encoding": {"y": up("one")},
+                    },
+                    {
+                        "data": {
+                            "values": [
+                                {"ratio": shorten(effect.ratio), "colour": arm_colours(findings).get(effect.arm)}
+                                for effect in effects
+                                if is_plottable(effect.ratio)
+                            ]
+                        },
+                        "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
+                        "encoding": {"y": up("ratio"), "color": colour},
+                    },
+                    {
+                        "data": {"values": rows},
+                        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 0.9},
+                        "encoding": {
+                            "x": {
+                                "field": "place",
+                                "type": "quantitative",
+                                "axis": {"title": "block", "grid": False, "format": "d", "tickMinStep": 1},
+                                "scale": {"zero": False, "nice": False, "padding": 16},
+                            },
+                            "y": up("ratio"),
+                            "color": colour,
+                            "tooltip": [{"field": "arm"}, {"field": "place", "title": "block"}, {"field": "text"}],
+                        },
+                    },
+                ],
+            },
+            height=200,
+        ),
+    )
+
+
+def _rows(findings: Findings, effect: Effect) -> list[Spec]:
+    """Blocks with a ratio; they are numbered in the order in which both arms of them were measured."""
+    return [
+        {
+            "arm": effect.arm,
+            "colour": arm_colours(findings).get(effect.arm, "currentColor"),
+            "place": place,
+            "ratio": shorten(ratio),
+            "text": change_text(ratio),
+        }
+        for place, ratio in enumerate(effect.block_ratios, start=1)
+        if is_plottable(ratio)
+    ]

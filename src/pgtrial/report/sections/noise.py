@@ -1,0 +1,59 @@
+"""The noise: every block, what one run per arm would have said, and what the slices tell."""
+
+from pgtrial.analysis.findings import ArmSlices, Findings
+from pgtrial.report.charts.blocks import blocks_chart
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import (
+    arm_label,
+    change_text,
+    detectable_text,
+    interval_text,
+    is_sliced,
+    plural,
+    single_runs_text,
+)
+from pgtrial.units import format_percent, format_share
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    noise, blocks = findings.noise, findings.experiment.blocks_complete
+    return {
+        "chart": blocks_chart(findings),
+        "sd": _percent(noise.sd_log_ratio),
+        "sd_placebo": _percent(noise.sd_log_ratio_placebo),
+        "detectable": detectable_text(findings) if noise.detectable is not None else "",
+        "blocks": plural(blocks, "complete block"),
+        "single": single_runs_text(findings),
+        "singles": [
+            {
+                "arm": arm_label(findings, found.arm),
+                "blocks": found.blocks,
+                "above": found.above,
+                "below": found.below,
+                "within": found.blocks - found.above - found.below,
+                "range": interval_text(found.lowest, found.highest),
+            }
+            for found in findings.single_runs
+        ],
+        "slices": [_slices_row(findings, arm) for arm in findings.slices.arms] if findings.slices else [],
+        "takes_turns": is_sliced(findings),
+        "margin": format_share(findings.hypothesis.margin),
+    }
+
+
+def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, arm.arm),
+        "growth": change_text(arm.growth),
+        "interval": interval_text(arm.growth_low, arm.growth_high),
+        "autocorrelation": "–" if arm.autocorrelation is None else f"{arm.autocorrelation:.2f}".replace("-", "−"),
+        "sd_blocks": _percent(arm.sd_blocks) or "–",
+        "sd_expected": _percent(arm.sd_expected) or "–",
+    }
+
+
+def _percent(sd: float | None) -> str:
+    return "" if sd is None else format_percent(sd)
+
+
+NOISE = Section(name="noise", title="Noise", build=_build)

@@ -1,0 +1,158 @@
+"""What the slices inside the blocks tell about a design: leaks from arm to arm, and where the noise comes from.
+
+None of it enters an effect or its interval, for which a block stays one number.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from pgtrial.stats.dependence import lag1
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
+from pgtrial.stats.power import detectable_ratio
+
+PARTS = 4  # of the counted time of a slice
+FEWEST_PAIRS = 8  # of slices in a block, to tell how neighbours depend on each other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """``value`` with its interval from ``low`` to ``high``; ``blocks`` are those it comes from.
+
+    No interval, None, with fewer than two blocks or where all agree exactly; no value without a block.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Standard deviation between blocks of the log ratio: as the slices alone would make it, and as it is.
+
+    ``p_value`` is one-sided: how often blocks would differ at least as much if only the noise of slices parted them.
+    """
+
+    expected: float
+    observed: float
+    p_value: float
+
+
+def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+    """By which factor the ratio treated / control changes from the first half of a slice to the last: 1 is no leak.
+
+    control, treated : (n_blocks, PARTS), transactions in each quarter of the counted time of the slices, summed over
+    the slices of a block; NaN or zero leaves the block out. What the other arm has left behind (its pages in the cache,
+    its writes in the queue) fades while a slice lasts, so an effect that is understated for that reason grows inside
+    the slices. The interval is the t interval over the blocks: a contrast inside each block, as for every effect.
+    What outlives a slice does not show here, but in slices of another length.
+    Source: Student 1908, on the differences; carry-over in designs with turns: Jones & Kenward, "Design and Analysis of
+    Cross-Over Trials", 3rd ed. (2014), chapter 2.
+    ValueError: the arrays are not of one shape (n_blocks, PARTS).
+    """
+    one, other = np.asarray(control, dtype=np.float64), np.asarray(treated, dtype=np.float64)
+    if one.shape != other.shape or one.ndim != 2 or one.shape[1] != PARTS:
+        raise ValueError(f"expected two arrays of one shape (n_blocks, {PARTS}), got {one.shape} and {other.shape}")
+    halves = np.stack([part.reshape(-1, 2, PARTS // 2).sum(axis=2) for part in (one, other)])
+    halves = halves[:, np.all(halves > 0, axis=(0, 2))]  # NaN is not above zero
+    early, late = (np.log(halves[1, :, half]) - np.log(halves[0, :, half]) for half in (0, 1))
+    change = _mean(late - early, confidence)
+    return Estimate(
+        value=None if change.value is None else math.exp(change.value),
+        low=None if change.low is None else math.exp(change.low),
+        high=None if change.high is None else math.exp(change.high),
+        blocks=change.blocks,
+    )
+
+
+def pair_autocorrelation(log_ratios: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+    """Lag-1 autocorrelation of the log ratios of successive pairs of slices inside a block.
+
+    log_ratios : (n_blocks, n_pairs), log(treated / control) of the first slice of each, the second, and so on, in order
+    of time; NaN is no pair. Zero says that each pair brings news, so that shorter slices with more of them gain nothing
+    more; well above zero, neighbouring pairs share their noise, and longer ones would lose little.
+    Blocks with fewer than FEWEST_PAIRS pairs are left out. In each of the others r is corrected for its bias,
+    -(1 + 4ρ) / n; the interval is the t interval over the blocks.
+    Source of the correction: Kendall, Biometrika 41 (1954) 403-404; Marriott & Pope, ibid. 390-402.
+    """
+    found = []
+    for block in np.asarray(log_ratios, dtype=np.float64):
+        count = int(np.count_nonzero(~np.isnan(block)))
+        value = lag1(block) if count >= FEWEST_PAIRS else None
+        if value is not None:
+            found.append((value + 1 / count) / (1 - 4 / count))
+    return _mean(np.array(found), confidence)
+
+
+def compare_spread(log_ratios: NDArray[np.float64]) -> Spread | None:
+    """Whether blocks differ by more than the noise of their slices explains: one-way analysis of variance.
+
+    log_ratios : (n_blocks, n_pairs) as for pair_autocorrelation; NaN is no pair. Noise that lasts longer than a pair,
+    or something that differs from block to block (the data's place on the disk, the state that a block began with),
+    makes ``observed`` larger: then more blocks help, and longer ones do not. Autocorrelation inside the blocks does so
+    too; look at it first. None with fewer than two blocks, fewer than two pairs in one of them, or
+    without noise in the slices.
+    Source: Fisher, "Statistical Methods for Research Workers" (1925), chapter VII.
+    """
+    values = [block[~np.isnan(block)] for block in np.asarray(log_ratios, dtype=np.float64)]
+    sizes = np.array([block.size for block in values if block.size], dtype=np.float64)
+    values = [block for block in values if block.size]
+    if sizes.size < 2 or sizes.min() < 2:
+        return None
+    means = np.array([block.mean() for block in values])
+    degrees = float(sizes.sum()) - sizes.size
+    within = sum(float(((block - mean) ** 2).sum()) for block, mean in zip(values, means, strict=True)) / degrees
+    if within <= NO_SPREAD**2:
+        return None
+    grand = float((sizes * means).sum() / sizes.sum())
+    between = float((sizes * (means - grand) ** 2).sum()) / (sizes.size - 1)
+    return Spread(
+        expected=math.sqrt(within * float((1 / sizes).mean())),
+        observed=mean_and_sd(means)[1],
+        p_value=float(fdtrc(sizes.size - 1, degrees, between / within)),
+    )
+
+
+def sd_per_minute(sd_log: float, seconds: float) -> float:
+    """Standard deviation of the log ratio for one minute of testing: what designs are compared by.
+
+    sd_log : between blocks of ``seconds`` each, all arms together. It falls with the root of the time as long as blocks
+    are independent, so a design with half of it needs a quarter of the time.
+    ValueError unless ``seconds`` is positive.
+    """
+    if seconds <= 0:
+        raise ValueError(f"expected a positive time, got {seconds}")
+    return sd_log * math.sqrt(seconds / 60)
+
+
+def detectable_in(
+    sd_log: float | None,
+    block_seconds: float,
+    budget: float,
+    *,
+    confidence: float = 0.95,
+    power: float = 0.8,
+    comparisons: int = 1,
+) -> float | None:
+    """Smallest relative change that the whole blocks which fit into ``budget`` seconds find, as detectable_ratio.
+
+    ``block_seconds`` is everything that a block takes, restoring and warming up included. None with fewer than two.
+    """
+    blocks = math.floor(budget / block_seconds * (1 + 1e-9))
+    return detectable_ratio(sd_log, blocks, confidence=confidence, power=power, comparisons=comparisons)
+
+
+def _mean(values: NDArray[np.float64], confidence: float) -> Estimate:
+    count = values.size
+    if count < 2:
+        return Estimate(value=float(values[0]) if count else None, low=None, high=None, blocks=count)
+    mean, sd = mean_and_sd(values)
+    if sd <= NO_SPREAD:
+        return Estimate(value=mean, low=None, high=None, blocks=count)
+    interval = t_interval(mean, sd, count, confidence=confidence)
+    return Estimate(value=mean, low=interval.low, high=interval.high, blocks=count)

@@ -1,0 +1,199 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.analysis import quality_slices
+from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.findings import ArmSlices, Slices
+from pgtrial.analysis.quality_blocks import check_restore
+from pgtrial.analysis.quality_runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
+from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
+from pgtrial.model.caveat import Severity
+from pgtrial.testing import DUET, INTERLEAVED, write_result_folder
+
+Build = Callable[..., Assessment]
+NUMBER = "pg_stat_checkpointer.num_timed"
+
+
+def build(evidence: Evidence, reduction: Reduction, *, slices: Slices | None = None, **reduced: Any) -> Assessment:
+    return Assessment(
+        evidence=evidence, reduction=replace(reduction, **reduced), values={}, primary=None, placebo=None, slices=slices
+    )
+
+
+@pytest.fixture(scope="module")
+def turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Reduction]:
+    text = INTERLEAVED.replace('"10s"', '"4s"').replace("blocks = 6", "blocks = 3")
+    return read(write_result_folder(tmp_path_factory.mktemp("quality") / "turns", text=text))
+
+
+@pytest.fixture(scope="module")
+def duet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evidence, Reduction]:
+    text = DUET.replace('"10s"', '"4s"').replace("blocks = 6", "blocks = 3")
+    return read(write_result_folder(tmp_path_factory.mktemp("quality") / "duet", text=text))
+
+
+def read(folder: Path) -> tuple[Evidence, Reduction]:
+    evidence = read_evidence(folder)
+    return evidence, reduce_runs(evidence)
+
+
+def with_slice(evidence: Evidence, run: int, place: int, **changes: float) -> Evidence:
+    """The evidence with one slice of one run changed."""
+    valid = tuple(
+        replace(
+            each,
+            slices=tuple(replace(s, **changes) if number == place else s for number, s in enumerate(each.slices)),
+        )
+        if each.id == run
+        else each
+        for each in evidence.valid
+    )
+    return replace(evidence, valid=valid)
+
+
+def test_runs_with_their_time_to_themselves_are_not_looked_at(evidence: Evidence, reduction: Reduction) -> None:
+    plain = build(evidence, reduction)
+
+    for name, check in vars(quality_slices).items():
+        if name.startswith("check_"):
+            assert list(check(plain)) == []
+
+
+def test_turns_as_planned_leave_only_the_remark_on_costs(turns: tuple[Evidence, Reduction]) -> None:
+    found = [
+        caveat
+        for name, check in vars(quality_slices).items()
+        if name.startswith("check_")
+        for caveat in check(build(*turns))
+    ]
+
+    assert [(caveat.code, caveat.severity) for caveat in found] == [("no-host-costs", Severity.INFO)]
+
+
+@pytest.mark.parametrize("check", [check_gaps, check_generator, check_samples, check_steadiness, check_steal])
+def test_checks_of_runs_do_not_mistake_the_standstill_for_a_fault(
+    check: Any, turns: tuple[Evidence, Reduction], duet: tuple[Evidence, Reduction]
+) -> None:
+    assert list(check(build(*turns))) == []
+    assert list(check(build(*duet))) == []
+
+
+def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    first = evidence.valid[1].slices[2]
+    longer = with_slice(evidence, evidence.valid[1].id, 2, ended=first.ended + 4)
+    (caveat,) = quality_slices.check_slice_lengths(build(longer, reduction))
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("uneven-slices", Severity.WARNING, (evidence.valid[1].id,))
+    assert "1 slice in 1 run was shorter or longer than planned, by up to 4 s" in caveat.text
+
+
+def test_a_clock_that_was_set_back_is_told(duet: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = duet
+    back = with_slice(evidence, 1, 1, ended=evidence.valid[0].slices[1].started - 30)
+
+    assert [caveat.code for caveat in quality_slices.check_slice_lengths(build(back, reduction))] == ["uneven-slices"]
+
+
+def test_slices_in_which_the_machine_nearly_stood_still_are_counted(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    slow = reduction.parts[2, 0].copy()
+    slow[1:3] /= 10
+    (caveat,) = quality_slices.check_slow_slices(build(evidence, reduction, parts={**reduction.parts, (2, 0): slow}))
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("slow-slices", Severity.INFO, (2,))
+    assert caveat.text.startswith("In 2 slices of 1 run throughput was below 25.0 %")
+
+
+def test_a_checkpoint_in_one_twin_only_is_told(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    off = evidence.runs_of("off")[1]
+    increases = {**reduction.increases, (off.id, 0, NUMBER): {"": 1.0}}
+    (caveat,) = quality_slices.check_one_sided(build(evidence, reduction, increases=increases))
+
+    assert (caveat.code, caveat.severity) == ("one-sided-work", Severity.WARNING)
+    assert "In 1 of 3 blocks only some of the servers had a checkpoint" in caveat.text
+    assert "(block 2: off)" in caveat.text
+
+
+def test_checkpoints_that_one_arm_has_everywhere_are_told_once(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    increases = {**reduction.increases, **{(run.id, 0, NUMBER): {"": 1.0} for run in evidence.runs_of("off")}}
+
+    assert list(quality_slices.check_one_sided(build(evidence, reduction, increases=increases))) == []
+
+
+def test_autovacuum_in_one_twin_only_is_told(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    autovacuum = {**reduction.autovacuum, (evidence.runs_of("on")[0].id, 0): 0.4}
+    (caveat,) = quality_slices.check_one_sided(build(evidence, reduction, autovacuum=autovacuum))
+
+    assert "only some of the servers had autovacuum at work in their measured time (block 1: on)" in caveat.text
+
+
+@pytest.mark.parametrize(("waits", "is_told"), [(("IO", "DataFileRead"), True), (("LWLock", "LockManager"), False)])
+def test_a_duet_that_waits_for_the_shared_device_is_told(
+    duet: tuple[Evidence, Reduction], waits: tuple[str, str], is_told: bool
+) -> None:
+    evidence, reduction = duet
+    both = (
+        Wait(wait_type="", wait_event="", sessions=2.0),
+        Wait(wait_type=waits[0], wait_event=waits[1], sessions=1.0),
+    )
+    found = list(
+        quality_slices.check_shared_device(build(evidence, reduction, waits=dict.fromkeys(reduction.waits, both)))
+    )
+
+    assert [caveat.code for caveat in found] == (["shared-device"] if is_told else [])
+    assert all("off 33.3 % of its active sessions" in caveat.text for caveat in found)
+
+
+def test_alike_sets_of_cpus_are_not_told(duet: tuple[Evidence, Reduction]) -> None:
+    assert list(quality_slices.check_cpu_sets(build(*duet))) == []
+
+
+@pytest.mark.parametrize(
+    ("growth", "low", "high", "is_told"),
+    [
+        (1.2, 1.1, 1.3, True),
+        (0.9, 0.85, 0.95, True),
+        (1.2, 0.9, 1.5, False),  # not sure
+        (1.02, 1.01, 1.03, False),  # too small beside a margin of 5 %
+        (1.2, None, None, False),
+    ],
+)
+def test_growth_inside_slices_is_told_where_it_is_sure_and_matters(
+    turns: tuple[Evidence, Reduction], growth: float, low: float | None, high: float | None, is_told: bool
+) -> None:
+    arm = ArmSlices(
+        arm="off",
+        growth=growth,
+        growth_low=low,
+        growth_high=high,
+        autocorrelation=None,
+        sd_blocks=None,
+        sd_expected=None,
+        is_spread_explained=None,
+    )
+    slices = Slices(length=20.0, guard=0.1, number=6, counted=114, arms=(arm,))
+    found = list(quality_slices.check_inside_slices(build(*turns, slices=slices)))
+
+    assert [caveat.code for caveat in found] == (["effect-grows-inside-slices"] if is_told else [])
+    # No more than a file may ask for.
+    assert all('slice = "1min"' in caveat.hint for caveat in found)
+
+
+def test_data_put_back_for_each_block_are_each_runs_own_where_servers_are_twins(
+    turns: tuple[Evidence, Reduction], evidence: Evidence, reduction: Reduction
+) -> None:
+    def per_block(found: Evidence) -> Evidence:
+        design = found.experiment.design.model_copy(update={"restore": "each-block"})
+        return replace(found, experiment=found.experiment.model_copy(update={"design": design}))
+
+    assert list(check_restore(build(per_block(turns[0]), turns[1]))) == []
+    assert [c.code for c in check_restore(build(per_block(evidence), reduction))] == ["data-not-restored"]

@@ -1,0 +1,194 @@
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_primary, find_primary
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.stopping import decide, decide_stop, describe_stopping
+from pgtrial.model.run import RunRow, RunState
+from pgtrial.stats.power import Needed
+from pgtrial.stats.sequential import nominal_levels
+from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+
+BLOCKS = 20
+DECISION = (
+    EXPERIMENT.replace('"10s"', '"2s"')
+    .replace("blocks = 6", f'blocks = {BLOCKS}\nstop = "decision"')
+    .replace("placebo = true", "placebo = false")
+)
+Stopped = Callable[..., tuple[Evidence, Estimated | None]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """All twenty blocks of on and off, with a rule that ends at a decision; what they measured is up to the test."""
+    planned = read_evidence(write_result_folder(tmp_path_factory.mktemp("stopping") / "r", text=DECISION, runs=0))
+    runs = tuple(
+        RunRow(id=slot.number, slot=slot, attempt=1, state=RunState.DONE, started=0.0, ended=1.0, reason="")
+        for slot in planned.slots
+    )
+    return replace(planned, runs=runs, valid=runs)
+
+
+@pytest.fixture
+def after(recorded: Evidence) -> Stopped:
+    """The experiment as it was after some blocks, with ratios of one's own and a changed design."""
+
+    def build(ratios: list[float], **design: object) -> tuple[Evidence, Estimated | None]:
+        experiment = recorded.experiment.model_copy(
+            update={"design": recorded.experiment.design.model_copy(update=design)}
+        )
+        valid = tuple(run for run in recorded.valid if run.slot.block <= len(ratios))
+        evidence = replace(recorded, experiment=experiment, valid=valid)
+        values: Values = {
+            (run.id, "pgbench.tps", None, ALL): 100 * (ratios[run.slot.block - 1] if run.slot.arm == "off" else 1)
+            for run in valid
+        }
+        return evidence, estimate_primary(evidence, values)
+
+    return build
+
+
+def spread(middle: float, blocks: int, half: float = 0.02) -> list[float]:
+    return [middle * math.exp(half * (-1) ** n) for n in range(blocks)]
+
+
+def test_a_large_effect_ends_the_experiment_at_the_first_look(after: Stopped) -> None:
+    decision = decide(*after(spread(2.0, 6)))
+
+    assert (decision.stop, decision.look, decision.blocks) == (True, 1, 6)
+    assert decision.reason == "the claim is supported"
+    assert decision.forecast == Needed(blocks=None, reachable=True)
+
+
+def test_before_the_first_look_nothing_ends_it(after: Stopped) -> None:
+    decision = decide(*after(spread(2.0, 4)))
+
+    assert (decision.stop, decision.look) == (False, None)
+    assert decision.forecast == Needed(blocks=2, reachable=True)
+    assert decision.reason == (
+        "the claim is not decided, the next look is after block 6; about 2 more blocks if the effect and the noise are "
+        "what they look like"
+    )
+
+
+def test_between_two_looks_nothing_ends_it(after: Stopped) -> None:
+    evidence, primary = after(spread(2.0, 8), looks=2)
+
+    assert evidence.looks == (10, 20)
+    assert not decide(evidence, primary).stop
+    assert decide(*after(spread(2.0, 10), looks=2)).look == 1
+
+
+def test_what_an_ordinary_interval_would_decide_is_left_open_early(after: Stopped) -> None:
+    ratios = [1.04, 1.16, 1.11, 1.08, 1.14, 1.09]
+    evidence, primary = after(ratios)
+    _, ordinary = after(ratios, stop="never")
+
+    assert primary is not None
+    assert ordinary is not None
+    assert ordinary.effect.low is not None
+    assert ordinary.effect.low > 1.05
+    decision = decide(evidence, primary)
+    assert not decision.stop
+    assert decision.forecast.blocks is not None
+    assert 0 < decision.forecast.blocks <= 14
+
+
+def test_no_effect_refutes_or_runs_to_the_end(after: Stopped) -> None:
+    decision = decide(*after(spread(1.0, 20, half=0.01)))
+    unclear = decide(*after(spread(1.05, 20)))
+
+    assert (decision.stop, decision.reason) == (True, "the claim is refuted")
+    assert (unclear.stop, unclear.look) == (False, 15)
+    assert unclear.reason == "the claim is not decided, and all blocks are run"
+
+
+def test_an_effect_on_the_margin_is_not_likely_to_be_decided(after: Stopped) -> None:
+    decision = decide(*after(spread(1.05, 8)))
+
+    assert decision.forecast == Needed(blocks=None, reachable=False)
+    assert decision.reason.endswith("no look is likely to end it before the last block")
+
+
+def test_precision_ends_when_the_interval_is_narrow(after: Stopped) -> None:
+    wide = decide(*after(spread(1.0, 6), stop="precision", precision=0.02))
+    narrow = decide(*after(spread(1.0, 12), stop="precision", precision=0.02))
+
+    assert not wide.stop
+    assert wide.reason.startswith("half the interval is 2.9 %, more than the wished 2 %; about ")
+    assert wide.forecast.blocks is not None
+    assert (narrow.stop, narrow.look) == (True, 7)
+    assert narrow.reason == "half the interval is 1.6 %, within the wished 2 %"
+
+
+def test_one_block_is_too_early_for_a_forecast(after: Stopped) -> None:
+    for rule in ({}, {"stop": "precision", "precision": 0.02}):
+        decision = decide(*after([1.5], **rule))
+        assert not decision.stop
+        assert decision.reason.endswith("it is too early for a forecast")
+
+
+def test_without_a_rule_or_a_block_nothing_ends(after: Stopped) -> None:
+    assert decide(*after(spread(2.0, 8), stop="never")).reason == "there is no rule for stopping"
+    assert decide(*after([])).reason == "no block is complete"
+    assert describe_stopping(*after(spread(2.0, 8), stop="never")) is None
+
+
+def test_intervals_of_all_effects_have_the_level_of_the_look(recorded: Evidence) -> None:
+    eight = replace(recorded, valid=tuple(run for run in recorded.valid if run.slot.block <= 8))
+    values: Values = {
+        (run.id, metric, None, ALL): 10 + run.id % 7 + 5 * (run.slot.arm == "off")
+        for run in eight.valid
+        for metric in ("pgbench.tps", "pgbench.latency_p95", "cost.wal_bytes")
+    }
+    estimated = estimate_effects(eight, values, scenarios=(None,))
+    level = nominal_levels(recorded.looks, BLOCKS, alpha=0.05)[2]
+
+    assert [one.comparison.confidence for one in estimated] == pytest.approx([1 - level] * 3)
+    # What is promised for the experiment stays what was asked for.
+    assert {one.effect.confidence for one in estimated} == {0.95}
+    primary = find_primary(eight, estimated, arm="off")
+    assert primary is not None
+    assert estimate_primary(eight, values) == primary
+
+
+def test_before_the_first_look_effects_have_no_interval(after: Stopped) -> None:
+    _, primary = after(spread(2.0, 5))
+
+    assert primary is not None
+    assert (primary.effect.low, primary.effect.high) == (None, None)
+    assert primary.effect.ratio == pytest.approx(2.0, rel=0.01)
+    assert "no-look-yet" in {caveat.code for caveat in primary.effect.caveats}
+
+
+def test_the_findings_tell_the_rule_and_its_end(after: Stopped) -> None:
+    evidence, primary = after(spread(2.0, 7))
+    found = describe_stopping(evidence, primary)
+    open_ = describe_stopping(*after(spread(1.05, 20)))
+
+    assert found is not None
+    assert (found.rule, found.spending, found.precision) == ("decision", "obrien-fleming", None)
+    assert (found.looks[0], found.looks[-1], found.blocks, found.ended, found.needed) == (6, 20, 7, 7, None)
+    assert found.level == pytest.approx(nominal_levels(evidence.looks, BLOCKS, alpha=0.05)[1])
+    assert found.text == "After 7 of 20 blocks: the claim is supported."
+    assert open_ is not None
+    assert (open_.ended, open_.needed) == (None, None)
+
+
+def test_a_result_folder_is_decided_as_it_is_analysed(tmp_path: Path) -> None:
+    simulation = Simulation(tps={"on": 500.0, "off": 900.0})
+    folder = write_result_folder(tmp_path / "r", text=DECISION.replace("= 20", "= 8"), runs=12, simulation=simulation)
+    decision, findings = decide_stop(folder), analyze(folder)
+
+    assert (decision.stop, decision.blocks, decision.look) == (True, 6, 1)
+    assert decision.reason == f"the claim is {findings.hypothesis.verdict.value}"
+
+
+def test_a_folder_without_a_complete_block_goes_on(tmp_path: Path) -> None:
+    assert decide_stop(write_result_folder(tmp_path / "r", text=DECISION, runs=0)).stop is False

@@ -1,0 +1,183 @@
+"""Experiments whose arms share the time of a block, from the file to the findings, and what can go wrong in one."""
+
+import itertools
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+# Clients that think between two transactions leave the processors to what runs at the same time.
+LIGHT = (
+    ('mix      = "simple-update"', 'scenario = [{ name = "light", file = "light.sql" }]'),
+    ('duration = "2s"', 'duration = "3s"'),
+    ('warmup   = "1s"', "warmup = 0"),
+)
+SCRIPT = """\\set id random(1, 100000)
+\\sleep 4 ms
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
+"""
+
+
+def write(place, *replacements: tuple[str, str]) -> None:
+    (place.directory / "light.sql").write_text(SCRIPT)
+    place.write_experiment(*LIGHT, *replacements)
+
+
+def interleaved_by(slice_length: str, *, blocks: int) -> tuple[str, str]:
+    return ("blocks = 2", f'blocks = {blocks}\nmethod = "interleaved"\nslice = "{slice_length}"')
+
+
+def slices(folder) -> dict[int, list[tuple[int, float, float, float]]]:
+    """Run to (number, started, counted, ended) of its slices."""
+    found: dict[int, list[tuple[int, float, float, float]]] = {}
+    for run, *rest in folder.query("SELECT run, number, started, counted, ended FROM slice ORDER BY run, started"):
+        found.setdefault(run, []).append(tuple(rest))
+    return found
+
+
+def findings(folder) -> dict:
+    return json.loads((folder.path / "findings.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def interleaved(new_place, settled_kernel):
+    """Two arms, one of which sets a value of the kernel's, and a placebo; it is not to be changed."""
+    place = new_place("interleaved")
+    write(
+        place,
+        interleaved_by("700ms", blocks=2),
+        ("seed   = 7", "seed   = 7\nplacebo = true"),
+        ("[design]", '[arms.off.sysctl]\n"net.core.somaxconn" = 4321\n\n[design]'),
+    )
+    if os.geteuid() != 0:
+        pytest.skip("changing kernel settings needs root")
+    before = Path("/proc/sys/net/core/somaxconn").read_text()
+    with settled_kernel(changing=True):
+        result = place.run("run", "--allow-host-changes", "small.toml")
+        after = Path("/proc/sys/net/core/somaxconn").read_text()
+    assert result.returncode == 0, result.stderr
+    assert after == before
+    return place
+
+
+def test_each_arm_has_equal_time_to_itself(interleaved):
+    folder = interleaved.only_folder()
+
+    assert [row[2] for row in folder.runs()] == ["done"] * 6
+    found = slices(folder)
+    assert {len(own) for own in found.values()} == {6}
+    for block in ((1, 2, 3), (4, 5, 6)):
+        together = sorted((one for run in block for one in found[run]), key=lambda one: one[1])
+        assert [number for number, *_ in together] == list(range(18))
+        assert all(later[1] >= earlier[3] for earlier, later in itertools.pairwise(together))
+    folder.assert_nothing_left()
+
+
+def test_findings_of_turns(interleaved):
+    found = findings(interleaved.only_folder())
+
+    assert found["experiment"]["method"] == "interleaved"
+    tps = {
+        (one["arm"], one["metric"]): one
+        for one in (*found["effects"], *found["placebo"])
+        if one["load_level"] == "all" and one["scenario"] is None
+    }
+    assert tps["off", "pgbench.tps"]["blocks"] == 2
+    assert tps["placebo", "pgbench.tps"]["blocks"] == 2
+    for run in found["runs"]:
+        assert run["state"] == "done"
+    # What a transaction takes is little, whatever the server stood still.
+    latencies = [o["value"] for o in found["observations"] if o["metric"] == "pgbench.latency_mean"]
+    assert latencies
+    assert max(latencies) < 0.3
+    metrics = {o["metric"] for o in found["observations"]}
+    assert "cost.wal_bytes" in metrics  # of its own server
+    assert not [name for name in metrics if "cpu" in name or "disk" in name]  # of the machine that they share
+
+
+def test_value_of_the_kernel_is_recorded_for_its_arm_only(interleaved):
+    rows = interleaved.only_folder().query(
+        "SELECT DISTINCT slot.arm, new_value FROM setting_change JOIN run ON run.id = setting_change.run"
+        " JOIN slot ON slot.number = run.slot WHERE knob = 'sysctl'"
+    )
+    assert rows == [("off", "4321")]
+
+
+def test_duet_exchanges_the_cpus(place, settled_kernel):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("this machine has one CPU")
+    write(place, ("blocks = 2", 'blocks = 1\nmethod = "duet"'))
+    with settled_kernel(changing=False):
+        result = place.run("run", "small.toml")
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    one, other = slices(folder).values()
+    assert len(one) == len(other) == 2
+    assert [row[1:] for row in one] == [row[1:] for row in other]  # at the same time
+    assert findings(folder)["experiment"]["method"] == "duet"
+    folder.assert_nothing_left()
+
+
+def is_slicing(folder) -> bool:
+    return any("pgtrial.engine.slicer" in command for command in folder.commands())
+
+
+def test_whatever_dies_in_a_block_it_is_done_again_as_a_whole(place, ended):
+    write(place, interleaved_by("500ms", blocks=1))
+    process = place.start("run", "small.toml")
+    ended.append(process)
+
+    def pids(folder, *words: str) -> list[int]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (path / "cmdline").read_bytes().decode().split("\0")
+                is_own = str(folder.path.resolve()).encode() in (path / "environ").read_bytes()
+            except OSError:
+                continue
+            if is_own and all(any(word in part for part in command) for word in words):
+                found.append(int(path.name))
+        return sorted(found)
+
+    def wait_for_attempt(number: int):
+        def is_there(folder):
+            runs = folder.runs()
+            return len(runs) == 2 * number and runs[-1][2] == "running" and is_slicing(folder)
+
+        folder = place.wait_until(is_there)
+        time.sleep(0.7)  # in the midst of the slices
+        return folder
+
+    folder = wait_for_attempt(1)
+    os.kill(pids(folder, "bin/postgres", "-D")[-1], signal.SIGKILL)
+    wait_for_attempt(2)
+    os.kill(pids(folder, "pgtrial.engine.slicer")[0], signal.SIGKILL)
+    wait_for_attempt(3)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 10
+    while folder.commands() and time.monotonic() < deadline:  # the kernel and the slicer are about to end them
+        time.sleep(0.05)
+    assert folder.commands() == []
+
+    result = place.run("resume", str(folder.path))
+
+    assert result.returncode == 0, result.stderr
+    runs = folder.runs()
+    assert [(slot, attempt, state) for slot, attempt, state, _ in runs] == [
+        (1, 1, "invalid"),
+        (2, 1, "invalid"),
+        (1, 2, "invalid"),
+        (2, 2, "invalid"),
+        (1, 3, "interrupted"),
+        (2, 3, "interrupted"),
+        (1, 4, "done"),
+        (2, 4, "done"),
+    ]
+    assert "died" in runs[0][3] or "server" in runs[0][3]
+    assert "slicer was killed" in runs[2][3]
+    folder.assert_nothing_left()
