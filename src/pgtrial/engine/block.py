@@ -27,6 +27,7 @@ from pgtrial.engine.sessions import end_sessions
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.together import together
 from pgtrial.engine.turns import Turns, total_length
 from pgtrial.hosts.base import HostProcess
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
@@ -69,7 +70,7 @@ class BlockExecution:
         try:
             if self.restore:
                 with self.record.phase(PhaseName.RESTORE):
-                    await self.twins.restore(order)
+                    await self.twins.restore()
             with self.record.phase(PhaseName.START):
                 self.servers = await self.twins.start(order, {name: run.id for name, run in self.runs.items()})
             if self.plan.cache == "warm":
@@ -110,15 +111,19 @@ class BlockExecution:
         """Warm up, checkpoint and measure; a sampler beside each server, which stands still with it, and one for the
         machine. The report on the machine comes first.
         """
+        some, disks = next(iter(self.servers.values())), find_disks(self.twins.host.ops, directories)
+        self.samplers = {name: Sampler(self.plan.client_host) for name in self.servers}
         machine = Sampler(self.plan.client_host)
+        configs = [(machine, self._config(some, shared, disks=disks))]
+        configs += [(self.samplers[name], self._config(one, spools[name])) for name, one in self.servers.items()]
         started: list[Sampler] = []
+
+        async def start(sampler: Sampler, config: SamplerConfig) -> None:
+            await sampler.start(config)
+            started.append(sampler)
+
         try:
-            some = next(iter(self.servers.values()))
-            disks = find_disks(self.twins.host.ops, directories)
-            await self._start(machine, started, some, shared, conninfo="", disks=disks)
-            for name, server in self.servers.items():
-                self.samplers[name] = Sampler(self.plan.client_host)
-                await self._start(self.samplers[name], started, server, spools[name], conninfo=server.control)
+            await together(*(start(sampler, config) for sampler, config in configs))
             if (seconds := warmup_cap(self.plan.workload)) > 0:
                 steps = self._steps(seconds, "warm-up")
                 with self.record.phase(PhaseName.WARMUP, length=total_length(steps)):
@@ -142,32 +147,21 @@ class BlockExecution:
                 for name, found in slices.items():
                     self.record.state.add_slices(self.runs[name].id, found)
         finally:
-            reports = [await sampler.stop() for sampler in started]
-        self.record.add_caveats(reports[0].caveats)
-        return reports
+            reports = {sampler: await sampler.stop() for sampler in started}
+        self.record.add_caveats(reports[machine].caveats)
+        return [reports[sampler] for sampler, _ in configs]
 
-    async def _start(
-        self,
-        sampler: Sampler,
-        started: list[Sampler],
-        server: RunningServer,
-        spool: Path,
-        *,
-        conninfo: str,
-        disks: Disks | None = None,
-    ) -> None:
-        await sampler.start(
-            SamplerConfig(
-                conninfo=conninfo,
-                database=server.database,
-                version_num=server.version_num,
-                disks=disks or Disks(),
-                machine=not conninfo,
-                groups=() if conninfo else tuple(group for one in self.servers.values() for group in one.groups),
-                spool=str(spool),
-            )
+    def _config(self, server: RunningServer, spool: Path, *, disks: Disks | None = None) -> SamplerConfig:
+        """Of the sampler of a server, or with ``disks`` of that of the machine."""
+        return SamplerConfig(
+            conninfo="" if disks else server.control,
+            database=server.database,
+            version_num=server.version_num,
+            disks=disks or Disks(),
+            machine=disks is not None,
+            groups=tuple(group for one in self.servers.values() for group in one.groups) if disks else (),
+            spool=str(spool),
         )
-        started.append(sampler)
 
     def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
         return self.turns.steps(sorted(self.runs), seconds=seconds, seed=f"{self.plan.seed}/{self.block}/{what}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.arms import common_settings
+from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.variants import FILESYSTEM, Variant, variants_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
@@ -29,15 +30,14 @@ from pgtrial.postgres.work_directory import (
     prepare_directory,
     remove_directories,
 )
-from pgtrial.spec.experiment import DatasetTable
+from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
-_BYTES_PER_SCALE = 16e6  # tables and indexes of pgbench at scale 1
-_BYTES_OF_CLUSTER = 200e6  # an empty cluster, its WAL and log
+_ROOM = 150 * 1024**2  # bytes beside a new cluster and its data: for WAL and the log
 
 # For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
 _LOADING: Mapping[str, str] = {
@@ -156,7 +156,7 @@ class _Preparation:
         place = Path(wanted).expanduser().absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
-        _check_space(host, place, self.loaded.experiment.dataset)
+        _check_space(host, place, self.loaded.experiment)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Written down first: what is not made yet is easily removed, what is not known never.
         self.state.add_work_directory(place / name, variant=self.variant.key)
@@ -225,13 +225,12 @@ def _socket_of(host: Host, work: Path) -> Path:
     return inside if host.ops.is_directory(str(inside)) else Path("/tmp") / work.name
 
 
-def _check_space(host: Host, base: Path, dataset: DatasetTable) -> None:
+def _check_space(host: Host, base: Path, experiment: Experiment) -> None:
     """The data are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
-    loaded = dataset.scale * _BYTES_PER_SCALE if dataset.kind == "pgbench" else 0
-    needed = 2 * (loaded + _BYTES_OF_CLUSTER)
+    needed = 2 * (estimate_data_size(experiment) + _ROOM)
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(

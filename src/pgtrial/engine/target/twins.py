@@ -9,6 +9,7 @@ from pgtrial.design.variants import host_knobs, variant_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
+from pgtrial.engine.together import together
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
@@ -43,9 +44,9 @@ class Twins:
     def _changes(self) -> HostChanges:
         return self.base.changes
 
-    async def restore(self, order: Sequence[str]) -> None:
-        for name in order:
-            await self.members[name].restore(self.arms[name])
+    async def restore(self) -> None:
+        """Put the data of all arms back, at the same time, so that none of the copies is the older one."""
+        await together(*(member.restore(self.arms[name]) for name, member in self.members.items()))
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         """Start all servers, each while the host is as its arm wants it. ``runs`` are the runs' numbers.

@@ -1,0 +1,56 @@
+import asyncio
+
+import pytest
+
+from pgtrial.engine.together import together
+from pgtrial.errors import TargetError
+
+
+def test_all_is_done_at_the_same_time():
+    barrier = asyncio.Barrier(3)
+
+    async def work() -> None:
+        await barrier.wait()
+
+    async def all_of_it() -> None:
+        async with asyncio.timeout(5):
+            await together(work(), work(), work())
+
+    asyncio.run(all_of_it())
+
+
+def test_the_first_error_ends_the_rest_and_is_raised_as_it_is():
+    ended = []
+
+    async def fail() -> None:
+        raise TargetError("no")
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(TargetError, match="no"):
+        asyncio.run(together(wait(), fail()))
+    assert ended == [True]
+
+
+def test_whoever_is_cancelled_ends_all():
+    ended = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(together(wait(), wait()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert ended == [True, True]
