@@ -78,6 +78,7 @@ COUNTERS: Mapping[tuple[str, str], float] = {
     ("pg_stat_database.blks_read", ""): 10.0,
     ("pg_stat_database.temp_bytes", ""): 0.0,
     ("pg_stat_wal.wal_bytes", ""): 600_000.0,
+    ("pressure.cpu_some_total", ""): 0.3,
     ("proc_stat.cpu_idle", "all"): 0.5,
     ("proc_stat.cpu_iowait", "all"): 0.2,
     ("proc_stat.cpu_irq", "all"): 0.0,
@@ -104,6 +105,8 @@ _QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 40) for i in range(40))
 _BEFORE = ((PhaseName.RESTORE, 0.5), (PhaseName.START, 0.3), (PhaseName.WARMUP, 3.0), (PhaseName.CHECKPOINT, 0.2))
 _STARTED = 1_767_225_600.0
 _SWITCH = 0.002  # s from the end of a slice to the start of the next
+_STEAL = ("proc_stat.cpu_steal", "all")
+_MOST_STOLEN = 0.9  # of the CPU time of a run
 _PARTS = 4  # of the counted time of a slice
 
 
@@ -114,6 +117,10 @@ class Simulation:
     ``block_sd``, ``run_sd`` and ``slice_sd`` are standard deviations of log throughput between blocks, between the runs
     of a block and between the slices of a run. ``leaks`` maps an arm to what it gains inside each slice, from the first
     quarter of its counted time to the last, in log throughput. ``speeds`` are those of the CPU sets of a duet.
+    ``builds_up`` maps an arm to what it gains, in log throughput, in every second block, whose slices are then twice as
+    long.
+    ``steal`` is the mean share of the CPU time that others take from a run, which slows it down by as much; not where
+    arms share the time of a block.
     ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
     ``facts_after`` to what differs after the load of its runs from what was before.
     """
@@ -123,7 +130,9 @@ class Simulation:
     run_sd: float = 0.02
     slice_sd: float = 0.03
     leaks: Mapping[str, float] = field(default_factory=dict)
+    builds_up: Mapping[str, float] = field(default_factory=dict)
     speeds: tuple[float, ...] = ()
+    steal: float = 0.0
     seed: int = 1
     counters: Mapping[tuple[str, str], float] = field(default_factory=lambda: COUNTERS)
     waits: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: WAITS)
@@ -187,8 +196,15 @@ def write_result_folder(
         ]
         if method == "blocks":
             for slot, arm, noise in members:
+                stolen = min(_MOST_STOLEN, rng.expovariate(1 / simulation.steal)) if simulation.steal else 0.0
                 t, written = _simulate_run(
-                    state, folder, experiment, simulation, arm=arm, slot=slot, levels=levels, noise=noise, started=t
+                    *(state, folder, experiment, simulation),
+                    arm=arm,
+                    slot=slot,
+                    levels=levels,
+                    noise=noise * (1 - stolen),
+                    stolen=stolen,
+                    started=t,
                 )
                 files |= written
         else:
@@ -245,6 +261,16 @@ def _samples(rates: Mapping[tuple[str, str], float], *, start: float, end: float
     return query, [start, metrics, objects, list(rates.values()), math.floor(end - start) + 1]
 
 
+def _steal(counters: Mapping[tuple[str, str], float], share: float) -> Mapping[tuple[str, str], float]:
+    """The same counters with ``share`` of the CPU time stolen."""
+    if not share:
+        return counters
+    cpus = {key for key in counters if key[0].startswith("proc_stat.cpu_")}
+    taken = {key: rate * (1 - share) for key, rate in counters.items() if key in cpus}
+    stolen = share * sum(counters[key] for key in cpus - {_STEAL})
+    return {**counters, **taken, _STEAL: stolen}
+
+
 def _waits(
     waits: Mapping[tuple[str, str, str], float], levels: Sequence[tuple[LoadLevel, float]], *, seconds: int
 ) -> _Query:
@@ -278,6 +304,7 @@ def _simulate_run(
     slot: Slot,
     levels: Sequence[LoadLevel],
     noise: float,
+    stolen: float,
     started: float,
 ) -> tuple[float, dict[Path, _Query]]:
     """Record one run; when it ended, and what its files are to contain."""
@@ -310,7 +337,7 @@ def _simulate_run(
         t += seconds
     files = {
         path / layout.TRANSACTIONS: _transactions(transactions),
-        path / layout.SAMPLES: _samples(simulation.counters, start=started + 1, end=t + 1),
+        path / layout.SAMPLES: _samples(_steal(simulation.counters, stolen), start=started + 1, end=t + 1),
         path / layout.WAITS: _waits(simulation.waits, starts, seconds=seconds),
     }
     _end_run(state, simulation, run=run, arm=arm, t=t)
@@ -352,18 +379,20 @@ def _simulate_block(
         for run in runs.values():
             state.add_phase(run.id, Phase(name=phase, start=t, end=t + seconds))
         t += seconds
-    first = t
+    first, block = t, members[0][0].block
+    is_doubled = bool(simulation.builds_up) and block % 2 == 0
     slices: dict[str, list[Slice]] = {name: [] for name in runs}
     rates: dict[str, list[float]] = {name: [] for name in runs}  # throughput of each slice
     for level in levels:
         begin = t
-        for number, step in enumerate(_steps(experiment, method, tuple(runs), block=members[0][0].block)):
+        for number, step in enumerate(_steps(experiment, method, tuple(runs), block=block, doubled=is_doubled)):
             t += _SWITCH if method == "interleaved" else 0.0
             for place, name in enumerate(step.arms):
                 noise = next(noise for _, arm, noise in members if arm.name == name)
                 tps = simulation.tps.get(name, simulation.tps[_control(experiment)]) * math.sqrt(level.clients)
                 speed = simulation.speeds[place] if simulation.speeds else 1.0
-                rates[name].append(tps * noise * speed * math.exp(rng.gauss(0, simulation.slice_sd)))
+                gain = simulation.builds_up.get(name, 0.0) if is_doubled else 0.0
+                rates[name].append(tps * noise * speed * math.exp(gain + rng.gauss(0, simulation.slice_sd)))
                 slices[name].append(
                     Slice(level=level.index, number=number, started=t, counted=t + step.guard, ended=t + step.length)
                 )
@@ -390,11 +419,13 @@ def _simulate_block(
     return t + 0.5, files
 
 
-def _steps(experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int) -> tuple[Step, ...]:
+def _steps(
+    experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int, doubled: bool
+) -> tuple[Step, ...]:
     seconds, seed = experiment.workload.duration, f"{experiment.design.seed}/{block}"
     if method == "duet":
         return pair_up(arms, seconds=seconds, guard=LEAST_DUET_GUARD, seed=seed)
-    length = experiment.design.slice or DEFAULT_SLICE
+    length = (experiment.design.slice or DEFAULT_SLICE) * (2 if doubled else 1)
     return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_effect, find_primary
+from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.arm import Arm, Role
@@ -124,7 +124,7 @@ def test_equal_arms_are_rarely_found_different(evidence: Evidence) -> None:
     alarms = 0
     for _ in range(400):
         values = throughputs(evidence, rng, {"on": 1.0, "off": 1.0, "placebo": 1.0})
-        found = find_primary(evidence, estimate(evidence, values), arm="off")
+        found = estimate_primary(evidence, values)
         assert found is not None
         assert found.effect.low is not None
         assert found.effect.high is not None

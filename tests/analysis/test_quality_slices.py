@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,11 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import ArmSlices, Slices
 from pgtrial.analysis.quality_blocks import check_restore
 from pgtrial.analysis.quality_runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
+from pgtrial.analysis.quality_slices import check_longer_slices
 from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
+from pgtrial.analysis.slice_findings import describe_slices
 from pgtrial.model.caveat import Severity
-from pgtrial.testing import DUET, INTERLEAVED, write_result_folder
+from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
 NUMBER = "pg_stat_checkpointer.num_timed"
@@ -171,6 +174,9 @@ def test_growth_inside_slices_is_told_where_it_is_sure_and_matters(
     turns: tuple[Evidence, Reduction], growth: float, low: float | None, high: float | None, is_told: bool
 ) -> None:
     arm = ArmSlices(
+        longer=None,
+        longer_low=None,
+        longer_high=None,
         arm="off",
         growth=growth,
         growth_low=low,
@@ -197,3 +203,24 @@ def test_data_put_back_for_each_block_are_each_runs_own_where_servers_are_twins(
 
     assert list(check_restore(build(per_block(turns[0]), turns[1]))) == []
     assert [c.code for c in check_restore(build(per_block(evidence), reduction))] == ["data-not-restored"]
+
+
+def test_effect_that_is_larger_in_longer_slices_is_told(tmp_path: Path) -> None:
+    text = INTERLEAVED.replace('"10s"', '"4s"').replace("placebo = true", "placebo = false")
+    gain = Simulation(builds_up={"off": 0.2}, run_sd=0.01)
+    evidence, reduction = read(write_result_folder(tmp_path / "grows", simulation=gain, text=text))
+    slices = describe_slices(evidence, reduction)
+
+    assert slices is not None
+    assert slices.arms[0].longer == pytest.approx(math.exp(0.2), rel=0.05)
+    (caveat,) = check_longer_slices(build(evidence, reduction, slices=slices))
+    assert caveat.code == "effect-grows-with-slices"
+    assert "builds up over more than a slice" in caveat.text
+
+
+def test_slices_of_one_length_say_nothing_of_longer_ones(turns: tuple[Evidence, Reduction]) -> None:
+    slices = describe_slices(*turns)
+
+    assert slices is not None
+    assert [arm.longer for arm in slices.arms] == [None] * len(slices.arms)
+    assert list(check_longer_slices(build(*turns, slices=slices))) == []

@@ -172,6 +172,27 @@ def test_a_stopping_rule_that_can_stop_nothing_is_told(file: Path, capsys: pytes
     assert "The only look is after block 6" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("method", "covariate", "text"),
+    [
+        ("blocks", "steal", "The effect at equal steal in both arms is reported beside the unadjusted one"),
+        ("auto", None, "The covariate steal is not used: arms that share the time of a block share it too"),
+    ],
+)
+def test_the_plan_says_what_becomes_of_a_covariate(
+    file: Path, capsys: pytest.CaptureFixture[str], method: str, covariate: str | None, text: str
+) -> None:
+    alike = TEXT.replace('shared_buffers = "256MB"', 'work_mem = "2MB"').replace('shared_buffers = "128MB"', "")
+    alike = alike.replace('mix = "oltp"', 'mix = "select-only"')
+    file.write_text(alike.replace("[design]", f'[design]\nmethod = "{method}"\ncovariate = "steal"'))
+
+    assert main(["plan", str(file)]) == 0
+    assert text in " ".join(capsys.readouterr().out.split())
+
+    assert main(["plan", "--json", str(file)]) == 0
+    assert json.loads(capsys.readouterr().out)["method"]["covariate"] == covariate
+
+
 def test_a_method_that_is_not_valid_has_its_line_and_reasons(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(TEXT.replace("[design]", '[design]\nmethod = "interleaved"\ncache = "cold"'))
 

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from pgtrial.analysis.findings import (
+    Adjustment,
     ArmFinding,
     ArmSlices,
     CaveatFinding,
@@ -421,6 +422,28 @@ def sample() -> Findings:
 
 
 @pytest.fixture(scope="session")
+def adjusted(sample: Findings) -> Findings:
+    """The sample as if its file had declared a covariate."""
+    found = Adjustment(
+        covariate="steal",
+        ratio=2.61,
+        low=2.57,
+        high=2.66,
+        slope=-1.1,
+        slope_low=-1.4,
+        slope_high=-0.8,
+        difference=0.002,
+        difference_low=-0.01,
+        difference_high=0.014,
+        sd_before=0.021,
+        sd_after=0.009,
+        blocks=6,
+        text="At equal stolen CPU time the change would be +161 %. The verdict is about the unadjusted effect.",
+    )
+    return sample.model_copy(update={"adjusted": found})
+
+
+@pytest.fixture(scope="session")
 def turns(sample: Findings) -> Findings:
     """The sample as if its arms had taken turns: each run has the time of its block, a third of which is its own."""
     phases = {
@@ -442,7 +465,10 @@ def turns(sample: Findings) -> Findings:
                 guard=0.1,
                 number=30,
                 counted=27.0,
-                arms=tuple(ArmSlices(arm=name, **arm, **spread) for name in ARMS[1:]),
+                arms=tuple(
+                    ArmSlices(arm=name, longer=None, longer_low=None, longer_high=None, **arm, **spread)
+                    for name in ARMS[1:]
+                ),
             ),
             "runs": tuple(run.model_copy(update={"phases": phases[run.id]}) for run in sample.runs),
         }

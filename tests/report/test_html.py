@@ -196,6 +196,13 @@ def test_the_noise_is_shown_before_what_rests_on_it(html, minimal):
     assert "Nothing can be said about the noise" in render_html(minimal)
 
 
+def test_an_adjusted_effect_stands_with_the_noise(adjusted, html):
+    text = " ".join("".join(Page(render_html(adjusted)).text).split())
+
+    assert "Covariate At equal stolen CPU time the change would be +161 %. The verdict is about" in text
+    assert "Covariate" not in "".join(Page(html).text)
+
+
 def test_the_method_says_how_arms_took_turns(turns, html):
     text = " ".join("".join(Page(render_html(turns)).text).split())
 

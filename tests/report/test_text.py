@@ -52,6 +52,11 @@ def test_placebo_noise_time_and_caveats_are_said(sample):
     assert "→ Repeat at a quieter hour" in text
 
 
+def test_an_adjusted_effect_is_said_where_there_is_one(adjusted, sample):
+    assert "Covariate: At equal stolen CPU time the change would be +161 %." in " ".join(render_text(adjusted).split())
+    assert "Covariate:" not in render_text(sample)
+
+
 @pytest.mark.parametrize("width", range(60, 80))
 def test_no_line_breaks_between_a_number_and_its_unit(sample, width):
     caveat = sample.caveats[0].model_copy(

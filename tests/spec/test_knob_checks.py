@@ -28,6 +28,7 @@ ARMS = "[arms.a]\n[arms.b]\n"
         ARMS + "[target.server]\npostgres = '/opt/pgsql-18.1'\n",
         ARMS + "[arms.b.sql]\napply = 'CREATE INDEX ON a (b)'\n",
         ARMS + "[arms.b.sysctl]\n'kernel.numa_balancing' = false\n'net.ipv4.conf.br-1:2.x' = 1\n",
+        ARMS + "[arms.b.sysctl]\n'net/ipv4/conf/eth0.100/rp_filter' = 0\n",
         ARMS + "[arms.b.filesystem]\noptions = 'noatime,commit=30,compress=zstd:3'\n",
         ARMS + "[target.cgroup]\nread_iops = 500000\n",
     ],
@@ -79,6 +80,8 @@ def test_what_goes_together_is_not_refused(find: Find, text: str) -> None:
         ),
         ("[arms.b.sysctl]\nswappiness = 5\n", "arms.b.sysctl.swappiness", "is not a name of a kernel setting"),
         ("[arms.b.sysctl]\n'vm.' = 5\n", 'arms.b.sysctl."vm."', "is not a name of a kernel setting"),
+        ("[arms.b.sysctl]\n'vm/../x' = 5\n", 'arms.b.sysctl."vm/../x"', "is not a name of a kernel setting"),
+        ("[arms.b.sysctl]\n'net/a.b/' = 5\n", 'arms.b.sysctl."net/a.b/"', "is not a name of a kernel setting"),
         ("[arms.b.sysctl]\n'vm./../x' = 5\n", 'arms.b.sysctl."vm./../x"', "is not a name of a kernel setting"),
         ("[arms.b.sysctl]\n'vm.x y' = 5\n", 'arms.b.sysctl."vm.x y"', "is not a name of a kernel setting"),
         ("[arms.b.filesystem]\noptions = 'noatime nodev'\n", "arms.b.filesystem.options", "is not a mount option"),
@@ -114,6 +117,7 @@ def test_what_contradicts_each_other_is_refused_once(find: Find, text: str, path
         ("vm/swappiness", 'Write it as sysctl does: "vm.swappiness".'),
         ("/proc/sys/vm/swappiness", 'Write it as sysctl does: "vm.swappiness".'),
         ("swappiness", 'Write it as "sysctl -a" shows it: "vm.swappiness".'),
+        ("/proc/sys/net/ipv4/conf/eth0.1/x", 'Write it as sysctl does: "net.ipv4.conf.eth0/1.x".'),
     ],
 )
 def test_a_path_is_turned_into_the_name_that_was_meant(find: Find, name: str, hint: str) -> None:

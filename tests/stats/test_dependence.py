@@ -102,7 +102,7 @@ def test_alternating_and_short_series_are_no_caveat():
 
 def test_independent_blocks_seldom_raise_a_caveat_of_order():
     rng = np.random.default_rng(8)
-    rounds, bound = 2000, stats.binom.ppf(0.9995, 2000, 0.01)
+    rounds, bound = 600, stats.binom.ppf(0.9995, 600, 0.01)
     for blocks in (5, 8, 12, 20):
         raised = [code for _ in range(rounds) for code in codes(rng.normal(size=blocks))]
         assert raised.count("drift") <= bound

@@ -11,6 +11,7 @@ from pgtrial.stats.slices import (
     carry_over,
     compare_spread,
     detectable_in,
+    growth_with_length,
     pair_autocorrelation,
     sd_per_minute,
 )
@@ -107,3 +108,25 @@ def test_noise_per_minute_and_what_a_budget_finds():
     assert detectable_in(0.05, 60, 119, comparisons=2) is None
     with pytest.raises(ValueError, match="positive"):
         sd_per_minute(0.1, 0)
+
+
+def test_growth_with_length_is_welchs_interval():
+    rng = np.random.default_rng(4)
+    short, long = rng.normal(0.05, 0.02, 7), rng.normal(0.09, 0.05, 5)
+
+    found = growth_with_length(short, long, confidence=0.9)
+
+    expected = stats.ttest_ind(long, short, equal_var=False).confidence_interval(0.9)
+    assert found.value == pytest.approx(math.exp(long.mean() - short.mean()))
+    assert (found.low, found.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+    assert found.blocks == 12
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "value"),
+    [([], [0.1, 0.2], None), ([0.1, math.nan], [0.3, 0.5], math.exp(0.3)), ([0.1, 0.1], [0.2, 0.2], math.exp(0.1))],
+)
+def test_growth_with_length_without_an_interval(short, long, value):
+    found = growth_with_length(np.array(short), np.array(long))
+    assert found.value == (value if value is None else pytest.approx(value))
+    assert (found.low, found.high) == (None, None)

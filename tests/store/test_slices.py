@@ -28,7 +28,8 @@ def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice
     micros = [(round(end * 1e6), latency) for end, latency in lines]
     log.write_text(
         "".join(
-            f"0 {i} {latency} 0 {START + end // 1_000_000} {end % 1_000_000}\n" for i, (end, latency) in enumerate(micros)
+            f"0 {i} {latency} 0 {START + end // 1_000_000} {end % 1_000_000}\n"
+            for i, (end, latency) in enumerate(micros)
         )
     )
     whole = LevelLog(

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial import __version__
+from pgtrial.analysis.adjustment import adjust_primary
 from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.calibration import parse_calibration, shown_label
 from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Findings, Noise
+from pgtrial.analysis.findings import CalibratedNoise, Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.overhead import sum_overhead
@@ -24,6 +26,8 @@ from pgtrial.analysis.slice_findings import describe_slices
 from pgtrial.analysis.stopping import describe_stopping
 from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.analysis.waits import describe_waits
+from pgtrial.design.method_checks import METHODS
+from pgtrial.design.methods import MethodChoice
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.units import format_duration
 
@@ -71,6 +75,7 @@ def analyze(folder: Path) -> Findings:
             effects=tuple(one.effect for one in estimated if one.effect.arm in candidates),
             placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
             noise=_noise(evidence, primary, placebo),
+            adjusted=adjust_primary(evidence, reduction, primary),
             single_runs=take_single_runs(evidence, estimated),
             slices=slices,
             needed=needed,
@@ -100,9 +105,32 @@ def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | N
     return Noise(
         sd_log_ratio=sd,
         sd_log_ratio_placebo=placebo.comparison.sd_log_ratio if placebo else None,
-        detectable=detectable_ratio(
-            sd, primary.comparison.blocks, confidence=evidence.confidence, comparisons=evidence.comparisons
-        )
-        if primary
-        else None,
+        detectable=_detectable(evidence, sd, primary) if primary else None,
+        calibration=_calibrated(evidence, primary) if primary else None,
+    )
+
+
+def _detectable(evidence: Evidence, sd: float | None, primary: Estimated) -> float | None:
+    return detectable_ratio(
+        sd, primary.comparison.blocks, confidence=evidence.confidence, comparisons=evidence.comparisons
+    )
+
+
+def _calibrated(evidence: Evidence, primary: Estimated) -> CalibratedNoise | None:
+    """What the calibration that was there when the experiment began had promised."""
+    found, meta = parse_calibration(evidence.meta.get("calibration")), evidence.meta
+    if found is None or meta["method"] not in METHODS:
+        return None
+    slice_length = float(meta["method_slice"])
+    choice = MethodChoice(method=METHODS[METHODS.index(meta["method"])], reason="", slice=slice_length)
+    one, sd = found.nearest(choice), found.noise(choice, evidence.experiment.workload.duration)
+    if one is None or sd is None:
+        return None
+    return CalibratedNoise(
+        method=shown_label(one),
+        created=found.created,
+        folder=found.folder,
+        sd_log_ratio=sd,
+        detectable=_detectable(evidence, sd, primary),
+        recommended=found.recommendation.label,
     )

@@ -26,11 +26,5 @@ class Assessment:
     stopping: Stopping | None = None
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
-        """Increase of several counters of one object over a measured window; None when one was not read."""
-        total = 0.0
-        for counter in counters:
-            found = self.reduction.increases.get((run, level, counter), {}).get(object)
-            if found is None:
-                return None
-            total += found
-        return total
+        """The same as of the reduction."""
+        return self.reduction.increase(run, level, counters, object=object)

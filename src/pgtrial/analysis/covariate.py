@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.stats.interval import NO_SPREAD, t_quantile
 
 FEWEST_BLOCKS = 4  # two are spent on the effect and the slope
+_LARGEST_LOG = 700.0  # its exponential is still a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ def adjust_for(
 
     log_ratios : (n_blocks,), log(arm / control); NaN is a block without a ratio.
     differences : (n_blocks,), covariate of the arm's run - that of the control's, in its unit; NaN is unknown.
-    Blocks in which either is missing are left out. None with fewer than FEWEST_BLOCKS, or where the covariate never
-    differed, so that there is nothing to adjust for; the unadjusted estimate is then all there is.
+    Blocks in which either is missing are left out. None with fewer than FEWEST_BLOCKS, or where the difference was the
+    same in all blocks, or so nearly that no slope can be told from it; the unadjusted estimate is then all there is.
 
     It is unbiased only for a covariate that the arm itself does not change, such as what other guests of the host do:
     to adjust for something the arm causes takes away part of its effect. One that all arms of a block share, because
@@ -72,6 +73,8 @@ def adjust_for(
     level = 1 - (1 - confidence) / comparisons
     of_intercept = residual * math.sqrt(1 / count + float(x.mean()) ** 2 / spread)
     half = t_quantile((1 + level) / 2, count - 2) * of_intercept
+    if abs(intercept) + half > _LARGEST_LOG:
+        return None
     slope_half = t_quantile((1 + confidence) / 2, count - 2) * residual / math.sqrt(spread)
     return Adjusted(
         ratio=math.exp(intercept),

@@ -101,12 +101,24 @@ class Effect(Record):
     caveats: tuple[CaveatFinding, ...]
 
 
+class CalibratedNoise(Record):
+    """What a calibration on this machine had said of the method that was used."""
+
+    method: str  # and its slices: "interleaved 1s"
+    created: float  # s since the epoch
+    folder: str  # name of the calibration's folder
+    sd_log_ratio: float  # of a block with the duration of this experiment
+    detectable: float | None  # with the blocks of this experiment
+    recommended: str  # method that it recommends
+
+
 class Noise(Record):
     """Of the primary metric over all levels."""
 
     sd_log_ratio: float | None  # SD between blocks of the log ratio of the hypothesis' arm
     sd_log_ratio_placebo: float | None
     detectable: float | None  # smallest effect (relative change) found with 80 % probability with these blocks
+    calibration: CalibratedNoise | None = None  # None: there was none when the experiment began
 
 
 class Needed(Record):
@@ -139,6 +151,29 @@ class SingleRuns(Record):
     highest: float
 
 
+class Adjustment(Record):
+    """The claim's effect at equal values of a covariate that the file declared; no verdict depends on it.
+
+    Covariates are shares of time, of each run's measured windows. All numbers are null where there is no adjustment,
+    the interval also where a rule for stopping has none yet; ``text`` says why.
+    """
+
+    covariate: str  # steal | pressure
+    ratio: float | None  # arm / control
+    low: float | None  # simultaneous over the arms of the experiment
+    high: float | None
+    slope: float | None  # change of the log ratio per unit (100 %) by which the arm's run has more of the covariate
+    slope_low: float | None
+    slope_high: float | None
+    difference: float | None  # the covariate in the arm's run less that in the control's, mean over the blocks
+    difference_low: float | None
+    difference_high: float | None
+    sd_before: float | None  # SD between blocks of the log ratio, without the covariate
+    sd_after: float | None  # and with it
+    blocks: int  # with a ratio and the covariate of both arms
+    text: str  # the same in a few sentences
+
+
 class ArmSlices(Record):
     """An arm against the control inside the blocks, of throughput; ratios are dimensionless, SDs of log ratios."""
 
@@ -146,6 +181,9 @@ class ArmSlices(Record):
     growth: float | None  # ratio to the control in the second half of the slices / that in the first
     growth_low: float | None
     growth_high: float | None
+    longer: float | None  # ratio to the control in blocks with slices of double length / that in the others
+    longer_low: float | None
+    longer_high: float | None
     autocorrelation: float | None  # of neighbouring pairs of slices
     sd_blocks: float | None
     sd_expected: float | None  # what the slices of a block make one expect of it
@@ -277,6 +315,7 @@ class Findings(Record):
     effects: tuple[Effect, ...]
     placebo: tuple[Effect, ...]
     noise: Noise
+    adjusted: Adjustment | None = None  # None: the file declares no covariate
     single_runs: tuple[SingleRuns, ...] = ()
     slices: Slices | None = None  # None: each run had its time to itself
     needed: Needed

@@ -50,6 +50,7 @@ CPU_BUSY = (
 CPU_IDLE = ("proc_stat.cpu_idle", "proc_stat.cpu_iowait")
 CPU_STEAL = "proc_stat.cpu_steal"
 CPU_OBJECT = "all"
+CPU_PRESSURE = "pressure.cpu_some_total"  # s in which some task waited for a CPU
 
 COSTS = (
     _cost("cpu_seconds", "s", *CPU_BUSY, object=CPU_OBJECT),
@@ -77,6 +78,7 @@ COUNTERS = tuple(
             *(counter for cost in COSTS for counter in cost.counters),
             *CPU_IDLE,
             CPU_STEAL,
+            CPU_PRESSURE,
             *(counter for names in CHECKPOINTS for counter in names),
         )
     )

@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     quality_slices.check_cpu_sets,
     quality_slices.check_shared_device,
     quality_slices.check_inside_slices,
+    quality_slices.check_longer_slices,
     quality_slices.check_block_spread,
     quality_host.check_others,
     quality_host.check_unseen,

@@ -15,7 +15,6 @@ from pgtrial.analysis.quality_runs import CHECKPOINT_DIFFERENCE, count_checkpoin
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
-from pgtrial.spec.experiment import DEFAULT_SLICE
 from pgtrial.units import format_change, format_duration, format_percent
 
 DUET = "duet"
@@ -73,11 +72,10 @@ def _uneven(evidence: Evidence, run: RunRow) -> int:
 
 
 def _usual(evidence: Evidence, run: RunRow, level: int) -> float:
-    """Planned length of a slice; of a duet's, which is not in the file, the median of the experiment."""
-    if not is_duet(evidence):
-        return evidence.experiment.design.slice or DEFAULT_SLICE
-    slices = [each for other in sliced(evidence) for each in slices_of(other, level)]
-    return float(np.median([each.ended - each.started for each in slices]))
+    """The usual length of a slice: the median of those of all blocks that have as many of them."""
+    number = len(slices_of(run, level))
+    slices = [slices_of(other, level) for other in sliced(evidence)]
+    return float(np.median([one.ended - one.started for each in slices if len(each) == number for one in each]))
 
 
 def check_slow_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -250,6 +248,23 @@ def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
             f"{format_change(arm.growth_high)}): {behind}, and longer slices would show another effect.",
             hint=longer + 'Use method = "blocks", where each arm has its time to itself.',
         )
+
+
+def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What builds up over more than a slice: the ratio in blocks with slices of double length against the others."""
+    for arm in assessment.slices.arms if assessment.slices is not None else ():
+        low, high = arm.longer_low, arm.longer_high
+        if arm.longer is None or low is None or high is None or low <= 1 <= high:
+            continue
+        if _is_large(arm.longer, assessment.evidence.margin):
+            yield CaveatFinding(
+                code="effect-grows-with-slices",
+                severity=Severity.WARNING,
+                text=f"In the blocks whose slices are twice as long the ratio of {arm.arm} to the control is another "
+                f"by {format_change(arm.longer)} (between {format_change(low)} and {format_change(high)}): the effect "
+                "builds up over more than a slice, and its true size is not known.",
+                hint='Use method = "blocks", where each arm has its time to itself.',
+            )
 
 
 def _is_large(growth: float, margin: float) -> bool:

@@ -1,6 +1,6 @@
 """The Parquet files of the valid runs, reduced to what the rest of the analysis needs; the queries lie beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,16 @@ class Reduction:
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
     without_slices: tuple[int, ...] = ()
+
+    def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
+        """Increase of several counters of one object over a measured window; None when one was not read."""
+        total = 0.0
+        for counter in counters:
+            found = self.increases.get((run, level, counter), {}).get(object)
+            if found is None:
+                return None
+            total += found
+        return total
 
 
 def reduce_runs(evidence: Evidence) -> Reduction:

@@ -11,9 +11,16 @@ from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.model.run import RunRow
 from pgtrial.stats.dependence import ORDER_ALPHA
-from pgtrial.stats.slices import PARTS, carry_over, compare_spread, pair_autocorrelation
+from pgtrial.stats.slices import (
+    PARTS,
+    carry_over,
+    compare_spread,
+    growth_with_length,
+    pair_autocorrelation,
+)
 
 _Array = NDArray[np.float64]
+_LONGER = 1.5  # between slices of usual and of double length
 
 
 def describe_slices(evidence: Evidence, reduction: Reduction) -> Slices | None:
@@ -42,6 +49,10 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
         confidence=evidence.confidence,
     )
+    longer = growth_with_length(
+        *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
+        confidence=evidence.confidence,
+    )
     ratios = _log_ratios(evidence, reduction, pairs)
     spread = compare_spread(ratios)
     return ArmSlices(
@@ -49,11 +60,29 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         growth=growth.value,
         growth_low=growth.low,
         growth_high=growth.high,
+        longer=longer.value,
+        longer_low=longer.low,
+        longer_high=longer.high,
         autocorrelation=pair_autocorrelation(ratios, confidence=evidence.confidence).value,
         sd_blocks=spread.observed if spread else None,
         sd_expected=spread.expected if spread else None,
         is_spread_explained=spread.p_value > ORDER_ALPHA if spread else None,
     )
+
+
+def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], *, is_long: bool) -> _Array:
+    """Log ratio of throughput of each block whose slices are of double length, or are not.
+
+    There are none of double length where all are about as long.
+    """
+    lengths = [float(np.median([one.ended - one.started for one in run.slices])) for _, run in pairs if run.slices]
+    limit = _LONGER * min(lengths, default=math.inf)
+    found = []
+    for (control, run), length in zip(pairs, lengths, strict=False):
+        rates = [_quarters(reduction, one).sum() / sum(each.seconds for each in one.slices) for one in (control, run)]
+        if (length > limit) is is_long and min(rates) > 0:
+            found.append(math.log(rates[1] / rates[0]))
+    return np.array(found)
 
 
 def _quarters(reduction: Reduction, run: RunRow) -> _Array:

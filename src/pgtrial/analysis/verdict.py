@@ -43,7 +43,8 @@ def judge_hypothesis(
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
-    With a rule for stopping the blocks still needed are those until one of its looks. A caveat of severity "invalid" makes the verdict invalid, whatever the numbers.
+    With a rule for stopping the blocks still needed are those until one of its looks. A caveat of severity "invalid"
+    makes the verdict invalid, whatever the numbers.
     """
     hypothesis = evidence.experiment.hypothesis
     invalid = [caveat for caveat in caveats if caveat.severity is Severity.INVALID]

@@ -31,6 +31,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("init", "Write a commented example of an experiment file."),
     ("check", "Say what is wrong with a file, and what disturbs on a host."),
     ("plan", "Show what an experiment will do, before it does it."),
+    ("calibrate", "Say how much noise each method has on this machine."),
     ("run", "Run an experiment."),
     ("resume", "Go on with an interrupted experiment."),
     ("status", "Say how far an experiment is."),

@@ -26,6 +26,7 @@ def command(*, file: Path, as_json: bool) -> None:
     Example:
       pgtrial plan experiment.toml
     """
+    from pgtrial.analysis.calibration import find_calibration
     from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.cli.plan_text import render_plan
@@ -34,9 +35,13 @@ def command(*, file: Path, as_json: bool) -> None:
     checked = check_file(file)
     previews, facts = preview_experiment(checked.loaded.experiment, checked.plan.arms)
     checked = _plan_on_host(checked, facts)
-    click.echo(
-        json.dumps(plan_data(checked, previews), indent=2) if as_json else render_plan(checked, previews), nl=as_json
-    )
+    calibration = find_calibration(checked.loaded)
+    duration = checked.loaded.experiment.workload.duration
+    noise = calibration.noise(checked.plan.method, duration) if calibration else None
+    if as_json:
+        click.echo(json.dumps(plan_data(checked, previews, noise=noise), indent=2))
+    else:
+        click.echo(render_plan(checked, previews, noise=noise), nl=False)
 
 
 def _plan_on_host(checked: "Checked", facts: "HostFacts") -> "Checked":

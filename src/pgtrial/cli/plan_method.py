@@ -19,11 +19,13 @@ _UNKNOWN = (
 
 
 def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
-    """The method and its reason, then all methods with what speaks against them."""
+    """The method and its reason, what becomes of a covariate, then all methods with what speaks against them."""
     plan = checked.plan
     yield _fill(f"{plan.method.method}: {plan.method.reason}", width)
     if plan.steps:
         yield _fill(_slices_text(plan), width)
+    if plan.experiment.design.covariate is not None:
+        yield _fill(_covariate_text(plan), width)
     for judgement in plan.judgements:
         if judgement.method != "blocks":
             yield textwrap.fill(
@@ -45,6 +47,7 @@ def method_data(plan: Plan) -> dict[str, Any]:
         "slice": choice.slice if has_slices else None,
         "guard": choice.guard if has_slices else None,
         "slices_per_arm": _slices_per_arm(plan) if has_slices else None,
+        "covariate": None if has_slices else plan.experiment.design.covariate,
         "judgements": [
             {
                 "method": judgement.method,
@@ -110,6 +113,13 @@ def _judgement_text(judgement: Judgement) -> str:
     if not judgement.warnings:
         return "valid"
     return f"valid, {'but in doubt' if judgement.doubtful else 'with a note'}: {'; '.join(judgement.warnings)}"
+
+
+def _covariate_text(plan: Plan) -> str:
+    name = plan.experiment.design.covariate
+    if plan.steps:
+        return f"The covariate {name} is not used: arms that share the time of a block share it too, and it cancels."
+    return f"The effect at equal {name} in both arms is reported beside the unadjusted one, which the verdict is about."
 
 
 def _slices_per_arm(plan: Plan) -> int:

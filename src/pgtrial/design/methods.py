@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
-from pgtrial.design.slice_time import settle_guard, slice_length
+from pgtrial.design.slice_time import builds_up, settle_guard, slice_length
 from pgtrial.design.slices import LEAST_DUET_GUARD, Step, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.arm import Arm
@@ -33,13 +33,19 @@ class MethodChoice:
     """The method an experiment is run by; ``reason`` is a sentence.
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
-    in seconds; 0 where there are no slices.
+    in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
+    effect that builds up shows by how much it is larger there.
     """
 
     method: Method
     reason: str
     guard: float = 0.0
     slice: float = 0.0
+    doubled: bool = False
+
+    def slice_in(self, block: int) -> float:
+        """Length of a slice in a block, from 1."""
+        return self.slice * (2 if self.doubled and block % 2 == 0 else 1)
 
 
 BLOCKS = MethodChoice(method="blocks", reason="Blocks are always valid: one server at a time has the whole machine.")
@@ -82,13 +88,16 @@ def choose_method(
     return _settle(experiment, arms, wanted, "The file asks for it.")
 
 
-def plan_steps(choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str) -> tuple[Step, ...]:
+def plan_steps(
+    choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str, block: int = 1
+) -> tuple[Step, ...]:
     """How ``arms`` (names) share the time of one load level in one block, with about ``seconds`` of counted time for
     each; () for blocks. ``seed`` has to be another one for each block and level.
     """
     if choice.method == "interleaved":
-        whole = seconds * choice.slice / (choice.slice - choice.guard)
-        return interleave(arms, seconds=whole, slice_length=choice.slice, guard=choice.guard, seed=seed)
+        length = choice.slice_in(block)
+        whole = seconds * length / (length - choice.guard)
+        return interleave(arms, seconds=whole, slice_length=length, guard=choice.guard, seed=seed)
     return pair_up(arms, seconds=seconds, guard=choice.guard, seed=seed) if choice.method == "duet" else ()
 
 
@@ -120,7 +129,8 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
     if method == "interleaved":
         guard, length = settle_guard(experiment, arms), slice_length(experiment, arms)
-        return MethodChoice(method=method, reason=reason, guard=guard, slice=length)
+        doubled = builds_up(find_differences(experiment, arms))
+        return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
     guard = LEAST_DUET_GUARD if method == "duet" else 0.0
     length = experiment.workload.duration / len(arms) + guard if method == "duet" else 0.0
     return MethodChoice(method=method, reason=reason, guard=guard, slice=length)

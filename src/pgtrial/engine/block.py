@@ -164,7 +164,8 @@ class BlockExecution:
         )
 
     def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
-        return self.turns.steps(sorted(self.runs), seconds=seconds, seed=f"{self.plan.seed}/{self.block}/{what}")
+        seed = f"{self.plan.seed}/{self.block}/{what}"
+        return self.turns.steps(sorted(self.runs), seconds=seconds, seed=seed, block=self.block)
 
     async def _play(self, level: LoadLevel, steps: Sequence[Step], *, measured: bool) -> dict[str, tuple[Slice, ...]]:
         """The load of a level on all arms, by the steps; the slices of each arm."""

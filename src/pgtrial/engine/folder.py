@@ -21,6 +21,7 @@ from pgtrial.errors import StoreError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.spec.load import LoadedExperiment, load_experiment
 from pgtrial.store import layout
+from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
 
@@ -76,6 +77,8 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
             method_reason=choice.reason,
             method_guard=str(choice.guard),
             method_slice=str(choice.slice),
+            method_doubled=str(int(choice.doubled)),
+            calibration=read_calibration(calibration_key(loaded)) or "",
         )
 
 

@@ -21,9 +21,9 @@ class Turns:
     choice: MethodChoice
     cpu_sets: tuple[tuple[int, ...], ...] = ()
 
-    def steps(self, arms: Sequence[str], *, seconds: float, seed: str) -> tuple[Step, ...]:
+    def steps(self, arms: Sequence[str], *, seconds: float, seed: str, block: int) -> tuple[Step, ...]:
         """As the plan has them."""
-        return plan_steps(self.choice, arms, seconds=seconds, seed=seed)
+        return plan_steps(self.choice, arms, seconds=seconds, seed=seed, block=block)
 
 
 def total_length(steps: Sequence[Step]) -> float:
@@ -38,6 +38,7 @@ def recorded_choice(meta: Mapping[str, str]) -> MethodChoice:
         reason=meta["method_reason"],
         guard=float(meta["method_guard"]),
         slice=float(meta["method_slice"]),
+        doubled=meta["method_doubled"] == "1",
     )
 
 

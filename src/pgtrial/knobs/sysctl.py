@@ -16,11 +16,13 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
     write_value,
 )
-from pgtrial.knobs.sysctl_names import ROOT, find_file, name_of
-from pgtrial.knobs.sysctl_rules import EXCLUSIVE, HINTS, TOGETHER, find_refusal
+from pgtrial.knobs.sysctl_names import ROOT, find_file, name_of, path_of
+from pgtrial.knobs.sysctl_rules import HINTS, TOGETHER, find_refusal
 from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.spec.knob_tables import EXCLUSIVE_SYSCTLS
 
-_PAIRS = tuple((f"{ROOT}/{ratio}", f"{ROOT}/{absolute}") for ratio, absolute in EXCLUSIVE)
+# (ratio, absolute). The ratio may be set to 0, the absolute value mostly not: vm.dirty_bytes has a least value.
+_PAIRS = tuple((path_of(ratio), path_of(absolute)) for ratio, absolute in EXCLUSIVE_SYSCTLS)
 _GROUPS = tuple(tuple(f"{ROOT}/{name}" for name in names) for names in TOGETHER)
 _RATIO_OF = {absolute: ratio for ratio, absolute in _PAIRS}
 
@@ -32,7 +34,8 @@ class Sysctl(HostKnob):
     about = About(
         sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and pairs like them, one is in "
         "force and the other 0. What acts when it is written (vm.drop_caches), or cannot be put back "
-        "(kernel.modules_disabled), is refused",
+        "(kernel.modules_disabled), is refused. vm.swappiness is not for control groups of version 1, which have a "
+        "memory.swappiness of their own",
         takes_effect="at once",
         rights="root",
         verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
@@ -178,11 +181,11 @@ def _hint(path: str) -> str:
 
 
 def _note(ops: Operations, new: Mapping[str, str]) -> str:
-    """What a person has to know before vm.swappiness is trusted: a control group of version 1 has one of its own."""
+    """What a person has to know before vm.swappiness is trusted: a control group of version 1 has its own."""
     if f"{ROOT}/vm/swappiness" not in new:
         return ""
     for line in ops.read("/proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if "memory" in controllers.split(",") and group != "/":
-            return f' (not in the control group "{group}" of version 1, which has a memory.swappiness of its own)'
+            return f' (but not in "{group}")'
     return ""

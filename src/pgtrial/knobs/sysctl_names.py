@@ -5,6 +5,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.spec.nearest import hint_name
 
 ROOT = "/proc/sys"
+_EXCHANGED = str.maketrans("./", "/.")
 _DEEPEST = 6  # parts of a name; "net.ipv4.conf.eth0.rp_filter" has five
 
 
@@ -36,7 +37,12 @@ def find_file(ops: Operations, name: str) -> str:
 
 def name_of(path: str) -> str:
     """The name as "sysctl -a" shows it."""
-    return path.removeprefix(f"{ROOT}/").translate(str.maketrans("/.", "./"))
+    return path.removeprefix(f"{ROOT}/").translate(_EXCHANGED)
+
+
+def path_of(name: str) -> str:
+    """The file of a name as "sysctl -a" shows it, whether it is there or not."""
+    return f"{ROOT}/{name.translate(_EXCHANGED)}"
 
 
 def _parts(name: str) -> list[str]:

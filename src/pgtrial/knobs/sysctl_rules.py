@@ -61,14 +61,6 @@ REFUSALS = (
     Refusal(pattern="net/ipv4/tcp_fastopen_key", reason=_SECRET),
 )
 
-# (ratio, absolute): one of the two is in force, the other one reads 0. The ratio may be set to 0, the absolute value
-# mostly not (vm.dirty_bytes has a minimum of two pages).
-EXCLUSIVE = (
-    ("vm/dirty_ratio", "vm/dirty_bytes"),
-    ("vm/dirty_background_ratio", "vm/dirty_background_bytes"),
-    ("vm/overcommit_ratio", "vm/overcommit_kbytes"),
-)
-
 # Setting the first also changes the others, so they are put back with it, and after it. kernel.watchdog switches both
 # watchdogs; the congestion control in use is always among those that are allowed to all users.
 TOGETHER = (

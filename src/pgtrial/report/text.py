@@ -155,6 +155,8 @@ def _trust(findings: Findings, width: int) -> list[str]:
             indent="  ",
             first="",
         )
+    if findings.adjusted is not None:
+        lines += wrap_lines(f"Covariate: {findings.adjusted.text}", width, indent="  ", first="")
     if single_runs_text(findings):
         lines += wrap_lines(f"One run of each arm: {single_runs_text(findings)}", width, indent="  ", first="")
     if findings.stopping is not None:

@@ -10,7 +10,7 @@ from pgtrial.spec.arm_checks import (
     check_inheritance,
     check_settings,
 )
-from pgtrial.spec.design_checks import check_blocks, check_slices, check_stop
+from pgtrial.spec.design_checks import check_blocks, check_covariate, check_slices, check_stop
 from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
 from pgtrial.spec.factor_checks import check_factor_knobs
 from pgtrial.spec.factors import MOST_COMBINATIONS, combine_factors, count_combinations
@@ -102,5 +102,6 @@ _CHECKS: tuple[Check, ...] = (
     check_database,
     check_blocks,
     check_slices,
+    check_covariate,
     check_stop,
 )

@@ -39,6 +39,14 @@ def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         yield ("workload", "duration"), message, hint
 
 
+def check_covariate(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design = experiment.design
+    if design.covariate is not None and design.method in ("interleaved", "duet"):
+        message = f'a covariate has no meaning with method = "{design.method}"'
+        hint = 'Arms that share the time of a block share the covariate too, and it cancels. Use method = "blocks".'
+        yield ("design", "covariate"), message, hint
+
+
 def check_stop(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     design = experiment.design
     blocks = DEFAULT_BLOCKS if design.blocks is None else design.blocks

@@ -330,6 +330,12 @@ class DesignTable(Table):
     looks: Annotated[int, Field(strict=True, ge=1, le=100)] | None = Field(
         default=None, description="How often stop looks, evenly spread over the blocks. Left out: after every block."
     )
+    covariate: Literal["steal", "pressure"] | None = Field(
+        default=None,
+        description="Also report the effect as it would be if this had been the same in both arms of each block; the "
+        "verdict does not use it. steal: share of the CPU time that the hypervisor gave to others. pressure: share of "
+        "the time in which some task waited for a CPU. Only for blocks: arms that share a block's time share it too.",
+    )
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
     restore: Literal["each-run", "each-block", "never"] = Field(
         default="each-run", description="When the data are put back to the snapshot."

@@ -6,20 +6,17 @@ from pathlib import Path as FilePath
 
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.given import Effective, Given, all_given, effective_arms
-from pgtrial.spec.knob_tables import POSTGRESQL
+from pgtrial.spec.knob_tables import EXCLUSIVE_SYSCTLS, POSTGRESQL
 from pgtrial.spec.position import Found, Path
 from pgtrial.spec.restore import effective_restore
 
-# As sysctl(8) writes it; a slash stands for a dot in the name of a network device.
+# As sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a network
+# device, or as the path, which is for these names only, so that all others have one name.
 _SYSCTL = re.compile(r"[^\s./]+\.[^\s./]+(?:[./][^\s./]+)*")
+_SYSCTL_PATH = re.compile(r"[^\s./]+(?=/.*\.)(?:/[^\s./]+(?:\.[^\s./]+)*)+")
+_EXCHANGED = str.maketrans("./", "/.")
 _MINOR_VERSION = re.compile(r"(\d+)\.[\d.]+")
 
-# Of each pair the kernel makes one 0 as soon as the other is set (kernel documentation, admin-guide/sysctl/vm.rst).
-_ONE_OF_TWO = (
-    ("vm.dirty_ratio", "vm.dirty_bytes"),
-    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
-    ("vm.overcommit_ratio", "vm.overcommit_kbytes"),
-)
 # What a knob sets by itself: (knob, key, PostgreSQL settings, advice).
 _SET_BY_KNOB = (
     ("extensions", "preload", ("shared_preload_libraries",), "List all libraries in one of the two places."),
@@ -41,11 +38,11 @@ def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
 
 
 def _is_sysctl(name: str) -> bool:
-    return name.isprintable() and _SYSCTL.fullmatch(name) is not None
+    return name.isprintable() and any(form.fullmatch(name) for form in (_SYSCTL, _SYSCTL_PATH))
 
 
 def _advise_sysctl(name: str) -> str:
-    dotted = name.strip("/").removeprefix("proc/sys/").replace("/", ".")
+    dotted = name.strip("/").removeprefix("proc/sys/").translate(_EXCHANGED)
     if _is_sysctl(dotted):
         return f'Write it as sysctl does: "{dotted}".'
     return 'Write it as "sysctl -a" shows it: "vm.swappiness".'
@@ -114,7 +111,7 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
                 if table is not None and name in settings:
                     message = f'setting "{name}" and knob "{knob}" exclude each other'
                     found.append((_later(table, settings[name]), message, advice))
-        for one, other in _ONE_OF_TWO:
+        for one, other in EXCLUSIVE_SYSCTLS:
             pair = [arm["sysctl", name] for name in (one, other) if ("sysctl", name) in arm]
             if len(pair) == 2 and all(given.value.strip() != "0" for given in pair):
                 message = f'"{one}" and "{other}" exclude each other'

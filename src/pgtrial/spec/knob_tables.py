@@ -13,6 +13,14 @@ from pgtrial.spec.values import Directory, Flag, KernelValue, MountOptions, Name
 
 POSTGRESQL = "postgresql"  # the table of the server's own settings
 
+# Kernel settings (ratio, absolute) of which one is in force and the other reads 0: the kernel makes it 0 as soon as the
+# other is set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
+EXCLUSIVE_SYSCTLS = (
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+    ("vm.overcommit_ratio", "vm.overcommit_kbytes"),
+)
+
 Natural = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 PerSecond = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 

@@ -40,7 +40,7 @@ def drift(values: Sequence[float] | NDArray[np.float64]) -> Drift:
     at = np.flatnonzero(~np.isnan(series))
     if at.size < 2:
         return Drift(slope_per_block=None, p_value=None)
-    first, second = np.triu_indices(at.size, k=1)
+    first, second = _pairs(at.size)
     rises = series[at[second]] - series[at[first]]
     score = int(np.sign(rises).sum())
     ties = np.unique(series[at], return_counts=True)[1]
@@ -109,6 +109,12 @@ def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat
                 )
             )
     return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Every pair of different places, each once."""
+    return np.triu_indices(count, k=1)
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,13 @@ from pgtrial.stats.base import Interval
 
 def walsh_averages(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Means of all pairs, each value paired with itself too: (n(n+1)/2,), sorted."""
-    first, second = np.triu_indices(values.size)
+    first, second = _pairs(values.size)
     return np.sort((values[first] + values[second]) / 2)
+
+
+@lru_cache(maxsize=64)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(count)
 
 
 def hodges_lehmann(values: NDArray[np.float64]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, stdtrit
 
 from pgtrial.stats.dependence import lag1
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
@@ -68,6 +68,31 @@ def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, co
         high=None if change.high is None else math.exp(change.high),
         blocks=change.blocks,
     )
+
+
+def growth_with_length(short: NDArray[np.float64], long: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+    """By which factor the ratio treated / control is larger in blocks with long slices than in those with short ones.
+
+    short, long : log ratios of blocks. What builds up over more than a slice shows here, where ``carry_over`` cannot
+    see it. The interval is Welch's, for two groups whose variances may differ; ``blocks`` are those of both.
+    Source: Welch, "The generalization of 'Student's' problem when several different population variances are
+    involved", Biometrika 34 (1947) 28-35.
+    """
+    groups = [np.asarray(group, dtype=np.float64) for group in (short, long)]
+    groups = [group[~np.isnan(group)] for group in groups]
+    blocks = sum(group.size for group in groups)
+    if any(group.size == 0 for group in groups):
+        return Estimate(value=None, low=None, high=None, blocks=blocks)
+    change = float(groups[1].mean() - groups[0].mean())
+    if any(group.size < 2 for group in groups):
+        return Estimate(value=math.exp(change), low=None, high=None, blocks=blocks)
+    parts = [float(group.var(ddof=1)) / group.size for group in groups]
+    error = math.sqrt(sum(parts))
+    if error <= NO_SPREAD:
+        return Estimate(value=math.exp(change), low=None, high=None, blocks=blocks)
+    df = sum(parts) ** 2 / sum(part**2 / (group.size - 1) for part, group in zip(parts, groups, strict=True))
+    half = float(stdtrit(df, (1 + confidence) / 2)) * error
+    return Estimate(value=math.exp(change), low=math.exp(change - half), high=math.exp(change + half), blocks=blocks)
 
 
 def pair_autocorrelation(log_ratios: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:

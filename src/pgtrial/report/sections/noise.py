@@ -23,6 +23,8 @@ def _build(findings: Findings) -> dict[str, object]:
         "sd_placebo": _percent(noise.sd_log_ratio_placebo),
         "detectable": detectable_text(findings) if noise.detectable is not None else "",
         "blocks": plural(blocks, "complete block"),
+        "calibration": _calibration(findings),
+        "covariate": findings.adjusted.text if findings.adjusted else "",
         "single": single_runs_text(findings),
         "singles": [
             {
@@ -36,9 +38,21 @@ def _build(findings: Findings) -> dict[str, object]:
             for found in findings.single_runs
         ],
         "slices": [_slices_row(findings, arm) for arm in findings.slices.arms] if findings.slices else [],
+        "doubled": any(arm.longer is not None for arm in findings.slices.arms) if findings.slices else False,
         "takes_turns": is_sliced(findings),
         "margin": format_share(findings.hypothesis.margin),
     }
+
+
+def _calibration(findings: Findings) -> str:
+    """What the calibration had promised, in a sentence; "" without one."""
+    found = findings.noise.calibration
+    if found is None:
+        return ""
+    text = f"A calibration of {found.method} on this machine had expected {format_percent(found.sd_log_ratio)}"
+    if found.detectable is not None:
+        text += f", with which these blocks find a change of {format_percent(found.detectable)}"
+    return f"{text} ({found.folder})."
 
 
 def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
@@ -46,6 +60,8 @@ def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
         "arm": arm_label(findings, arm.arm),
         "growth": change_text(arm.growth),
         "interval": interval_text(arm.growth_low, arm.growth_high),
+        "longer": "" if arm.longer is None else change_text(arm.longer),
+        "longer_interval": interval_text(arm.longer_low, arm.longer_high),
         "autocorrelation": "–" if arm.autocorrelation is None else f"{arm.autocorrelation:.2f}".replace("-", "−"),
         "sd_blocks": _percent(arm.sd_blocks) or "–",
         "sd_expected": _percent(arm.sd_expected) or "–",

@@ -1,0 +1,139 @@
+"""pgtrial calibrate: how much noise each method has on this machine."""
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.errors import PgTrialError, WorkloadError
+from pgtrial.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from pgtrial.design.calibration import CalibrationPlan, Part
+    from pgtrial.engine.experiment import Permission
+    from pgtrial.spec.load import LoadedExperiment
+
+
+def _read_budget(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    try:
+        seconds = float(value) if value.replace(".", "", 1).isdecimal() else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if seconds <= 0:
+        raise click.BadParameter("a budget has to be above 0")
+    return seconds
+
+
+@click.command()
+@options.file
+@click.option(
+    "--budget",
+    default="10min",
+    metavar="TIME",
+    callback=_read_budget,
+    help="Time for everything, preparing the data included. Default: 10min.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@options.results
+@options.work_directory
+@options.host_changes
+@options.quiet
+def command(
+    *,
+    file: Path,
+    budget: float,
+    as_json: bool,
+    results: Path,
+    work_directory: Path | None,
+    host_changes: bool,
+    quiet: bool,
+) -> None:
+    """Run the control of FILE against itself, by every method that is valid.
+
+    Says how much noise each has on this machine, what it can detect in which
+    time, and which is recommended. "pgtrial plan" uses it afterwards.
+
+    \b
+    Example:
+      pgtrial calibrate experiment.toml --budget 30min
+    """
+    from pgtrial.cli.checked import check_file
+    from pgtrial.design.calibration import plan_calibration
+    from pgtrial.engine.experiment import Permission
+    from pgtrial.engine.method_facts import read_facts
+    from pgtrial.hosts.local import LocalHost
+
+    loaded = check_file(file).loaded
+    # As for an experiment: of another machine the file already says what there is to say.
+    facts = read_facts(LocalHost()) if loaded.experiment.target.host is None else None
+    plan = plan_calibration(loaded.experiment, loaded.text, facts, budget=budget)
+    permission = Permission(work_base=work_directory, host_changes=host_changes)
+    _calibrate(loaded, plan, results, permission=permission, as_json=as_json, quiet=quiet)
+
+
+def _calibrate(
+    loaded: "LoadedExperiment",
+    plan: "CalibrationPlan",
+    results: Path,
+    *,
+    permission: "Permission",
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Do all parts, then say what there is to say; what ended early has finished parts to show, which are not kept for
+    other experiments.
+    """
+    # Here and not when it is needed: Ctrl-C while it is imported would leave a folder without a run.
+    import pgtrial.analysis.calibration_summary  # noqa: F401
+    from pgtrial.cli.console import ProgressConsole, show_progress
+    from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
+
+    console, created = ProgressConsole(stderr=True), time.time()
+    folder = create_calibration_folder(loaded, results)
+
+    def begin(number: int, part: "Part") -> None:
+        if not quiet:
+            text = f"part {number + 1} of {len(plan.parts)}: {part.name}, {part.blocks} blocks of runs of "
+            text += f"{format_duration(part.candidate.duration)}, about {format_duration(round(part.seconds))}"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    try:
+        with show_progress(console, quiet=quiet) as observer:
+            run_calibration(loaded, plan, folder, permission=permission, tell=observer, begin=begin)
+    except (PgTrialError, KeyboardInterrupt):
+        discard_if_empty(folder)
+        if folder.is_dir():
+            with contextlib.suppress(PgTrialError):  # the first error is the one to be told
+                _conclude(loaded, plan, folder, created=created, complete=False, as_json=as_json)
+            click.echo(f'what is finished is kept in "{folder}", and not used by "pgtrial plan"', err=True)
+        raise
+    if not _conclude(loaded, plan, folder, created=created, complete=True, as_json=as_json):
+        raise WorkloadError("no method has enough blocks that differ from each other, so the noise is not known")
+
+
+def _conclude(
+    loaded: "LoadedExperiment",
+    plan: "CalibrationPlan",
+    folder: Path,
+    *,
+    created: float,
+    complete: bool,
+    as_json: bool,
+) -> bool:
+    """Write and print what the finished parts say; a complete calibration is kept. Whether there was something."""
+    from pgtrial.analysis.calibration_summary import summarize_calibration
+    from pgtrial.cli.calibration_text import render_calibration
+    from pgtrial.store.calibrations import calibration_key, keep_calibration, write_calibration
+
+    found = summarize_calibration(folder, plan, complete=complete, created=created)
+    if found is None:
+        return False
+    text = found.model_dump_json(indent=2) + "\n"
+    write_calibration(folder, text)
+    if complete:
+        keep_calibration(calibration_key(loaded), text)
+    click.echo(text if as_json else render_calibration(found, folder), nl=False)
+    return True
