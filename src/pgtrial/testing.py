@@ -8,10 +8,13 @@ import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
+
+from duckdb import DuckDBPyConnection
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
@@ -223,10 +226,14 @@ def write_transactions(rows: Sequence[TransactionRow], path: Path) -> None:
 
 
 def _write_all(files: Mapping[Path, _Query]) -> None:
-    # One DuckDB for all files: opening it takes longer than writing one of them.
-    with parquet.connect(threads=1) as db:
-        for path, (query, parameters) in files.items():
-            parquet.write_query(db, query, path, parameters)
+    for path, (query, parameters) in files.items():
+        parquet.write_query(_writer(), query, path, parameters)
+
+
+@lru_cache(maxsize=1)
+def _writer() -> DuckDBPyConnection:
+    """One DuckDB for all files of a process: opening it takes longer than writing several of them."""
+    return parquet.connect(threads=1)
 
 
 def _transactions(rows: Sequence[TransactionRow]) -> _Query:

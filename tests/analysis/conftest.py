@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
+from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.effects import estimate_effects, find_primary
+from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.reduce import Reduction, reduce_runs
 from pgtrial.testing import EXPERIMENT, write_result_folder
 
 Assess = Callable[..., Assessment]
+
+# Parts of the evidence on which neither observations nor effects depend.
+BESIDE = {"caveats", "events", "fingerprints", "fingerprints_after", "meta", "settings"}
 
 MIX = (
     EXPERIMENT.replace('mix = "simple-update"', 'mix = "oltp"\nrate = [300, 600]\nlatency_limit = "1s"\nmax_tries = 3')
@@ -52,15 +57,29 @@ def values(evidence: Evidence, reduction: Reduction) -> Values:
     return index_values(observe_runs(evidence, reduction))
 
 
+@pytest.fixture(scope="session")
+def findings(folder: Path) -> Findings:
+    return analyze(folder)
+
+
+@pytest.fixture(scope="session")
+def estimated(evidence: Evidence, values: Values) -> tuple[Estimated, ...]:
+    return estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
+
+
 @pytest.fixture
-def assess(evidence: Evidence, reduction: Reduction) -> Assess:
+def assess(evidence: Evidence, reduction: Reduction, values: Values, estimated: tuple[Estimated, ...]) -> Assess:
     """Assess the experiment with some of its evidence or reduction replaced."""
+
+    known, effects = values, estimated
 
     def build(*, values: Values | None = None, reduced: dict[str, Any] | None = None, **changes: Any) -> Assessment:
         changed = replace(evidence, **changes)
         reduction_ = replace(reduction, **(reduced or {}))
-        found = index_values(observe_runs(changed, reduction_)) if values is None else values
-        estimated = estimate_effects(changed, found, scenarios=reported_scenarios(changed))
+        found, estimated = known, effects
+        if values is not None or reduced or changes.keys() - BESIDE:
+            found = index_values(observe_runs(changed, reduction_)) if values is None else values
+            estimated = estimate_effects(changed, found, scenarios=reported_scenarios(changed))
         return Assessment(
             evidence=changed,
             reduction=reduction_,

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.findings import Findings
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
@@ -13,9 +14,7 @@ from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 SMALL = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 2").replace("placebo = true", "")
 
 
-def test_a_known_effect_is_supported_and_the_placebo_is_clean(folder: Path) -> None:
-    findings = analyze(folder)
-
+def test_a_known_effect_is_supported_and_the_placebo_is_clean(findings: Findings) -> None:
     assert findings.hypothesis.verdict is Verdict.SUPPORTED
     assert findings.hypothesis.reason.startswith("off is ")
     assert findings.caveats == ()
@@ -28,15 +27,12 @@ def test_a_known_effect_is_supported_and_the_placebo_is_clean(folder: Path) -> N
     assert findings.noise.detectable is not None
 
 
-def test_the_folder_is_only_read(folder: Path) -> None:
+def test_the_folder_is_only_read_and_the_analysis_repeatable(folder: Path, findings: Findings) -> None:
     before = sorted(path for path in folder.rglob("*"))
-    analyze(folder)
+    again = analyze(folder)
 
     assert sorted(path for path in folder.rglob("*")) == before
-
-
-def test_analysis_is_repeatable(folder: Path) -> None:
-    assert analyze(folder).model_dump_json() == analyze(folder).model_dump_json()
+    assert again.model_dump_json() == findings.model_dump_json()
 
 
 def test_equal_arms_are_not_found_better(tmp_path: Path) -> None:

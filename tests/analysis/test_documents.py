@@ -6,7 +6,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import Effect, Findings, write_findings
 from pgtrial.store import layout
 
@@ -14,10 +13,12 @@ TEXT = (Path(__file__).parents[2] / "docs" / "result-folder.md").read_text(encod
 DUCKDB, SQLITE = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
 
 
-def test_the_duckdb_queries_of_the_document_work(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_duckdb_queries_of_the_document_work(
+    folder: Path, findings: Findings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # The paths in the document are relative to the result folder.
     (tmp_path / layout.RUNS).symlink_to(folder / layout.RUNS)
-    write_findings(analyze(folder), tmp_path)
+    write_findings(findings, tmp_path)
     monkeypatch.chdir(tmp_path)
 
     with duckdb.connect() as db:

@@ -3,15 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import SCHEMA_VERSION, Findings, read_findings, write_findings
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
-
-
-@pytest.fixture(scope="module")
-def findings(folder: Path) -> Findings:
-    return analyze(folder)
 
 
 def test_findings_survive_the_round_trip(findings: Findings, tmp_path: Path) -> None:

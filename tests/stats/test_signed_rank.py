@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -26,6 +26,7 @@ def test_interval_for_the_depression_data():
     assert interval.high == pytest.approx(-0.010, abs=1e-3)
 
 
+@settings(max_examples=25)  # each with up to a hundred tests of scipy
 @given(st.lists(st.floats(min_value=-10, max_value=10), min_size=6, max_size=14, unique=True), st.floats(0.8, 0.96))
 def test_interval_is_what_the_signed_rank_test_does_not_reject(values, confidence):
     differences = np.array(values)

@@ -193,11 +193,24 @@ LINES = st.builds(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, max_size=60), has_rate=st.booleans(), max_tries=st.sampled_from([1, 3]))
 def test_no_transaction_is_lost_or_counted_twice(
     tmp_path: Path, lines: list[Line], has_rate: bool, max_tries: int
 ) -> None:
+    check_sums(tmp_path, lines, has_rate=has_rate, max_tries=max_tries)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, max_size=60), has_rate=st.booleans(), max_tries=st.sampled_from([1, 3]))
+def test_no_transaction_of_many_logs_is_lost_or_counted_twice(
+    tmp_path: Path, lines: list[Line], has_rate: bool, max_tries: int
+) -> None:
+    check_sums(tmp_path, lines, has_rate=has_rate, max_tries=max_tries)
+
+
+def check_sums(tmp_path: Path, lines: list[Line], *, has_rate: bool, max_tries: int) -> None:
     files = [tmp_path / f"log.{i}" for i in range(3)]
     for i, file in enumerate(files):
         file.write_text("".join(line.text(has_rate=has_rate, max_tries=max_tries) for line in lines if line.file == i))

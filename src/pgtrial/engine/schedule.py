@@ -28,6 +28,7 @@ from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
+from pgtrial.units import format_duration
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +72,11 @@ class Schedule:
         self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=decision.reason)
         if decision.stop:
             self.state.set_meta(**{STOPPED: decision.reason})
-        self.tell(BlockJudged(block=block, text=f"{decision.reason}.", stop=decision.stop))
+        text = decision.reason
+        if decision.forecast.blocks is not None:
+            left = decision.forecast.blocks * len(self.arms) * self._seconds_per_run()
+            text += f" (about {format_duration(round(left))})"
+        self.tell(BlockJudged(block=block, text=f"{text}.", stop=decision.stop))
         return decision.stop
 
     def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
@@ -191,14 +196,14 @@ class Schedule:
         return needed
 
     def _seconds_per_run(self) -> float:
-        """From the runs so far, else from the plan."""
+        """From the runs so far, else from the plan; of runs that share their block's time each has an equal part."""
         lengths = [
             run.ended - run.started
             for run in self.state.runs()
             if run.state is RunState.DONE and run.started is not None and run.ended is not None
         ]
         if lengths:
-            return sum(lengths) / len(lengths)
+            return sum(lengths) / len(lengths) / (1 if self.turns is None else len(self.arms))
         return estimate_run(self._experiment, self.choice).total
 
 
