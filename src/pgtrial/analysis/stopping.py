@@ -65,7 +65,8 @@ def decide(evidence: Evidence, primary: Estimated | None) -> StopDecision:
         reason = f"{found}, and all blocks are run"
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=_unknown())
     forecast = _forecast(evidence, primary)
-    reason = f"{found}{_next(evidence, blocks) if look is None else ''}; {_words(forecast, primary)}"
+    # What would be found at a look says nothing before it: somebody would stop there by hand.
+    reason = f"{found if look is not None else _next(evidence, blocks)}; {_words(forecast, primary)}"
     return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=forecast)
 
 
@@ -139,7 +140,7 @@ def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
 
 def _next(evidence: Evidence, blocks: int) -> str:
     coming = next((look for look in evidence.looks if look > blocks), None)
-    return "" if coming is None else f", the next look is after block {coming}"
+    return "no look is planned any more" if coming is None else f"the next look is after block {coming}"
 
 
 def _words(forecast: Needed, primary: Estimated) -> str:
