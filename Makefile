@@ -2,7 +2,7 @@
 # make test       set up, then all checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, spelling
-# make test-fast  tests without a server, seconds
+# make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
@@ -16,7 +16,7 @@ BIN = .venv/bin
 PYTHON ?=
 DEMO ?=
 PYTEST ?=
-PURE = $(addprefix tests/,analysis collectors design model report spec stats store workloads)
+PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
 export PYTHON
 
 .DEFAULT_GOAL = help
@@ -45,7 +45,7 @@ test: check
 	$(BIN)/pytest -m "not slow" --numprocesses=4 $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not slow and not pg and not browser" $(PURE) $(PYTEST)
+	$(BIN)/pytest -m "not slow and not pg and not browser" --numprocesses=2 $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

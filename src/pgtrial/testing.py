@@ -8,13 +8,11 @@ import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
-
-from duckdb import DuckDBPyConnection
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
@@ -230,10 +228,8 @@ def _write_all(files: Mapping[Path, _Query]) -> None:
         parquet.write_query(_writer(), query, path, parameters)
 
 
-@lru_cache(maxsize=1)
-def _writer() -> DuckDBPyConnection:
-    """One DuckDB for all files of a process: opening it takes longer than writing several of them."""
-    return parquet.connect(threads=1)
+# One DuckDB for all files of a process: opening it takes longer than writing several of them.
+_writer = cache(partial(parquet.connect, threads=1))
 
 
 def _transactions(rows: Sequence[TransactionRow]) -> _Query:

@@ -10,6 +10,7 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.curves import trace_series
+from pgtrial.analysis.describe import describe_experiment
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.overhead import overhead_seconds, sum_overhead
@@ -181,7 +182,7 @@ def test_time_that_runs_share_counts_once(shared: Evidence) -> None:
 
 def test_the_method_is_what_was_used(tmp_path: Path) -> None:
     text = SHORT.replace('"interleaved"', '"auto"').replace("blocks = 4", "blocks = 1")
-    experiment = analyze(write_result_folder(tmp_path / "auto", text=text)).experiment
+    experiment = describe_experiment(read_evidence(write_result_folder(tmp_path / "auto", text=text)))
 
     assert (experiment.method, experiment.method_reason) == ("interleaved", "Every setting takes effect at once.")
 

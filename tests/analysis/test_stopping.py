@@ -72,8 +72,7 @@ def test_before_the_first_look_nothing_ends_it(after: Stopped) -> None:
     assert (decision.stop, decision.look) == (False, None)
     assert decision.forecast == Needed(blocks=2, reachable=True)
     assert decision.reason == (
-        "the next look is after block 6; about 2 more blocks if the effect and the noise are "
-        "what they look like"
+        "the next look is after block 6; about 2 more blocks if the effect and the noise are what they look like"
     )
 
 

@@ -202,7 +202,7 @@ def test_no_transaction_is_lost_or_counted_twice(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(LINES, max_size=60), has_rate=st.booleans(), max_tries=st.sampled_from([1, 3]))
 def test_no_transaction_of_many_logs_is_lost_or_counted_twice(
     tmp_path: Path, lines: list[Line], has_rate: bool, max_tries: int

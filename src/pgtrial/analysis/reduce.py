@@ -188,18 +188,24 @@ def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: M
             *((stretch.started, stretch.ended, stretch.before) for stretch in stretches(run)),
         )
     ]
+    kinds = ("BIGINT", "INTEGER", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "BOOLEAN", "INTEGER")
+    _insert(db, "measured", kinds, rows)
+    _insert(db, "stretch", ("BIGINT", "DOUBLE", "DOUBLE", "DOUBLE"), at_work)
+
+
+def _insert(
+    db: duckdb.DuckDBPyConnection, table: str, kinds: Sequence[str], rows: Sequence[tuple[object, ...]]
+) -> None:
+    """Insert the rows by columns: executemany runs a statement for each row, which takes longer than all the rest."""
     if rows:
-        db.executemany("INSERT INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    db.execute(
-        "INSERT INTO stretch SELECT unnest(?::BIGINT[]), unnest(?::DOUBLE[]), unnest(?::DOUBLE[]), unnest(?::DOUBLE[])",
-        [list(column) for column in zip(*at_work, strict=True)],
-    )
+        columns = ", ".join(f"unnest(?::{kind}[])" for kind in kinds)
+        db.execute(f"INSERT INTO {table} SELECT {columns}", [list(column) for column in zip(*rows, strict=True)])
 
 
 def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
     """View over one kind of file of all runs, with the run's id as an additional column."""
     db.execute(f"CREATE TABLE {name}_file (run BIGINT, file VARCHAR)")
-    db.executemany(f"INSERT INTO {name}_file VALUES (?, ?)", [(run, str(path)) for run, path in files.items()])
+    _insert(db, f"{name}_file", ("BIGINT", "VARCHAR"), [(run, str(path)) for run, path in files.items()])
     quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
     db.execute(
         f"CREATE VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
