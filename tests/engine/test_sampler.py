@@ -273,12 +273,13 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
 
 
 def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
+    config = replace(any_config, disks=Disks())  # a caveat in it could not be written as Python
     script = (
         "import asyncio, sys\n"
         "from pgtrial.engine.sampler.control import Disks, RemoteReader, Sampler, SamplerConfig\n"
         "async def main():\n"
         "    sampler = Sampler()\n"
-        f"    await sampler.start({any_config!r})\n"
+        f"    await sampler.start({config!r})\n"
         "    print(sampler.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -45,7 +45,7 @@ def write(spool: Path, *records: tuple[float, str, object], foreign: bool = Fals
 
 def samples(spool: Path, clock: HostClock | None = None) -> dict[tuple[str, str], tuple[float, float]]:
     """Time and value by metric and object."""
-    convert(spool, spool.parent, clock=clock)
+    convert(spool, folder=spool.parent, clock=clock)
     with parquet.connect() as db:
         rows = db.execute(f"SELECT metric, object, t, value FROM '{spool.parent}/samples.parquet'").fetchall()
     return {(metric, about): (t, value) for metric, about, t, value in rows}
