@@ -5,6 +5,7 @@ import atexit
 import errno
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -14,13 +15,14 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
@@ -34,8 +36,14 @@ ROOT = Path(__file__).parents[1]
 VERSIONS = ("15", "16", "17", "18")
 
 # Property tests follow a fixed seed, as simulations do, and have no deadline: machines are shared.
-settings.register_profile("reproducible", deadline=None, derandomize=True)
+settings.register_profile("reproducible", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("reproducible")
+
+
+# Processes that tests start: what a library of linear algebra does with threads, or Python with a module that it could
+# keep compiled, costs them more than their work.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def _find(wanted: str | None) -> Programs | None:
@@ -60,15 +68,15 @@ def pytest_report_header() -> str:
     return "PostgreSQL: " + (", ".join(f"{version} in {place}" for version, place in found.items()) or "none")
 
 
-# Tests that one process does one after the other, where several are at work: they change settings of the one kernel, or
-# look at experiments that are run once for all of them.
+# Files whose tests one process does one after the other, where several are at work: they look at experiments that are
+# run once for all of them, or at what there is of something on the machine, such as loop devices.
 _TOGETHER = {
-    "tests/knobs": "kernel",
-    "tests/e2e/test_crash.py": "kernel",
-    "tests/e2e/test_bad_luck.py": "bad luck",
-    "tests/e2e": "experiments",
-    "tests/docs": "documents",
+    "tests/e2e/test_main_job.py": "experiments",
+    "tests/e2e/test_targets.py": "experiments",
+    "tests/knobs": "knobs",
 }
+# What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
+_LONGEST = ("experiments", "tests/e2e/test_crash.py", "tests/e2e", "tests/docs", "knobs", "tests/postgres/existing")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
@@ -100,6 +108,15 @@ class Together(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
         return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        first = min(self.workqueue, key=_rank)  # of several the first, which has the most tests
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
+
+
+def _rank(scope: str) -> int:
+    return next((rank for rank, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
 
 
 @pytest.hookimpl(optionalhook=True)  # without it the tests run in one process
@@ -135,17 +152,39 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
+def _choose_storage() -> Path:
+    memory, free = Path("/dev/shm"), 0
+    with suppress(OSError):
+        of_memory = os.statvfs(memory)
+        (available,) = re.findall(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        if os.access(memory, os.W_OK) and not of_memory.f_flag & os.ST_NOEXEC:
+            free = min(of_memory.f_bavail * of_memory.f_frsize, int(available) * 1024)
+    return memory if free > _ENOUGH else Path(tempfile.gettempdir())
+
+
+@pytest.fixture(scope="session")
+def storage() -> Path:
+    """Where tests put what need not be on a disk, for which they would mostly wait: in memory, if there is enough."""
+    return _choose_storage()
+
+
+_ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 _TEMPLATES: dict[Path, Path] = {}  # directory of programs to a data directory that their initdb has made
 
 
 def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
-    """A new cluster's data: by initdb the first time, then by a copy of that, which costs a tenth."""
+    """A new cluster's data: by initdb the first time, then by a copy of that, which costs a tenth.
+
+    Its WAL is in files of 1 MB, not 16: half of what is to be copied.
+    """
     template = _TEMPLATES.get(cluster.programs.directory)
     if template is not None:
         subprocess.run(["cp", "-a", "--reflink=auto", template, cluster.data], check=True)
         return
     runner.run(cluster.initdb())
-    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-template-"))
+    resetwal = [cluster.programs.path("pg_resetwal"), "--wal-segsize=1", "-D", cluster.data]
+    runner.run(cluster.host.run(resetwal, account=cluster.account, directory=cluster.directory))
+    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-template-", dir=_choose_storage()))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     subprocess.run(["cp", "-a", "--reflink=auto", cluster.data, folder / "data"], check=True)
     _TEMPLATES[cluster.programs.directory] = folder / "data"
@@ -158,7 +197,7 @@ def _run_cluster(
     host, account = LocalHost(), server_account()
     # Not tmp_path: that is closed to the user whom the server runs as.
     work, socket_directory = prepare_directories(
-        host, Path(tempfile.gettempdir()), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
+        host, _choose_storage(), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
     )
     try:
         cluster = ThrowawayCluster(

@@ -1,5 +1,6 @@
 import contextlib
 import importlib.util
+import io
 import os
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from pgtrial.cli.main import main
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
 
@@ -107,9 +109,10 @@ class ResultFolder:
 
 @dataclass(frozen=True)
 class Place:
-    """A directory in which pgtrial is run as a user runs it."""
+    """A directory in which pgtrial is run as a user runs it. Data lie in ``storage``; None: where pgtrial puts them."""
 
     directory: Path
+    storage: Path | None = None
 
     def write_experiment(self, *replacements: tuple[str, str]) -> None:
         """Write the small experiment, with some of its text replaced, to small.toml."""
@@ -120,6 +123,8 @@ class Place:
         (self.directory / "small.toml").write_text(text)
 
     def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
+        if self.storage is not None and arguments[0] in ("run", "demo") and "--work-directory" not in arguments:
+            arguments = (*arguments, "--work-directory", str(self.storage))
         return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
 
     def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
@@ -135,6 +140,13 @@ class Place:
 
     def run(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Completed:
         return self.finish(self.start(*arguments, prefix=prefix, environment=environment))
+
+    def call(self, *arguments: str) -> Completed:
+        """A command that starts nothing, in this process, which is much quicker."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.chdir(self.directory), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(arguments)
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
     @staticmethod
     def finish(process: Process, *, timeout: float = 120) -> Completed:
@@ -208,7 +220,7 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
-        place.write_experiment()
+        place.write_experiment(("clients  = 2", "clients  = 1"))
         other.write_experiment(
             ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
             ('duration = "2s"', 'duration = "3s"'),
@@ -255,15 +267,15 @@ def copied(finished, tmp_path) -> Path:
 
 
 @pytest.fixture
-def place(programs, tmp_path) -> Place:
+def place(programs, tmp_path, storage) -> Place:
     """An empty directory to run pgtrial in."""
-    return Place(tmp_path)
+    return Place(tmp_path, storage)
 
 
 @pytest.fixture(scope="module")
-def new_place(programs, tmp_path_factory) -> Callable[[str], Place]:
+def new_place(programs, tmp_path_factory, storage) -> Callable[[str], Place]:
     """As many of them as a test needs."""
-    return lambda name: Place(tmp_path_factory.mktemp(name))
+    return lambda name: Place(tmp_path_factory.mktemp(name), storage)
 
 
 @pytest.fixture(scope="module")

@@ -94,12 +94,6 @@ def test_work_directory_that_the_servers_user_cannot_reach(place, enterable):
     assert nothing_left(place)
 
 
-def test_work_directory_with_a_path_that_is_none_for_a_socket_works(open_loop):
-    assert open_loop.result.returncode == 0, open_loop.result.stderr
-    assert list(open_loop.work_base.iterdir()) == []
-    open_loop.place.only_folder().assert_nothing_left()
-
-
 def test_results_that_cannot_be_written(place):
     place.write_experiment()
 
@@ -116,15 +110,15 @@ def test_folder_of_a_newer_format_is_refused(place):
         db.execute("INSERT INTO meta VALUES ('format', '2')")
 
     for command in ("report", "status", "resume"):
-        assert_one_clear_error(place.run(command, str(folder)), "format 2", "up to format 1", status=1)
+        assert_one_clear_error(place.call(command, str(folder)), "format 2", "up to format 1", status=1)
 
 
 @pytest.mark.parametrize("command", ["report", "status", "resume"])
 def test_folder_that_is_none(command, place):
     (place.directory / "empty").mkdir()
 
-    assert_one_clear_error(place.run(command, "empty"), "not a result folder", status=1)
-    assert_one_clear_error(place.run(command, "nowhere"), "not a result folder", status=1)
+    assert_one_clear_error(place.call(command, "empty"), "not a result folder", status=1)
+    assert_one_clear_error(place.call(command, "nowhere"), "not a result folder", status=1)
     assert list((place.directory / "empty").iterdir()) == []
 
 
@@ -133,4 +127,4 @@ def test_state_that_is_garbage(place):
     folder.mkdir()
     (folder / "state.sqlite").write_bytes(b"this is no database" * 100)
 
-    assert_one_clear_error(place.run("status", str(folder)), "garbage", status=1)
+    assert_one_clear_error(place.call("status", str(folder)), "garbage", status=1)

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import subprocess
@@ -86,14 +85,12 @@ def test_signals_stop_cleanly_and_resume_finishes(new_place, ended):
         assert folders[number].runs()[-1][2] == "interrupted"
         folders[number].assert_nothing_left()
 
-    resumed = {number: places[number].start("resume", str(folders[number].path)) for number in places}
-    ended.extend(resumed.values())
-    for number, process in resumed.items():
-        result = places[number].finish(process)
+    folder = folders[signal.SIGTERM]
+    result = places[signal.SIGTERM].run("resume", str(folder.path))
 
-        assert result.returncode == 0, result.stderr
-        assert [row[0] for row in folders[number].runs() if row[2] == "done"] == [1, 2]
-        folders[number].assert_nothing_left()
+    assert result.returncode == 0, result.stderr
+    assert [row[0] for row in folder.runs() if row[2] == "done"] == [1, 2]
+    folder.assert_nothing_left()
 
 
 def test_stop_before_the_first_run_leaves_no_folder(place, ended):
@@ -177,24 +174,6 @@ def test_failing_transactions_make_the_run_invalid_until_repeats_are_used_up(ill
     folder.assert_nothing_left()
     assert not list(folder.path.glob("runs/*/pgbench"))
     assert "invalid" in place.run("report", str(folder.path)).stdout
-
-
-def test_second_pgtrial_on_the_same_folder_is_refused(finished):
-    resume, status = finished.meanwhile["resume"], finished.meanwhile["status"]
-
-    assert resume.returncode == 1
-    assert "in use by another pgtrial" in resume.stderr
-    assert "running" in status.stdout
-
-
-def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
-    resume, status = finished.of_copy["resume"], finished.of_copy["status"]
-
-    assert resume.returncode == 1
-    assert "copy of one that is in use" in resume.stderr
-    assert "killed pgtrial" not in status.stdout
-    runs = json.loads((finished.folder / "findings.json").read_text())["runs"]
-    assert [run["state"] for run in runs] == ["done"] * 4
 
 
 @pytest.fixture

@@ -16,19 +16,21 @@ experiment = { name = "crash" }
 shared_buffers = "16MB"
 max_connections = 20
 [dataset]
-scale = 1
+kind  = "sql"
+setup = "empty.sql"
 [workload]
-mix      = "select-only"
-clients  = 2
+scenario = [{ name = "nothing", file = "nothing.sql" }]
+clients  = 1
+rate     = 20
 duration = "1s"
 warmup   = 0
-[arms.plain]
 [arms.turned.postgresql]
 work_mem = "8MB"
 [arms.turned.sysctl]
 "vm.dirty_bytes" = 268435456
 "vm.swappiness"  = 37
 [arms.turned.block_device]
+device = "DEVICE"
 read_ahead_kb = 384
 [arms.turned.transparent_huge_pages]
 enabled = "ENABLED"
@@ -39,9 +41,11 @@ size = "16MB"
 [arms.turned.cgroup]
 memory = "1GB"
 cpus   = 1.5
+[arms.plain]
 [design]
 blocks = 1
 """
+SCRIPTS = {"empty.sql": "CREATE TABLE empty ();\n", "nothing.sql": "SELECT;\n"}
 DRIVER = Path(__file__).with_name("crash_driver.py")
 SYS = Path("/sys/kernel/mm")
 VALUES = (
@@ -51,12 +55,8 @@ VALUES = (
 
 
 def devices() -> list[Path]:
-    """Block devices, less the loop devices without a file: the kernel sets those anew whenever it gives one away."""
-    return [
-        path
-        for path in Path("/sys/block").iterdir()
-        if not path.name.startswith("loop") or (path / "loop/backing_file").exists()
-    ]
+    """Block devices, less the loop devices: other tests make and remove them."""
+    return [path for path in Path("/sys/block").iterdir() if not path.name.startswith("loop")]
 
 
 def world() -> dict[str, str]:
@@ -64,9 +64,7 @@ def world() -> dict[str, str]:
     values = {str(path): path.read_text() for path in VALUES}
     values |= {str(device): (device / "queue/read_ahead_kb").read_text() for device in devices()}
     values["mounts"] = "\n".join(
-        line
-        for line in Path("/proc/mounts").read_text().splitlines()
-        if " /tmp/pgtrial-test" not in line and "pgtrial" in line
+        line for line in Path("/proc/mounts").read_text().splitlines() if "pgtrial" in line and "test" not in line
     )
     values["groups"] = " ".join(
         str(path) for path in Path("/sys/fs/cgroup").glob("**/pgtrial-*") if "test" not in path.name
@@ -103,7 +101,10 @@ def crash(place, driver, settled_kernel):
 
 def _crash(place, driver):
     chosen = "always" if "[never]" in (SYS / "transparent_hugepage/enabled").read_text() else "never"
-    (place.directory / "crash.toml").write_text(EXPERIMENT.replace("ENABLED", chosen))
+    for name, text in SCRIPTS.items():
+        (place.directory / name).write_text(text)
+    text = EXPERIMENT.replace("ENABLED", chosen).replace("DEVICE", devices()[0].name)
+    (place.directory / "crash.toml").write_text(text)
     events, before = place.directory / "events", world()
 
     def drive(step: int, *command: str) -> list[str]:
@@ -123,7 +124,7 @@ def _crash(place, driver):
         assert folder.commands() == []
         assert world() == before
 
-    drive(1, "run", "crash.toml")
+    drive(1, "run", "crash.toml", "--work-directory", str(place.storage))
     check()
     return lambda step: (drive(step, "resume", str(place.only_folder().path)), check())[0]
 

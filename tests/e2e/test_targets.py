@@ -53,7 +53,7 @@ checksums = true
 scale = 1
 [workload]
 mix      = "select-only"
-clients  = 2
+clients  = 1
 duration = "1s"
 warmup   = 0
 [arms.old.server]
@@ -61,7 +61,7 @@ postgres = 16
 [arms.new.server]
 postgres = 18
 [design]
-blocks = 3
+blocks = 2
 """
 
 
@@ -100,6 +100,7 @@ scale = 1
 [workload]
 mix      = "simple-update"
 clients  = 2
+rate     = 100
 duration = "1s"
 warmup   = 0
 [arms.here]

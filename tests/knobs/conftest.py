@@ -3,6 +3,7 @@
 import asyncio
 import errno
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,14 @@ def remote(sshd, monkeypatch: pytest.MonkeyPatch, runner: asyncio.Runner) -> Ite
 
 
 @pytest.fixture
-def kept() -> Iterator[Callable[..., None]]:
+def own_kernel(settled_kernel: Callable[..., AbstractContextManager[None]]) -> Iterator[None]:
+    """For a test that changes what holds for all of the machine: until its end nobody else does, or relies on it."""
+    with settled_kernel(changing=True):
+        yield
+
+
+@pytest.fixture
+def kept(own_kernel: None) -> Iterator[Callable[..., None]]:
     """``kept(path, …)``: values of the real kernel that are written back, in this order, after the test."""
     old: dict[str, str] = {}
 
@@ -174,9 +182,3 @@ def _add_disk(tree, name: str, *, schedulers: str = "[none] mq-deadline bfq", wb
     }
     tree.on_write |= {f"/sys/block/{name}/queue/{attribute}": effect for attribute, effect in effects.items()}
     return device
-
-
-@pytest.fixture(autouse=True)
-def _kernel_to_ourselves(settled_kernel):
-    with settled_kernel(changing=True):
-        yield

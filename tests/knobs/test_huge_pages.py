@@ -323,7 +323,7 @@ def test_pool_that_somebody_else_changed_during_the_run_is_noticed(tree):
 
 
 @pytest.fixture
-def as_before() -> Iterator[dict[str, int]]:
+def as_before(own_kernel: None) -> Iterator[dict[str, int]]:
     """The real pool of 2 MB pages, and its size put back whatever happens."""
     before = pool(OPS)
     yield before
@@ -419,6 +419,7 @@ def test_server_runs_in_huge_pages_and_its_pool_is_given_back_after_a_kill(
 
 
 @needs_large_pool
+@pytest.mark.usefixtures("own_kernel")
 def test_server_runs_in_a_page_of_one_gigabyte(throwaway: ThrowawayCluster, runner: asyncio.Runner):
     before = pool(OPS, LARGE)
     try:
@@ -433,6 +434,7 @@ def test_server_runs_in_a_page_of_one_gigabyte(throwaway: ThrowawayCluster, runn
 
 
 @needs_pool
+@pytest.mark.usefixtures("own_kernel")
 def test_kernel_that_gives_less_than_asked_for_real(throwaway: ThrowawayCluster, runner: asyncio.Runner):
     """More than all memory would starve the machine, so the kernel is told a smaller number than is asked of it."""
 
@@ -452,6 +454,7 @@ def test_kernel_that_gives_less_than_asked_for_real(throwaway: ThrowawayCluster,
 
 
 @needs_pool
+@pytest.mark.usefixtures("own_kernel")
 def test_server_that_needs_more_than_all_memory(throwaway: ThrowawayCluster, runner: asyncio.Runner):
     runner.run(throwaway.stop(immediate=True))
     throwaway.write_settings({"shared_buffers": "1TB"})

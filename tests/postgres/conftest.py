@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
@@ -33,6 +34,13 @@ ROLES = {
     "maker": "CREATEDB",
     "tuner": "IN ROLE pg_monitor",  # and ALTER SYSTEM on a few settings
 }
+# Settings that only a restart brings back.
+_OTHER = """
+    SELECT 1 FROM pg_settings WHERE pending_restart OR setting = 'nothing_of_that_name'
+        OR name = 'max_worker_processes' AND setting <> '8' OR name = 'shared_preload_libraries' AND setting <> ''
+"""
+_LOADED = "SELECT pg_conf_load_time()"
+_DATABASES = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
 TUNABLE = ("work_mem", "maintenance_work_mem", "random_page_cost", "autovacuum", "search_path")
 
 
@@ -96,10 +104,13 @@ class ForeignServer:
     def restart(self) -> tuple[str, ...]:
         return self.script(f"exec {shlex.join(self.ctl('restart'))}")
 
-    def sql(self, statement: str, *, database: str = "postgres", user: str = "boss") -> list[tuple[Any, ...]]:
-        # Over the socket, where no password is asked for: that is quicker.
+    def connect(self, *, database: str = "postgres", user: str = "boss") -> "psycopg.Connection[tuple[Any, ...]]":
+        """Over the socket, where no password is asked for: that is quicker."""
         place = f"host={self.folder} port={self.port} user={user} dbname={database}"
-        with psycopg.connect(place, autocommit=True) as connection:
+        return psycopg.connect(place, autocommit=True)
+
+    def sql(self, statement: str, *, database: str = "postgres", user: str = "boss") -> list[tuple[Any, ...]]:
+        with self.connect(database=database, user=user) as connection:
             cursor = connection.execute(statement)  # type: ignore[call-overload]
             return cursor.fetchall() if cursor.description else []
 
@@ -125,8 +136,8 @@ class ForeignServer:
     def set_auto_conf(self, text: str) -> None:
         """Have the server run with this file, written by whoever it was."""
         self.write_auto_conf(text)
-        self.sql("SELECT pg_reload_conf()")
-        time.sleep(0.1)
+        with self.connect() as connection:
+            _reload(connection)
 
     def write_auto_conf(self, text: str) -> None:
         status = self.data.stat()
@@ -146,17 +157,19 @@ class ForeignServer:
         with self.folder.joinpath("log").open("r+b") as log:
             log.truncate()
         try:
-            pending = self.sql("SELECT 1 FROM pg_settings WHERE pending_restart OR setting = 'nothing_of_that_name'")
-            self.sql("SELECT pg_reload_conf()")
-            changed = self.shown("max_worker_processes") != "8" or self.shown("shared_preload_libraries") != ""
+            with self.connect() as connection:
+                pending = connection.execute(_OTHER).fetchall()
+                _reload(connection)
+                changed = connection.execute(_OTHER).fetchall()
         except psycopg.OperationalError:
             self.stop()
             self.run(*self.start)
         else:
             if pending or changed:
                 self.run(*self.ctl("restart"))
-        for (name,) in self.sql("SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"):
-            self.sql(f'DROP DATABASE "{name}" WITH (FORCE)')
+        with self.connect() as connection:
+            for (name,) in connection.execute(_DATABASES).fetchall():
+                connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
     def stop(self) -> None:
         pid = self.data / "postmaster.pid"
@@ -164,10 +177,20 @@ class ForeignServer:
             subprocess.run(self.ctl("stop"), cwd="/", timeout=60, check=False)
 
 
+def _reload(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    """Have the configuration read, and wait until that has been done: the session reads it after the server has."""
+    (before,) = connection.execute(_LOADED).fetchone() or ()
+    connection.execute("SELECT pg_reload_conf()")
+    deadline = time.monotonic() + 10
+    while connection.execute(_LOADED).fetchone() == (before,):
+        assert time.monotonic() < deadline, "the server does not read its configuration"
+        time.sleep(0.002)
+
+
 @pytest.fixture(scope="session")
-def foreign_server(each_programs: Programs) -> Iterator[ForeignServer]:
+def foreign_server(each_programs: Programs, storage: Path) -> Iterator[ForeignServer]:
     account = server_account()
-    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-", dir=storage))
     as_owner: list[str] = []
     if account is not None:
         os.chown(folder, account.uid, account.gid)
@@ -199,7 +222,9 @@ def _make(server: ForeignServer) -> None:
     with (server.data / "postgresql.conf").open("a") as conf:
         conf.write(
             f"listen_addresses = '127.0.0.1'\nport = {server.port}\nunix_socket_directories = '{server.folder}'\n"
-            "fsync = off\nshared_buffers = 16MB\nmax_connections = 30\npassword_encryption = 'scram-sha-256'\n"
+            "fsync = off\nshared_buffers = 16MB\nmax_connections = 30\n"
+            # As a server takes passwords, but quickly; before 16 the number of rounds is fixed.
+            + ("scram_iterations = 1\n" if server.programs.major >= 16 else "password_encryption = 'md5'\n")
         )
     server.run(*server.start)
     with psycopg.connect(f"host={server.folder} port={server.port} user=postgres", autocommit=True) as connection:
@@ -211,7 +236,7 @@ def _make(server: ForeignServer) -> None:
             "GRANT EXECUTE ON FUNCTION pg_read_binary_file(text) TO tuner",
         ):
             connection.execute(statement)  # type: ignore[call-overload]
-    (server.data / "pg_hba.conf").write_text("host all all 127.0.0.1/32 scram-sha-256\nlocal all all trust\n")
+    (server.data / "pg_hba.conf").write_text("host all all 127.0.0.1/32 md5\nlocal all all trust\n")
     server.run(*server.ctl("restart"))
 
 

@@ -150,6 +150,8 @@ class KnobTables(Table):
         """Knob to name to value as text, only what was given; lists are joined by ", "."""
         found: dict[str, dict[str, str]] = {}
         for knob in KNOB_NAMES:
+            if knob not in self.model_fields_set:
+                continue
             table = getattr(self, knob)
             values = table if isinstance(table, Mapping) else dict(table) if table is not None else {}
             texts = {name: value_text(value) for name, value in values.items() if value not in (None, ())}

@@ -23,6 +23,7 @@ DATABASE
 [workload]
 mix      = "select-only"
 clients  = 2
+rate     = 100
 duration = "1s"
 warmup   = 0
 [arms.plain]

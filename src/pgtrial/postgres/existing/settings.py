@@ -28,6 +28,7 @@ from pgtrial.postgres.existing.statements import LISTS, alter_system, as_written
 from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
 
 KNOB = "server_settings"
+_WORK = 2**14  # of scrypt, for each password that somebody tries: about 50 ms and 16 MB
 SETTLED = 10.0  # s for all of the server's processes to have loaded its configuration
 _STEP = 0.05
 _NONE = "the default"
@@ -70,7 +71,7 @@ class Before:
 def seal(content: bytes, salt: bytes | None = None) -> str:
     """What tells a file's content again without showing it: a password in it could not be found by trying many."""
     salt = salt or secrets.token_bytes(16)
-    digest = hashlib.scrypt(content, salt=salt, n=2**14, r=8, p=1, maxmem=2**26)
+    digest = hashlib.scrypt(content, salt=salt, n=_WORK, r=8, p=1, maxmem=2**26)
     return f"{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
 
 
