@@ -13,7 +13,6 @@ import pytest
 from pgtrial.stats.paired import compare_blocks
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "efficiency"
-RNG = np.random.default_rng(4)
 
 
 def load(name: str) -> ModuleType:
@@ -95,7 +94,8 @@ def test_aaabbb_is_welch():
 
 
 def test_blocks_conclude_what_pgtrial_does():
-    control, treated = RNG.lognormal(0, 0.1, 6), RNG.lognormal(0.1, 0.1, 6)
+    rng = np.random.default_rng(4)
+    control, treated = rng.lognormal(0, 0.1, 6), rng.lognormal(0.1, 0.1, 6)
 
     found, whole = contenders.blocks(control, treated), compare_blocks(control, treated)
 
@@ -110,8 +110,10 @@ def test_three_percent_between_two_numbers_is_taken_for_a_difference():
 def make_trials(*, effect: float, sd: float, count: int = 20):
     """Repetitions in which a session's log ratio has the deviation ``sd``, and that of runs is the same."""
 
+    rng = np.random.default_rng(4)
+
     def pair(size):
-        return np.full(size, 1000.0), 1000 * np.exp(effect + RNG.normal(0, sd, size))
+        return np.full(size, 1000.0), 1000 * np.exp(effect + rng.normal(0, sd, size))
 
     return [records.Trial(contiguous=pair(30), blocks=pair(6), interleaved=pair(6), duet=pair(6)) for _ in range(count)]
 
@@ -137,7 +139,8 @@ def test_smallest_number_for_which_it_holds():
 
 
 def test_half_the_deviation_is_a_quarter_of_the_testing_time():
-    one, other = [RNG.normal(0, 0.2, 400)], [RNG.normal(0.3, 0.1, 400)]
+    rng = np.random.default_rng(4)
+    one, other = [rng.normal(0, 0.2, 400)], [rng.normal(0.3, 0.1, 400)]
 
     ratio, low, high = tables.gain(one, other)
 
