@@ -73,10 +73,11 @@ def pytest_report_header() -> str:
 _TOGETHER = {
     "tests/e2e/test_main_job.py": "experiments",
     "tests/e2e/test_targets.py": "experiments",
-    "tests/knobs": "knobs",
+    "tests/e2e/test_crash.py": "kernel",
+    "tests/knobs": "kernel",
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
-_LONGEST = ("experiments", "tests/e2e/test_crash.py", "tests/e2e", "tests/docs", "knobs", "tests/postgres/existing")
+_LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs", "tests/postgres/existing")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
@@ -192,12 +193,16 @@ def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
 
 @contextmanager
 def _run_cluster(
-    programs: Programs, runner: asyncio.Runner, *, settings: Mapping[str, str] | None = None
+    programs: Programs,
+    runner: asyncio.Runner,
+    *,
+    settings: Mapping[str, str] | None = None,
+    place: Path | None = None,
 ) -> Iterator[ThrowawayCluster]:
     host, account = LocalHost(), server_account()
     # Not tmp_path: that is closed to the user whom the server runs as.
     work, socket_directory = prepare_directories(
-        host, _choose_storage(), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
+        host, place or _choose_storage(), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
     )
     try:
         cluster = ThrowawayCluster(
@@ -220,7 +225,7 @@ def _run_cluster(
 
 @pytest.fixture(scope="session")
 def run_cluster() -> Callable[..., AbstractContextManager[ThrowawayCluster]]:
-    """Context manager ``run_cluster(programs, runner, settings={})``: a cluster that runs, removed at the end."""
+    """Context manager ``run_cluster(programs, runner, settings={}, place=None)``: a cluster that runs, then removed."""
     return _run_cluster
 
 

@@ -45,10 +45,11 @@ def test_help_is_quick() -> None:
         subprocess.run([sys.executable, *arguments], capture_output=True, check=True, timeout=60)
         return time.perf_counter() - started
 
-    # The best of several: the machine may be busy with something else.
-    best = min(measure("-m", "pgtrial", "--help") for _ in range(15))
+    # The best of several, and beside it what starting Python costs: the machine may be busy with something else.
+    times = [(measure("-m", "pgtrial", "--help"), measure("-c", "")) for _ in range(12)]
+    best, bare = min(quick for quick, _ in times), min(none for _, none in times)
 
-    assert best <= 0.15
+    assert best <= max(0.15, 6 * bare)
 
 
 def test_every_module_with_a_command_is_in_the_table() -> None:

@@ -2,7 +2,8 @@
 
 A transcript is a code block of the language "console". "$ pgtrial …" is run, in the order of the page, in a directory
 that all blocks of the page share; what follows up to the next "$" is the expected output, standard output and error
-together as on a terminal of 80 columns. What starts no server is run in this process, which is much quicker. In it,
+together as on a terminal of 80 columns. What starts no server is run in this process, which is much quicker; the data
+of what starts one lie in memory where there is enough. In the output,
 
 - "…" inside a line stands for any text, and each run of blanks in that line for one or more blanks,
 - a line that is only "…" stands for any number of lines,
@@ -164,11 +165,20 @@ def tell_difference(part: Sequence[str], lines: Sequence[str]) -> str:
     return f"expected: {wrong[0]}\n     got: {wrong[1]}"
 
 
-def run_command(command: Command, directory: Path) -> str:
+def run_command(
+    command: Command, directory: Path, storage: Path, settled_kernel: Callable[..., AbstractContextManager[None]]
+) -> str:
     """What is wrong with the command's output or exit status; empty if nothing is."""
     arguments = [complete(argument, directory) for argument in arguments_of(command.text)]
-    starts_nothing = "--help" in arguments or arguments[0] in HARMLESS or command.status == USAGE
-    status, output = (run_here if starts_nothing else run_apart)(arguments, directory)
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
+    starts_nothing = not name or "--help" in arguments or name in HARMLESS or command.status == USAGE
+    if starts_nothing:
+        # Options of all commands concern the process: how it logs.
+        run = run_apart if arguments[0] == "-v" else run_here
+        status, output = run(arguments, directory)
+    else:
+        with settled_kernel(changing=False):
+            status, output = run_apart([*arguments, "--work-directory", str(storage)], directory)
     wrong = find_difference(command.output, output)
     if status != command.status:
         wrong = f"exit status {status}, not {command.status}\n{wrong}"
@@ -203,10 +213,12 @@ def run_apart(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
 )
 def test_commands_do_what_the_page_shows(
     page: Path,
+    *,
     programs: Programs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     settled_kernel: Callable[..., AbstractContextManager[None]],
+    storage: Path,
 ) -> None:
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
@@ -221,8 +233,7 @@ def test_commands_do_what_the_page_shows(
             case File():
                 (tmp_path / step.name).write_text(step.text, encoding="utf-8")
             case Command():
-                with settled_kernel(changing=False):
-                    wrong.append(run_command(step, tmp_path))
+                wrong.append(run_command(step, tmp_path, storage, settled_kernel))
 
     assert not any(wrong), "\n\n".join(filter(None, wrong))
 

@@ -256,9 +256,10 @@ def of_embedded(embedded, new_place, ended, tmp_path_factory):
     places, processes = {}, {}
     if os.geteuid() == 0 and shutil.which("unshare") is not None:
         place = places["demo"] = new_place("demo")
+        one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
         processes["demo"] = place.start(
             "demo", "--blocks", "2", "--duration", "1s",
-            prefix=("unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
+            prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
             environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         )  # fmt: skip
     place = places["16"] = new_place("16")

@@ -43,21 +43,21 @@ def findings(folder) -> dict:
 
 
 @pytest.fixture(scope="module")
-def interleaved(new_place, settled_kernel):
+def interleaved(new_place):
     """Two arms, one of which sets a value of the kernel's, and a placebo; it is not to be changed."""
     place = new_place("interleaved")
     write(
         place,
         interleaved_by("700ms", blocks=2),
         ("seed   = 7", "seed   = 7\nplacebo = true"),
-        ("[design]", '[arms.off.sysctl]\n"net.core.somaxconn" = 4321\n\n[design]'),
+        ("[design]", '[arms.off.sysctl]\n"net.core.netdev_max_backlog" = 4321\n\n[design]'),
     )
     if os.geteuid() != 0:
         pytest.skip("changing kernel settings needs root")
-    before = Path("/proc/sys/net/core/somaxconn").read_text()
-    with settled_kernel(changing=True):
-        result = place.run("run", "--allow-host-changes", "small.toml")
-        after = Path("/proc/sys/net/core/somaxconn").read_text()
+    value = Path("/proc/sys/net/core/netdev_max_backlog")  # which no other experiment takes notice of
+    before = value.read_text()
+    result = place.run("run", "--allow-host-changes", "small.toml")
+    after = value.read_text()
     assert result.returncode == 0, result.stderr
     assert after == before
     return place
@@ -106,12 +106,11 @@ def test_value_of_the_kernel_is_recorded_for_its_arm_only(interleaved):
     assert rows == [("off", "4321")]
 
 
-def test_duet_exchanges_the_cpus(place, settled_kernel):
+def test_duet_exchanges_the_cpus(place):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this machine has one CPU")
     write(place, ("blocks = 2", 'blocks = 1\nmethod = "duet"'))
-    with settled_kernel(changing=False):
-        result = place.run("run", "small.toml")
+    result = place.run("run", "small.toml")
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()

@@ -1,6 +1,4 @@
 import tomllib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,7 +62,7 @@ def test_every_part_is_an_ordinary_experiment_in_a_folder_of_its_own(
     programs: Programs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    settled_kernel: Callable[..., AbstractContextManager[None]],
+    storage: Path,
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     loaded = load(tmp_path, postgres=programs.directory)
@@ -73,10 +71,14 @@ def test_every_part_is_an_ordinary_experiment_in_a_folder_of_its_own(
     begun: list[tuple[int, Part]] = []
     told: list[Event] = []
 
-    with settled_kernel(changing=False):
-        run_calibration(
-            loaded, plan, folder, permission=Permission(), tell=told.append, begin=lambda *part: begun.append(part)
-        )
+    run_calibration(
+        loaded,
+        plan,
+        folder,
+        permission=Permission(work_base=storage),
+        tell=told.append,
+        begin=lambda *part: begun.append(part),
+    )
 
     assert folder.parent == tmp_path / "results"
     assert folder.name.startswith("x-calibration-")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -41,6 +42,7 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
 
 INTERVAL = 0.2
+DISK = Path(tempfile.gettempdir())  # memory has no block device
 FILES = {collector.name for collector in COLLECTORS if isinstance(collector, FileCollector)}
 HEAVY = {"pydantic", "duckdb", "numpy", "scipy", "click", "rich", "jinja2"}
 
@@ -50,7 +52,7 @@ def cluster(
     programs: Programs, run_cluster: Callable[..., AbstractContextManager[ThrowawayCluster]]
 ) -> Iterator[ThrowawayCluster]:
     """A server for all tests that leave it alone."""
-    with asyncio.Runner() as runner, run_cluster(programs, runner) as cluster:
+    with asyncio.Runner() as runner, run_cluster(programs, runner, place=DISK) as cluster:
         yield cluster
 
 

@@ -29,6 +29,7 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 
 KNOB = Cgroup()
 OPS = Operations()
+DISK = Path(tempfile.gettempdir())  # memory has no block device to be limited
 
 
 def entry(change: Change, got: Mapping[str, str] | None, *, boot: str | None = None) -> JournalEntry:
@@ -638,7 +639,7 @@ def test_server_and_all_its_processes_run_in_the_group(
         lasting = {pid for pid in (cluster.process.pid, *map(int, children)) if OPS.start_ticks(pid) is not None}
         return entries, inside, lasting
 
-    with run_cluster(programs, runner) as cluster:
+    with run_cluster(programs, runner, place=DISK) as cluster:
         entries, inside, expected = runner.run(restarted(cluster))
         os.kill(cluster.process.pid, signal.SIGKILL)
         outcomes = runner.run(turn_back(context, entries))

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,13 @@ HOMES = {
 }
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Top-level names of the packages that a module imports, anywhere in it."""
+    return frozenset(find_imported(ast.parse(path.read_text())))
+
+
+def find_imported(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -32,10 +38,6 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", HOMES)
 def test_a_third_party_package_is_imported_at_home_only(name: str) -> None:
-    users = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        if name in imported(ast.parse(path.read_text()))
-    }
+    users = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if name in imported(path)}
 
     assert {user for user in users if not user.startswith(HOMES[name])} == set()

@@ -222,7 +222,8 @@ def _make(server: ForeignServer) -> None:
     with (server.data / "postgresql.conf").open("a") as conf:
         conf.write(
             f"listen_addresses = '127.0.0.1'\nport = {server.port}\nunix_socket_directories = '{server.folder}'\n"
-            "fsync = off\nshared_buffers = 16MB\nmax_connections = 30\n"
+            # A pool of huge pages that another test has made is not for this server.
+            "huge_pages = off\nfsync = off\nshared_buffers = 16MB\nmax_connections = 30\n"
             # As a server takes passwords, but quickly; before 16 the number of rounds is fixed.
             + ("scram_iterations = 1\n" if server.programs.major >= 16 else "password_encryption = 'md5'\n")
         )
