@@ -122,7 +122,7 @@ def _crash(place, driver):
         while folder.commands() and time.monotonic() < deadline:  # the kernel is about to end them
             time.sleep(0.02)
         assert folder.commands() == []
-        assert world() == before
+        assert world() == before, printed
 
     drive(1, "run", "crash.toml", "--work-directory", str(place.storage))
     check()

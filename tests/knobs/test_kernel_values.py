@@ -248,3 +248,15 @@ def test_undo_raises_nothing_of_its_own_for_a_knob(tree, bench: Callable):
     undone = asyncio.run(Sysctl().undo(table.host, entry))
 
     assert undone.outcome is Outcome.FAILED
+
+
+def test_what_the_kernel_sets_along_by_itself_does_not_keep_the_value_from_coming_back(tree):
+    """As vm.min_free_kbytes beside transparent huge pages, when memory comes or goes."""
+    change = change_of({FILE: "madvise", BESIDE: "100"}, {FILE: "never"})
+    tree.add({FILE: "never\n", BESIDE: "70\n"})
+
+    undone = undo_values(LocalHost(ops=tree), entry_of(change, {FILE: "never", BESIDE: "50"}))
+
+    assert undone.outcome is Outcome.RESTORED
+    assert tree.read(FILE).strip() == "madvise"
+    assert tree.read(BESIDE).strip() == "70"

@@ -144,6 +144,12 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
     if rebooted:
         return Undone(outcome=Outcome.REBOOTED, text=f"{change.name} is {_values(change, now)} since the reboot.")
     changed = None if entry.got is None else _changed_by_others(change.old, entry.got, now)
+    wanted = dict(change.old)
+    if changed is not None and changed not in change.new:
+        # What the kernel had set along with it, and sets anew by itself when memory comes or goes: not a reason to
+        # leave what was asked for.
+        del wanted[changed]
+        changed = None
     if changed is not None:
         return Undone(
             outcome=Outcome.CHANGED,
@@ -152,10 +158,10 @@ def undo_values(host: Host, entry: JournalEntry, *, read: Read = read_value, wri
         )
     problems = [
         f'The kernel refuses "{change.old[path]}" for "{path}": {problem.strerror}.'
-        for path, problem in _set(ops, change.old, read=read, write=write)
+        for path, problem in _set(ops, wanted, read=read, write=write)
     ]
-    now = {path: read(ops, path) for path in change.old}
-    if now == dict(change.old):
+    now = {path: read(ops, path) for path in wanted}
+    if now == wanted:
         return Undone(outcome=Outcome.RESTORED)
     problems.append(f"{change.name} is {_values(change, now)}, not {change.old_text} as before.")
     return Undone(outcome=Outcome.FAILED, text=" ".join(problems))
