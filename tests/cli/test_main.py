@@ -39,19 +39,6 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
     assert all(f"  {name} " in done.stdout and help_ in done.stdout for name, help_ in cli.COMMANDS)
 
 
-def test_help_is_quick() -> None:
-    def measure(*arguments: str) -> float:
-        started = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], capture_output=True, check=True, timeout=60)
-        return time.perf_counter() - started
-
-    # The best of several, and beside it what starting Python costs: the machine may be busy with something else.
-    times = [(measure("-m", "pgtrial", "--help"), measure("-c", "")) for _ in range(12)]
-    best, bare = min(quick for quick, _ in times), min(none for _, none in times)
-
-    assert best <= max(0.15, 6 * bare)
-
-
 def test_every_module_with_a_command_is_in_the_table() -> None:
     folder = Path(cli.__file__).parent
     with_command = {path.stem for path in folder.glob("*.py") if "\ndef command(" in path.read_text()}

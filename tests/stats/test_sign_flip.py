@@ -1,5 +1,4 @@
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -31,15 +30,6 @@ def test_count_equals_that_over_all_patterns_also_with_ties_and_zeros(values):
 
 def test_smallest_p_is_both_patterns_of_one_sign():
     assert sign_flip_p(np.arange(1.0, 9)) == 2 / 2**8
-
-
-def test_twenty_blocks_take_less_than_a_fifth_of_a_second():
-    differences = np.random.default_rng(1).normal(size=20)
-    started = time.perf_counter()
-
-    sign_flip_p(differences)
-
-    assert time.perf_counter() - started < 0.2
 
 
 def test_random_patterns_agree_with_all_patterns():

@@ -163,12 +163,10 @@ def test_a_command_that_breaks_the_server_leaves_the_file_restored_and_says_what
 def test_a_command_that_restarts_nothing_is_noticed(foreign, runner, opened, script, message):
     server = opened(foreign.script(script), patience=1.0, limit=0.5)
     change = runner.run(plan_settings(server, {"max_worker_processes": "11"}, database=None))
-    started = time.monotonic()
 
     with pytest.raises(TargetError, match=message):
         runner.run(apply_settings(server, change))
 
-    assert time.monotonic() - started < 8
     undone = runner.run(undo_settings(server.control, foreign.entry(change)))
     assert undone.outcome is Outcome.RESTORED
     assert foreign.auto_conf.read_text() == BEFORE
