@@ -1,0 +1,367 @@
+"""What the samples say about causes, as data: the part of the findings that explains a verdict.
+
+Times are seconds, sizes bytes, rates per second, shares between 0 and 1. A number that is not known is null.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Record(BaseModel):
+    """Base of all parts. A number that is not known is null, never zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class Estimate(Record):
+    """A mean over blocks with its t interval; ``low`` and ``high`` are null with fewer than two blocks."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+# --- Latency budget -------------------------------------------------------------------------------------------------
+
+
+class BudgetPart(Record):
+    """Part of the mean latency of a transaction.
+
+    ``kind`` is "CPU" (on a CPU, or active without a known wait where the two cannot be told apart), "CPU queue" (wants
+    a CPU and waits for one), a wait type of the server ("Lock", "LWLock", "IO", …), "idle in transaction" (the server
+    waits for the client's next statement), or "outside the server" (network, load generator, pauses of the client).
+    """
+
+    kind: str
+    event: str  # "" where there are no events
+    seconds: Estimate
+
+
+class LatencyBudget(Record):
+    """Where the mean latency of a transaction goes: L = λW, part by part (Little 1961). The parts add up to it."""
+
+    arm: str
+    load_level: int | str  # index, or "all": mean over the levels
+    scenario: str | None  # None: all scenarios together
+    latency: Estimate
+    parts: tuple[BudgetPart, ...]  # largest first
+    closure: float | None  # all sampled sessions / throughput / mean latency; 1: sampling accounts for all the time
+
+
+class BudgetDifference(Record):
+    """The difference of the mean latency, arm minus control, split the same way; intervals are over pairs of a block."""
+
+    arm: str
+    control: str
+    load_level: int | str
+    difference: Estimate
+    parts: tuple[BudgetPart, ...]  # largest absolute value first; they add up to the difference
+
+
+class ParetoItem(Record):
+    name: str  # "IO DataFileRead", or the statement's text
+    sessions: float  # average sessions = seconds of waiting or working per second
+    share: float
+    cumulative: float
+    detail: str = ""  # of a statement: its largest events, in words
+
+
+class Pareto(Record):
+    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it."""
+
+    arm: str
+    load_level: int | str
+    of: Literal["events", "statements"]
+    head: int
+    items: tuple[ParetoItem, ...]
+
+
+# --- Limiting resource ----------------------------------------------------------------------------------------------
+
+
+class Resource(StrEnum):
+    """What can limit a load."""
+
+    CPU = "cpu"
+    DISK_THROUGHPUT = "disk throughput"
+    DISK_IOPS = "disk IOPS"
+    DISK_LATENCY = "disk latency"
+    WRITE_BACK = "write-back throttling"
+    MEMORY = "memory"
+    SWAP = "swap"
+    LOCKS = "locks"
+    LWLOCKS = "LWLocks"
+    WAL_FLUSH = "WAL flush"
+    CHECKPOINTS = "checkpoints"
+    AUTOVACUUM = "autovacuum"
+    TEMPORARY_FILES = "temporary files"
+    CONNECTIONS = "connections"
+    LOAD_GENERATOR = "load generator"
+    CLIENT = "client"
+    UNDETERMINED = "undetermined"
+
+
+class Evidence(Record):
+    """One number that speaks for a resource: the metric it comes from, and the threshold it was held against."""
+
+    metric: str  # "vmstat.us", "iostat.util/vda", "wait.Lock", …
+    value: float
+    unit: str
+    threshold: float | None
+    text: str  # the same in words, with units
+
+
+class Suspect(Record):
+    """How strongly a resource is suspected: 0 not at all, 1 beyond doubt."""
+
+    resource: Resource
+    strength: float
+    detail: str  # which lock, device, …; "" where that is all there is to say
+    evidence: tuple[Evidence, ...]
+
+
+class Limit(Record):
+    """What limits an arm at a load level: the first suspect if it is strong enough, else ``UNDETERMINED``."""
+
+    arm: str
+    load_level: int
+    resource: Resource
+    detail: str
+    text: str  # one sentence
+    suspects: tuple[Suspect, ...]  # strongest first
+
+
+# --- Load curve -----------------------------------------------------------------------------------------------------
+
+
+class CurveModel(Record):
+    """Universal Scalability Law of an arm: X(N) = λN / (1 + σ(N - 1) + κN(N - 1)) (Gunther 2007).
+
+    Null numbers where it does not fit; ``reason`` says why. ``peak`` is the number of clients of the largest
+    throughput, ``knee`` the number from which more clients add latency rather than throughput.
+    """
+
+    arm: str
+    throughput_of_one: Estimate | None  # λ, 1/s
+    contention: Estimate | None  # σ
+    coherency: Estimate | None  # κ
+    peak: Estimate | None
+    knee: float | None
+    error: float | None  # largest relative distance of a level from the curve
+    reason: str
+
+
+class Crossing(Record):
+    """Where an arm and the control change places: between two load levels, or nowhere (then there is no record)."""
+
+    arm: str
+    control: str
+    clients: float  # by interpolation of the log ratio
+    below: str  # arm that has the larger throughput below it
+    above: str
+    is_certain: bool  # both neighbouring levels have intervals that exclude 1
+
+
+# --- Stability ------------------------------------------------------------------------------------------------------
+
+
+class Dip(Record):
+    """A stretch in which throughput was far below its usual value. ``start`` is seconds since measuring began."""
+
+    run: int
+    start: float
+    length: float
+    depth: float  # 1 - lowest / usual
+    half_recovery: float | None  # s from the lowest point until half of the depth was made good; None: never in the run
+    recovery: float | None  # the same for 90 %
+    stalled: float  # s without a single commit
+    near: tuple[str, ...]  # what the server's log says of that time: "checkpoint", "autovacuum of t", …
+
+
+class Period(Record):
+    """A rhythm in the throughput; ``false_alarm`` is the probability of one as strong in noise alike."""
+
+    seconds: float
+    share: float  # of the variance
+    false_alarm: float
+    like: str  # "checkpoint_timeout", "autovacuum_naptime", "checkpoints of the log", or ""
+
+
+class Stability(Record):
+    arm: str
+    load_level: int
+    coefficient_of_variation: Estimate | None  # of throughput per second
+    lowest: Estimate | None  # 1st percentile of throughput per second, 1/s
+    dip_share: Estimate | None  # share of time in dips
+    stalled: Estimate | None  # share of seconds without a commit
+    trend: Estimate | None  # 1/s per minute, Theil-Sen
+    dips: tuple[Dip, ...]  # longest first
+    periods: tuple[Period, ...]
+    aligned: str  # one sentence on whether dips and events of the log go together; "" where there are none of one
+
+
+# --- Associations ---------------------------------------------------------------------------------------------------
+
+
+class Association(Record):
+    """How two metrics go together inside the load levels of all arms. An association, not a cause."""
+
+    first: str
+    second: str
+    family: str  # "waits and system", "system", "speed and I/O", …, "chosen"
+    expected: Literal["+", "-", ""]
+    spearman: float | None
+    low: float | None  # block bootstrap
+    high: float | None
+    pearson: float | None
+    p_value: float | None
+    q_value: float | None  # Benjamini-Hochberg over all pairs
+    is_real: bool  # q below the false-discovery rate
+    part_of: bool  # one is a part of the other by definition: they must go together
+    count: int  # seconds that count
+
+
+# --- Checks ---------------------------------------------------------------------------------------------------------
+
+
+class Level(StrEnum):
+    OK = "ok"
+    INFO = "info"
+    WARNING = "warning"
+    ALARM = "alarm"
+
+
+class Check(Record):
+    """One check of one arm at one load level, on samples as they were read."""
+
+    id: str  # "cpu-busy", …
+    name: str
+    arm: str
+    load_level: int
+    object: str  # device, …; "" where there is only one
+    value: float | None  # median over the time, in ``unit``
+    unit: str
+    threshold: float
+    share: float | None  # of the time beyond the threshold
+    level: Level
+    advice: str  # "" where all is well
+
+
+class LoadKind(Record):
+    """OLTP, OLAP or mixed, from several features, whose values are here; null where one could not be told."""
+
+    arm: str
+    load_level: int
+    kind: Literal["OLTP", "OLAP", "mixed", "undetermined"]
+    hit_ratio: float | None
+    read_per_dirtied: float | None  # blocks read or hit per block dirtied
+    bytes_per_read: float | None
+    rows_per_transaction: float | None
+    transaction_seconds: float | None
+    text: str
+
+
+class LegacyMetrics(Record):
+    """pg_expecto's two numbers, for its users: per minute and not smoothed."""
+
+    arm: str
+    load_level: int
+    speed: float | None  # calls + rows per minute
+    waitings: float | None  # samples of waiting at 100 per second, per minute: average waiting sessions × 6000
+
+
+# --- Scorecard ------------------------------------------------------------------------------------------------------
+
+
+class CriterionValue(Record):
+    criterion: str  # metric
+    better: Literal["higher", "lower"]
+    weight: float
+    ratio: Estimate | None  # arm / control
+    rank_share: float | None  # share of resampled blocks in which the arm is the best in it
+
+
+class ArmScore(Record):
+    arm: str
+    values: tuple[CriterionValue, ...]
+    is_pareto: bool  # no other arm is at least as good in all criteria and better in one
+    score: float | None  # weighted mean of the log ratios, better is positive
+    best_share: float | None  # share of resampled blocks in which it has the best score
+
+
+class Recommendation(Record):
+    goal: str  # "fast", "stable", "declared weights"
+    arm: str
+    text: str  # with its reason and how sure it is
+
+
+class Scorecard(Record):
+    arms: tuple[ArmScore, ...]
+    recommendations: tuple[Recommendation, ...]
+    trade_off: str  # "" where one arm is best in everything
+
+
+# --- What charts show -----------------------------------------------------------------------------------------------
+
+
+class PanelLine(Record):
+    name: str  # "IO", "reads", …
+    value: tuple[float | None, ...]
+
+
+class Panel(Record):
+    """Quantities of one run over its time: ``t`` in seconds since measuring began, of the same length as each line."""
+
+    run: int
+    arm: str
+    block: int
+    topic: str  # "waits" | "cpu" | "disk" | "memory" | "write-back"
+    title: str  # "average sessions by wait type", "disk vda: requests", …
+    unit: str  # "", "1/s", "B/s", "B", "s", "share"
+    stacked: bool
+    t: tuple[float, ...]
+    lines: tuple[PanelLine, ...]
+
+
+class Mark(Record):
+    """Something that the server's log tells, on the time axis of a run. ``end`` equals ``start`` for a moment."""
+
+    run: int
+    start: float  # s since measuring began
+    end: float
+    kind: str  # "checkpoint", "autovacuum", "temporary file", "lock wait", "error", "slow statement", …
+    text: str
+
+
+class LogSummary(Record):
+    """What an arm's server wrote to its log in the measured time."""
+
+    arm: str
+    kind: str  # as in Mark, errors with their SQLSTATE: "error 40001"
+    count: int
+    numbers: dict[str, float]  # sums, in base units: "buffers", "write seconds", "sync seconds", "distance bytes", …
+    text: str
+
+
+class Causes(Record):
+    """All of it. ``tier`` says where waits come from: "sampled sessions" or "pg_wait_sampling"."""
+
+    tier: str
+    budgets: tuple[LatencyBudget, ...] = ()
+    differences: tuple[BudgetDifference, ...] = ()
+    paretos: tuple[Pareto, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    curve_models: tuple[CurveModel, ...] = ()
+    crossings: tuple[Crossing, ...] = ()
+    stability: tuple[Stability, ...] = ()
+    associations: tuple[Association, ...] = ()
+    checks: tuple[Check, ...] = ()
+    kinds: tuple[LoadKind, ...] = ()
+    legacy: tuple[LegacyMetrics, ...] = ()
+    scorecard: Scorecard | None = None
+    panels: tuple[Panel, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    log: tuple[LogSummary, ...] = ()
+    text: str = ""  # why, in two or three sentences

@@ -1,0 +1,40 @@
+"""One run at one load level, second by second: throughput beside what the machine and the server did."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """All arrays are (seconds,), one value per whole second of measured time; NaN where nothing is known.
+
+    ``tps`` counts commits, ``latency`` is their mean in seconds (NaN in a second without any). ``series`` maps
+    (metric, object) to values; the names are those of ``analysis/timeline_metrics.py``. ``started`` is the first
+    second's start, in seconds since the epoch; ``offset`` the same since the run's measuring began.
+    """
+
+    run: int
+    arm: str
+    block: int
+    level: int
+    started: float
+    offset: float
+    tps: Array
+    latency: Array
+    series: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> int:
+        return int(self.tps.size)
+
+    def get(self, metric: str, object: str = "") -> Array | None:
+        return self.series.get((metric, object))
+
+    def objects(self, metric: str) -> tuple[str, ...]:
+        """All objects of a metric, sorted."""
+        return tuple(sorted(about for name, about in self.series if name == metric))
