@@ -5,22 +5,24 @@
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
+# make ground-truth  experiments whose cause is known, and whether the analysis finds it; 25 minutes, as root
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." those of the ground truth.
 
 SHELL = /bin/sh
 BIN = .venv/bin
 PYTHON ?=
 DEMO ?=
 PYTEST ?=
+GROUND_TRUTH ?=
 PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench ground-truth lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -53,9 +55,12 @@ calibration: setup-test
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; $(BIN)/python "$$program" || exit; done
 
+ground-truth: setup-test
+	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)
+
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh
 
 clean:
 	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,13 +21,16 @@ from pgtrial.design.slices import GUARD, LEAST_DUET_GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
+from pgtrial.spec import cause_tables
 from pgtrial.spec import experiment as spec
 from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
+from pgtrial.spec.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
 from pgtrial.spec.fields import UNIONS, choices_of
 from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.spec.schema import render_schema
 from pgtrial.spec.target_checks import NOT_ON_SERVER
 from pgtrial.spec.values import Form, Name
+from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
 def knob_models() -> dict[str, type[BaseModel]]:
@@ -54,6 +57,9 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     *((f"[arms.NAME.{name}]", model) for name, model in knob_models().items()),
     ("[factors.NAME]", spec.FactorTable),
     ("[design]", spec.DesignTable),
+    ("[[criteria]]", cause_tables.CriterionTable),
+    ("[checks.NAME]", cause_tables.CheckTable),
+    ("[associations]", cause_tables.AssociationsTable),
 )
 
 _INTRODUCTION = """\
@@ -100,9 +106,48 @@ def render_page() -> str:
     for heading, model in TABLES:
         shown = f"`{heading}`" if heading.startswith("[") else heading
         parts.append(f"## {shown}\n\n{(model.__doc__ or '').replace('``', '`')}\n\n" + "\n".join(_rows(model)) + "\n")
+        if model is cause_tables.CheckTable:
+            parts.append(_CHECKS + "\n".join(map(_check_row, check_rules().values())) + "\n")
     example = init.EXAMPLE.read_text(encoding="utf-8")
     parts.append(f"## A whole file\n\nThis is what `pgtrial init` writes.\n\n```toml\n{example}```\n")
     return "\n".join(parts)
+
+
+_CHECKS = """\
+A check of the share of the time holds every second against its threshold; the level follows from the share of the time
+beyond it, and a share that equals a limit has that level. For others the level follows from the value itself: of the
+whole time, its change over the measured time (trend), or entries of the log per minute. A trend that may be zero is
+worth a remark at most. The file [checks.toml](../src/pgtrial/spec/checks.toml) has the series that each looks at.
+
+| Name | Looks at | Threshold | `info` | `warning` | `alarm` |
+|---|---|---|---|---|---|
+"""
+
+
+def _check_row(rule: CheckRule) -> str:
+    is_by_time = rule.kind is CheckKind.TIME
+    sign = ">" if rule.is_higher_worse else "<"
+    threshold = f"{sign} {_amount(rule.threshold, rule.unit)}" if is_by_time else "–"
+    levels = dict(rule.limits())
+    cells = [f"`{rule.id}`", rule.name, threshold]
+    for level in LIMITS:
+        limit = levels.get(level)
+        if limit is None:
+            cells.append("–")
+        elif limit == 0:
+            cells.append("at all")
+        else:
+            reached = "" if is_by_time else "≥ " if rule.is_higher_worse else "< "
+            cells.append(reached + _amount(limit, rule.unit_of(level)))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == SHARE:
+        return format_share(value)
+    base, _, per = unit.partition("/")
+    shown = {"s": format_duration, "B": format_bytes}.get(base, format_count)(value)
+    return f"{shown} per {per}" if per else shown
 
 
 def _listed(names: Iterable[str]) -> str:

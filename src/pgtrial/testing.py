@@ -23,6 +23,7 @@ from pgtrial.model.fingerprint import Moment
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.model.slice import Slice
+from pgtrial.simulated_samples import DETAILED_COUNTERS, DETAILED_GAUGES
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_SLICE, MIX_SCENARIOS, Experiment
 from pgtrial.store import layout, parquet
 from pgtrial.store.state import State
@@ -109,6 +110,10 @@ _SWITCH = 0.002  # s from the end of a slice to the start of the next
 _STEAL = ("proc_stat.cpu_steal", "all")
 _MOST_STOLEN = 0.9  # of the CPU time of a run
 _PARTS = 4  # of the counted time of a slice
+_SAMPLED = """
+    (SELECT unnest(?::VARCHAR[]) AS metric, unnest(?::VARCHAR[]) AS object, unnest(?::DOUBLE[]) AS base,
+            unnest(?::DOUBLE[]) AS rate)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +127,7 @@ class Simulation:
     long.
     ``steal`` is the mean share of the CPU time that others take from a run, which slows it down by as much; not where
     arms share the time of a block.
+    ``counters`` maps (metric, object) to the increase per second, ``gauges`` to the value.
     ``settings`` and ``facts`` map an arm to what differs in its runs from SETTINGS and from no facts;
     ``facts_after`` to what differs after the load of its runs from what was before.
     """
@@ -136,10 +142,16 @@ class Simulation:
     steal: float = 0.0
     seed: int = 1
     counters: Mapping[tuple[str, str], float] = field(default_factory=lambda: COUNTERS)
+    gauges: Mapping[tuple[str, str], float] = field(default_factory=dict)
     waits: Mapping[tuple[str, str, str], float] = field(default_factory=lambda: WAITS)
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     facts_after: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def detailed_simulation() -> Simulation:
+    """One whose samples tell all that timelines can show."""
+    return Simulation(counters={**COUNTERS, **DETAILED_COUNTERS}, gauges=DETAILED_GAUGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,15 +265,23 @@ def _transactions(rows: Sequence[TransactionRow]) -> _Query:
     return f"SELECT {select}", [values for _, values in columns.values()]
 
 
-def _samples(rates: Mapping[tuple[str, str], float], *, start: float, end: float) -> _Query:
-    """Readings of counters that grow evenly, once per second from ``start`` to ``end``."""
-    query = """
-        SELECT ?::DOUBLE + step AS t, metric, object, 1000.0 + rate * step AS value
-        FROM (SELECT unnest(?::VARCHAR[]) AS metric, unnest(?::VARCHAR[]) AS object, unnest(?::DOUBLE[]) AS rate),
-             range(?) AS steps (step)
+def _samples(
+    rates: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float], *, start: float, end: float
+) -> _Query:
+    """Readings of counters that grow evenly, and of gauges, once per second from ``start`` to ``end``."""
+    query = f"""
+        SELECT ?::DOUBLE + step AS t, metric, object, base + rate * step AS value
+        FROM {_SAMPLED}, range(?) AS steps (step)
     """
-    metrics, objects = [metric for metric, _ in rates], [name for _, name in rates]
-    return query, [start, metrics, objects, list(rates.values()), math.floor(end - start) + 1]
+    return query, [start, *_sampled(rates, gauges), math.floor(end - start) + 1]
+
+
+def _sampled(
+    rates: Mapping[tuple[str, str], float], gauges: Mapping[tuple[str, str], float]
+) -> tuple[list[object], ...]:
+    """Parameters of _SAMPLED: a value is its base and its rate times the seconds since the first reading."""
+    rows = [(*key, 1000.0, rate) for key, rate in rates.items()] + [(*key, value, 0.0) for key, value in gauges.items()]
+    return tuple([row[column] for row in rows] for column in range(4))
 
 
 def _steal(counters: Mapping[tuple[str, str], float], share: float) -> Mapping[tuple[str, str], float]:
@@ -340,7 +360,9 @@ def _simulate_run(
         t += seconds
     files = {
         path / layout.TRANSACTIONS: _transactions(transactions),
-        path / layout.SAMPLES: _samples(_steal(simulation.counters, stolen), start=started + 1, end=t + 1),
+        path / layout.SAMPLES: _samples(
+            _steal(simulation.counters, stolen), simulation.gauges, start=started + 1, end=t + 1
+        ),
         path / layout.WAITS: _waits(simulation.waits, starts, seconds=seconds),
     }
     _end_run(state, simulation, run=run, arm=arm, t=t)
@@ -467,7 +489,7 @@ def _slice_files(
     return {
         path / layout.TRANSACTIONS: _transactions(rows),
         path / layout.SLICES: _parts(parts),
-        path / layout.SAMPLES: _shared_samples(simulation.counters, slices, start=start),
+        path / layout.SAMPLES: _shared_samples(simulation, slices, start=start),
         path / layout.WAITS: _waits(simulation.waits, polled, seconds=1),
     }
 
@@ -479,13 +501,13 @@ def _parts(rows: Sequence[tuple[object, ...]]) -> _Query:
     return f"SELECT {select}", [list(column) for column in zip(*rows, strict=True)]
 
 
-def _shared_samples(rates: Mapping[tuple[str, str], float], slices: Sequence[Slice], *, start: float) -> _Query:
+def _shared_samples(simulation: Simulation, slices: Sequence[Slice], *, start: float) -> _Query:
     """Readings once per second, or as soon as the arm goes on. A server's counters grow only while it is at work."""
-    query = """
+    query = f"""
         SELECT t, metric, object,
-               1000.0 + rate * CASE WHEN starts_with(metric, 'pg_stat_') THEN own ELSE t - ? END AS value
-        FROM (SELECT unnest(?::DOUBLE[]) AS t, unnest(?::DOUBLE[]) AS own),
-             (SELECT unnest(?::VARCHAR[]) AS metric, unnest(?::VARCHAR[]) AS object, unnest(?::DOUBLE[]) AS rate)
+               base + rate * CASE WHEN regexp_matches(metric, '^(pg|backend_cpu|pgbench_cpu)[_.]')
+                                  THEN own ELSE t - ? END AS value
+        FROM (SELECT unnest(?::DOUBLE[]) AS t, unnest(?::DOUBLE[]) AS own), {_SAMPLED}
     """
     times: list[float] = [start]
     owns, own = [0.0], 0.0
@@ -498,8 +520,7 @@ def _shared_samples(rates: Mapping[tuple[str, str], float], slices: Sequence[Sli
         own += each.ended - each.started
     times.append(slices[-1].ended + 1)
     owns.append(own)
-    metrics, objects = [metric for metric, _ in rates], [name for _, name in rates]
-    return query, [start, times, owns, metrics, objects, list(rates.values())]
+    return query, [start, times, owns, *_sampled(simulation.counters, simulation.gauges)]
 
 
 def _control(experiment: Experiment) -> str:

@@ -10,20 +10,28 @@ from hypothesis import strategies as st
 
 import pgtrial.collectors
 from pgtrial.collectors import COLLECTORS
-from pgtrial.collectors.base import FileCollector, QueryCollector, Reading, find_statement
+from pgtrial.collectors.base import (
+    FileCollector,
+    ProcessCollector,
+    QueryCollector,
+    Reading,
+    find_statement,
+    in_schema,
+)
 
 FOLDER = Path(pgtrial.collectors.__file__).parent
 SQL = sorted(path.name for path in (FOLDER / "sql").iterdir())
 SUPPORTED = (150018, 160014, 170010, 180004)
 
 IO = QueryCollector(name="io", metrics=())
+QUERIES = {c.name for c in COLLECTORS if not isinstance(c, FileCollector | ProcessCollector)}
+SHARED = {"base", "following", "progress", "__init__"}  # modules without a collector of their own
 
 
 def test_every_module_is_in_the_registry() -> None:
-    names = {re.sub("^(pressure|cgroup)_.*", r"\1", collector.name) for collector in COLLECTORS}
-    listed = {"base", "__init__"} | names
+    names = {re.sub("^(pressure|cgroup|pg_stat_statements)_.*", r"\1", collector.name) for collector in COLLECTORS}
 
-    assert {path.stem.replace("proc_diskstats", "disk") for path in FOLDER.glob("*.py")} == listed
+    assert {path.stem.replace("proc_diskstats", "disk") for path in FOLDER.glob("*.py")} == SHARED | names
 
 
 def test_names_of_collectors_and_of_metrics_are_unique() -> None:
@@ -46,15 +54,13 @@ def test_every_statement_belongs_to_a_collector(name: str) -> None:
     match = re.fullmatch(r"(?P<collector>\w+)\.pg(?P<major>\d+)\.sql", name)
 
     assert match is not None
-    assert match["collector"] in {c.name for c in COLLECTORS if not isinstance(c, FileCollector)}
+    assert match["collector"] in QUERIES
     assert 15 <= int(match["major"]) <= 18
 
 
 @pytest.mark.parametrize("version_num", SUPPORTED)
 def test_every_query_has_a_statement_for_every_version_that_has_its_view(version_num: int) -> None:
-    names = [collector.name for collector in COLLECTORS if not isinstance(collector, FileCollector)]
-
-    without = {name for name in names if find_statement(name, version_num) is None}
+    without = {name for name in QUERIES if find_statement(name, version_num) is None}
 
     assert without == ({"pg_stat_io"} if version_num < 160000 else set())
 
@@ -70,6 +76,14 @@ def test_newest_statement_not_above_the_server_wins() -> None:
 
 def test_server_older_than_every_statement_has_none() -> None:
     assert find_statement("pg_stat_wal", 140000) is None
+
+
+def test_extension_may_lie_in_any_schema() -> None:
+    text = find_statement("pg_stat_statements", 150018)
+    assert text is not None
+
+    assert 'FROM "of DBAs".pg_stat_statements(' in in_schema(text, '"of DBAs"')
+    assert "@extschema@" not in in_schema(text, "public")
 
 
 def test_null_is_no_reading() -> None:

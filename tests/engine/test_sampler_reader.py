@@ -51,7 +51,7 @@ def test_lateness_never_adds_up(pauses: list[float], interval: float) -> None:
 def test_open_file_is_read_anew_each_time(tmp_path: Path) -> None:
     path = tmp_path / "loadavg"
     path.write_text("1")
-    (file,), absent = open_files([("proc_loadavg", [str(path)])])
+    (file,), absent = open_files([("proc_loadavg", [str(path)])], {})
 
     first = file.read()
     path.write_text("22")
@@ -61,18 +61,25 @@ def test_open_file_is_read_anew_each_time(tmp_path: Path) -> None:
 
 def test_file_longer_than_one_read_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("x" * 200_000)
-    (file,), _ = open_files([("proc_stat", [str(tmp_path / "stat")])])
+    (file,), _ = open_files([("proc_stat", [str(tmp_path / "stat")])], {})
 
     assert file.read() == "x" * 200_000
 
 
+def test_lines_that_nobody_needs_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "zoneinfo").write_text("Node 0\n  free 3\n      count: 0\nNode 1\n")
+    (file,), _ = open_files([("zoneinfo", [str(tmp_path / "zoneinfo")])], {"zoneinfo": ["Node", "  free"]})
+
+    assert file.read() == "Node 0\n  free 3\nNode 1\n"
+
+
 def test_file_that_is_not_there_is_named_with_the_reason(tmp_path: Path) -> None:
-    assert open_files([("a", [f"{tmp_path}/a"])]) == ([], {"a": f"{tmp_path}/a: No such file or directory"})
+    assert open_files([("a", [f"{tmp_path}/a"])], {}) == ([], {"a": f"{tmp_path}/a: No such file or directory"})
 
 
 def test_first_path_that_is_there_is_read(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("here")
-    (file,), absent = open_files([("source", [f"{tmp_path}/a", f"{tmp_path}/b"])])
+    (file,), absent = open_files([("source", [f"{tmp_path}/a", f"{tmp_path}/b"])], {})
 
     assert (file.read(), file.path, absent) == ("here", f"{tmp_path}/b", {})
 
@@ -81,7 +88,7 @@ def test_file_that_cannot_be_read_any_more_is_one_trouble_and_the_others_are_rea
     paths = {name: tmp_path / name for name in "ab"}
     for path in paths.values():
         path.write_text("1")
-    files, _ = open_files([(name, [str(path)]) for name, path in paths.items()])
+    files, _ = open_files([(name, [str(path)]) for name, path in paths.items()], {})
     # As what the file belongs to is removed (ENODEV of a control group), so a directory cannot be read (EISDIR).
     sampler_reader.os.dup2(sampler_reader.os.open(tmp_path, sampler_reader.os.O_RDONLY), files[0].fd)
     said: list[str] = []

@@ -1,7 +1,10 @@
 """Synthetic findings: an experiment with all there can be, and one in which nothing has run."""
 
+import importlib.util
 import math
 import random
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,6 +36,19 @@ from pgtrial.analysis.findings import (
 )
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
+
+
+def _load(name: str) -> ModuleType:
+    """A module beside this one; what pytest imports by its path does not find its neighbours."""
+    found = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+make_causes = _load("cause_examples").make_causes
 
 START = 1_768_900_000.0
 ARMS = ("on", "off", "placebo")
@@ -127,6 +143,12 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
         series=tuple(series for run in done for series in _series(rng, run, arm_of[run.arm], seconds)),
         distributions=tuple(_distributions(name_of)),
         waits=tuple(_waits(name_of)),
+        causes=make_causes(
+            name_of,
+            # Of two runs of each arm; the analysis takes up to three.
+            [(run.id, run.block, arm_of[run.arm]) for run in done if run.block in {(blocks + 1) // 2, blocks}],
+            seconds=seconds,
+        ),
         settings=(
             SettingFinding(
                 name="max_wal_size",

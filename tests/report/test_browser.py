@@ -38,16 +38,17 @@ pytestmark = [
 ]
 
 
-def open_page(findings: Findings, folder: Path) -> tuple[str, list[str]]:
-    """The document after its scripts ran, and what the console said."""
+def open_page(findings: Findings, folder: Path, *, unfolded: bool = True) -> tuple[str, list[str]]:
+    """The document after its scripts ran, with everything ``unfolded`` that is folded, and what the console said."""
     page = folder / "report.html"
-    page.write_text(render_html(findings), encoding="utf-8")
+    html = render_html(findings)
+    page.write_text(html.replace("<details>", "<details open>") if unfolded else html, encoding="utf-8")
     assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
     done = subprocess.run(
         [CHROMIUM, *OPTIONS, f"--user-data-dir={folder / 'profile'}", page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
@@ -65,3 +66,11 @@ def test_every_chart_is_drawn_without_a_complaint(which, request, tmp_path):
     assert drawn == specifications
     assert specifications > 20
     assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
+
+
+def test_charts_that_are_folded_away_wait_until_they_are_opened(sample, tmp_path):
+    document, complaints = open_page(sample, tmp_path, unfolded=False)
+
+    plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', document)
+    assert complaints == []
+    assert 20 < sum(map(bool, plots)) < len(plots)

@@ -58,7 +58,7 @@ def test_every_section_renders_from_all_there_can_be_and_from_nothing(section, s
     template = _environment().get_template(f"sections/{section.name}.html")
 
     assert len(template.render(section.build(sample))) > 100
-    assert template.render(section.build(minimal)).strip()
+    assert template.render(section.build(minimal)).strip() or not section.is_shown(minimal)
 
 
 def test_verdict_is_the_first_section_and_says_its_word(html):

@@ -5,7 +5,7 @@ import pytest
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import parquet
-from pgtrial.store.samples import WaitRow, write_samples, write_waits
+from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
 
 WAITS = [
     WaitRow(10.5, 10, "client backend", "pgtrial/a", "active", "", "", "SELECT ?", 7),
@@ -45,12 +45,25 @@ def test_waits_are_written_with_the_declared_columns_by_time(tmp_path: Path) -> 
     assert values == sorted(WAITS)
 
 
+def test_statements_are_written_with_the_declared_columns_by_time(tmp_path: Path) -> None:
+    late = StatementRow(11.5, "-7", 3, 4, 0.25, 1, 2, 3, 4, 5, 6, 2**40, "SELECT 'é'")
+    early = late._replace(t=1.5, calls=1, query="")
+
+    assert write_statements([late, early], tmp_path / "statements.parquet") == 2
+
+    found, values = rows(tmp_path / "statements.parquet")
+    assert found == columns("statements")
+    assert values == [early, late]
+
+
 def test_nothing_read_makes_files_without_rows(tmp_path: Path) -> None:
     write_samples([], tmp_path / "samples.parquet")
     write_waits([], tmp_path / "waits.parquet")
+    write_statements([], tmp_path / "statements.parquet")
 
     assert rows(tmp_path / "samples.parquet") == (columns("samples"), [])
     assert rows(tmp_path / "waits.parquet") == (columns("waits"), [])
+    assert rows(tmp_path / "statements.parquet") == (columns("statements"), [])
 
 
 def test_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

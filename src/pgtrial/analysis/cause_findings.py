@@ -259,7 +259,8 @@ class LoadKind(Record):
     read_per_dirtied: float | None  # blocks read or hit per block dirtied
     bytes_per_read: float | None
     rows_per_transaction: float | None
-    transaction_seconds: float | None
+    transaction_seconds: float | None  # of the scenario in which a session is at a random moment
+    blocks_per_transaction: float | None = None  # read or hit
     text: str
 
 

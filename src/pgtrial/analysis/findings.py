@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pgtrial.analysis.cause_findings import Causes
 from pgtrial.errors import StoreError
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
@@ -326,6 +327,7 @@ class Findings(Record):
     series: tuple[Series, ...]
     distributions: tuple[Distribution, ...]
     waits: tuple[WaitShare, ...]
+    causes: Causes | None = None  # None: made by a pgtrial that did not look for them
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint
     overhead: Overhead

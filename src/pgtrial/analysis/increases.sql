@@ -13,7 +13,7 @@ WITH reading AS (
     SELECT samples.run, metric, object, value,
            samples.t                                                AS clock,
            before + least(samples.t, stretch.ended) - stretch.started AS own,
-           starts_with(metric, 'pg_stat_')                          AS is_own
+           starts_with(metric, 'pg_stat_') OR starts_with(metric, 'backend_cpu.') AS is_own
     FROM samples
     ASOF JOIN stretch ON samples.run = stretch.run AND samples.t >= stretch.started
     WHERE metric IN (SELECT unnest(?))

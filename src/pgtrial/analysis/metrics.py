@@ -72,6 +72,14 @@ CHECKPOINTS = (
     ("pg_stat_checkpointer.num_timed", "pg_stat_checkpointer.num_requested"),
 )
 
+# CPU time of a server's processes, and the time in which they waited for a CPU; objects are the types of backends.
+BACKEND_RUN = "backend_cpu.run"
+BACKEND_QUEUE = "backend_cpu.queue"
+CLIENT_BACKEND = "client backend"
+
+# Counters with objects that come and go: one that was not there all the time says nothing of the others.
+SEPARATE = frozenset({BACKEND_RUN, BACKEND_QUEUE})
+
 COUNTERS = tuple(
     dict.fromkeys(
         (
@@ -80,6 +88,8 @@ COUNTERS = tuple(
             CPU_STEAL,
             CPU_PRESSURE,
             *(counter for names in CHECKPOINTS for counter in names),
+            BACKEND_RUN,
+            BACKEND_QUEUE,
         )
     )
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COUNTERS
+from pgtrial.analysis.metrics import COUNTERS, SEPARATE
 from pgtrial.analysis.slices import slices_of, stretches, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value
@@ -26,13 +26,18 @@ Cell = tuple[int, int, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Transactions of a run's measured time at a load level; ``latency_sum`` in seconds, of the ``count`` succeeded."""
+    """Transactions of a run's measured time at a load level.
+
+    ``latency_sum`` is in seconds, of the ``count`` that succeeded; ``lag_sum`` is the part of it by which they began
+    later than their schedule (open loop).
+    """
 
     count: int
     latency_sum: float
     failed: int
     skipped: int
     late: int
+    lag_sum: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +68,31 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionGroup:
+    """Average number of sessions of the load that were found alike, over the polls of one measured window.
+
+    ``scenario`` is "all" where one process of the load generator runs all of them; ``query`` is "" of idle sessions.
+    """
+
+    scenario: str
+    state: str
+    wait_type: str
+    wait_event: str
+    query: str
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
     """What the valid runs measured. A key that is missing was not measured.
 
     ``increases`` maps (run, level, counter) to {object: increase over the measured window}; ``gaps`` maps a run to
     the longest time between two readings of one counter inside a window, without the time in which the run's arm stood
     still; ``waits`` has an empty tuple where sessions were sampled and none was active, and ``autovacuum`` is the
-    average number of autovacuum workers there. ``widths`` is the width in seconds of a run's bins. ``parts`` has the
-    transactions by slice and quarter of its counted time, (slices, 4), in the order of the run's slices at that level.
+    average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
+    and ``wait_counts`` how often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in
+    seconds of a run's bins. ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in
+    the order of the run's slices at that level.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -81,6 +103,8 @@ class Reduction:
     gaps: Mapping[int, float] = field(default_factory=dict)
     waits: Mapping[tuple[int, int], tuple[Wait, ...]] = field(default_factory=dict)
     autovacuum: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    sessions: Mapping[tuple[int, int], tuple[SessionGroup, ...]] = field(default_factory=dict)
+    wait_counts: Mapping[tuple[int, int], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
@@ -132,6 +156,8 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 gaps=gaps,
                 waits=found_waits,
                 autovacuum=autovacuum,
+                sessions=_sessions(db) if waits else {},
+                wait_counts=_wait_counts(db) if samples else {},
                 parts=_parts(db, evidence, {run: path for run, path in slices.items() if run in sliced}),
                 without_samples=without_samples,
                 without_waits=without_waits,
@@ -215,8 +241,10 @@ def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, P
 
 def _totals(db: duckdb.DuckDBPyConnection) -> dict[Cell, Totals]:
     return {
-        (run, level, scenario): Totals(count=count, latency_sum=latency_sum, failed=failed, skipped=skipped, late=late)
-        for run, level, scenario, count, latency_sum, failed, skipped, late in _rows(db, "totals")
+        (run, level, scenario): Totals(
+            count=count, latency_sum=latency_sum, failed=failed, skipped=skipped, late=late, lag_sum=lag_sum or 0.0
+        )
+        for run, level, scenario, count, latency_sum, failed, skipped, late, lag_sum in _rows(db, "totals")
     }
 
 
@@ -242,7 +270,10 @@ def _bins(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Bin, ...
 def _increases(
     db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]
 ) -> tuple[dict[tuple[int, int, str], dict[str, float]], dict[int, float]]:
-    """Increases and gaps; see Reduction. A counter with an object that has no increase has none at all."""
+    """Increases and gaps; see Reduction. A counter with an object that has no increase has none at all.
+
+    Not so those whose objects come and go.
+    """
     if not files:
         return {}, {}
     _create_view(db, "samples", files)
@@ -250,11 +281,12 @@ def _increases(
     incomplete: set[tuple[int, int, str]] = set()
     gaps: dict[int, float] = {}
     for run, level, counter, name, increase, gap in _rows(db, "increases", [list(COUNTERS)]):
-        gaps[run] = max(gap, gaps.get(run, 0.0))
-        if increase is None:
-            incomplete.add((run, level, counter))
-        else:
+        if counter not in SEPARATE:
+            gaps[run] = max(gap, gaps.get(run, 0.0))
+        if increase is not None:
             increases.setdefault((run, level, counter), {})[name] = increase
+        elif counter not in SEPARATE:
+            incomplete.add((run, level, counter))
     return {key: value for key, value in increases.items() if key not in incomplete}, gaps
 
 
@@ -265,6 +297,7 @@ def _waits(
     if not files:
         return {}, {}
     _create_view(db, "waits", files)
+    db.execute(_query("sampled"))
     waits: dict[tuple[int, int], list[Wait]] = {}
     autovacuum: dict[tuple[int, int], float] = {}
     for run, level, wait_type, wait_event, sessions, workers in _rows(db, "waits"):
@@ -273,6 +306,32 @@ def _waits(
         if sessions is not None:
             found.append(Wait(wait_type=wait_type, wait_event=wait_event, sessions=sessions))
     return {key: tuple(value) for key, value in waits.items()}, autovacuum
+
+
+def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[SessionGroup, ...]]:
+    found: dict[tuple[int, int], list[SessionGroup]] = {}
+    for run, level, scenario, state, wait_type, wait_event, query, sessions in _rows(db, "sessions"):
+        groups = found.setdefault((run, level), [])
+        if sessions is not None:
+            groups.append(
+                SessionGroup(
+                    scenario=scenario,
+                    state=state,
+                    wait_type=wait_type,
+                    wait_event=wait_event,
+                    query=query,
+                    sessions=sessions,
+                )
+            )
+    return {key: tuple(groups) for key, groups in found.items()}
+
+
+def _wait_counts(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], dict[tuple[str, str], float]]:
+    found: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
+    for run, level, name, count in _rows(db, "wait_counts"):
+        wait_type, _, wait_event = name.partition("/")
+        found.setdefault((run, level), {})[wait_type, wait_event] = count
+    return found
 
 
 def _parts(

@@ -4,7 +4,8 @@ SELECT run, level, scenario,
        sum(latency_sum)     AS latency_sum,
        sum(failed)::BIGINT  AS failed,
        sum(skipped)::BIGINT AS skipped,
-       sum(late)::BIGINT    AS late
+       sum(late)::BIGINT    AS late,
+       sum(lag_sum)         AS lag_sum
 FROM transactions
 SEMI JOIN measured USING (run, level)
 GROUP BY GROUPING SETS ((run, level, scenario), (run, level))

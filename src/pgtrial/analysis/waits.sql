@@ -2,14 +2,9 @@
 -- workers. A window that was polled but had no active session has one row without a wait. Parallel workers are left out:
 -- their work is part of the leader's transaction. Where the arms of a block share its time, a server is only polled while
 -- it is at work.
-WITH inside AS (
-    SELECT level, waits.*
-    FROM waits
-    JOIN measured ON waits.run = measured.run AND t >= started AND t < ended
-),
-second AS (
+WITH second AS (
     SELECT DISTINCT run, level, t, polls
-    FROM inside
+    FROM sampled
 ),
 polled AS (
     SELECT run, level, sum(polls) AS polls
@@ -18,13 +13,13 @@ polled AS (
 ),
 vacuumed AS (
     SELECT run, level, sum(sessions) AS workers
-    FROM inside
+    FROM sampled
     WHERE backend_type = 'autovacuum worker'
     GROUP BY ALL
 ),
 active AS (
     SELECT run, level, wait_type, wait_event, sum(sessions) AS sessions
-    FROM inside
+    FROM sampled
     WHERE backend_type = 'client backend' AND application LIKE 'pgtrial/%' AND state = 'active'
     GROUP BY ALL
 )

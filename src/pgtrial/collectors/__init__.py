@@ -1,12 +1,21 @@
 """What is read while a load runs, one file each: a source and a pure parser."""
 
 from pgtrial.collectors import (
+    backend_cpu,
     cgroup,
+    pg_buffercache,
+    pg_locks,
     pg_stat_bgwriter,
     pg_stat_checkpointer,
     pg_stat_database,
     pg_stat_io,
+    pg_stat_progress_analyze,
+    pg_stat_progress_vacuum,
+    pg_stat_slru,
+    pg_stat_statements,
     pg_stat_wal,
+    pg_wait_sampling,
+    pgbench_cpu,
     pressure,
     proc_diskstats,
     proc_loadavg,
@@ -14,23 +23,34 @@ from pgtrial.collectors import (
     proc_stat,
     proc_vmstat,
     sessions,
+    zoneinfo,
 )
-from pgtrial.collectors.base import FileCollector, QueryCollector
+from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector
 from pgtrial.collectors.sessions import SessionCollector
 
 # In the order in which they are read: files first, they never keep anyone waiting.
-COLLECTORS: tuple[FileCollector | QueryCollector | SessionCollector, ...] = (
+COLLECTORS: tuple[FileCollector | ProcessCollector | QueryCollector | SessionCollector | ExtensionCollector, ...] = (
     proc_stat.COLLECTOR,
     proc_diskstats.COLLECTOR,
     proc_vmstat.COLLECTOR,
     proc_meminfo.COLLECTOR,
     proc_loadavg.COLLECTOR,
+    zoneinfo.COLLECTOR,
     *pressure.COLLECTORS,
     *cgroup.COLLECTORS,
+    backend_cpu.COLLECTOR,
+    pgbench_cpu.COLLECTOR,
     pg_stat_database.COLLECTOR,
     pg_stat_wal.COLLECTOR,
     pg_stat_io.COLLECTOR,
     pg_stat_bgwriter.COLLECTOR,
     pg_stat_checkpointer.COLLECTOR,
+    pg_stat_slru.COLLECTOR,
+    pg_locks.COLLECTOR,
+    pg_stat_progress_vacuum.COLLECTOR,
+    pg_stat_progress_analyze.COLLECTOR,
     sessions.COLLECTOR,
+    pg_wait_sampling.COLLECTOR,
+    *pg_stat_statements.COLLECTORS,
+    pg_buffercache.COLLECTOR,
 )

@@ -26,7 +26,9 @@ _COUNTERS = (
     *("pgscan_kswapd", "pgscan_direct", "pgscan_khugepaged", "pgscan_proactive", "pgscan_direct_throttle"),
     *("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive"),
     *("pgscan_anon", "pgscan_file", "pgsteal_anon", "pgsteal_file", "slabs_scanned", "pgrotated"),
-    *("allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"),
+    # by zone since 4.10
+    *("allocstall", "allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_highmem"),
+    *("allocstall_movable", "allocstall_device"),
     *("pageoutrun", "pginodesteal", "kswapd_inodesteal"),
     *("kswapd_low_wmark_hit_quickly", "kswapd_high_wmark_hit_quickly", "zone_reclaim_success", "zone_reclaim_failed"),
     # refaults; the names without a suffix are those of kernels before 5.9

@@ -22,7 +22,7 @@ from pgtrial.engine.collect import (
 from pgtrial.engine.load import LoadOutcome, run_generators
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
-from pgtrial.engine.sampler.control import Disks, Sampler, SamplerConfig, SamplerReport, find_disks
+from pgtrial.engine.sampler.control import Disks, Sampler, SamplerConfig, SamplerReport, find_disks, find_server
 from pgtrial.engine.sessions import end_sessions
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.engine.target.base import RunningServer
@@ -161,6 +161,10 @@ class BlockExecution:
             machine=disks is not None,
             groups=tuple(group for one in self.servers.values() for group in one.groups) if disks else (),
             spool=str(spool),
+            server_pid=None if disks else find_server(self.twins.host.ops, server.directories),
+            # The load of an arm is known by where it goes.
+            generators=None if disks else f"PGHOST={server.environment['PGHOST']}",
+            load_conninfo="" if disks else server.conninfo(server.database),
         )
 
     def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:

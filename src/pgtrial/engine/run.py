@@ -21,7 +21,15 @@ from pgtrial.engine.events import LoadProgress, Observer
 from pgtrial.engine.load import LoadOutcome, run_generators
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
-from pgtrial.engine.sampler.control import HostClock, Sampler, SamplerConfig, SamplerReport, find_disks, remote_reader
+from pgtrial.engine.sampler.control import (
+    HostClock,
+    Sampler,
+    SamplerConfig,
+    SamplerReport,
+    find_disks,
+    find_server,
+    remote_reader,
+)
 from pgtrial.engine.sessions import end_sessions
 from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.hosts.base import LOCAL
@@ -117,6 +125,8 @@ class RunExecution:
                 groups=tuple(server.groups),
                 spool=str(spool),
                 remote=remote_reader(host, clock_offset=ahead.offset),
+                server_pid=find_server(host.ops, server.directories),
+                load_conninfo=server.conninfo(server.database),
             )
         )
         try:

@@ -32,6 +32,7 @@ def render_html(findings: Findings) -> str:
             "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
         }
         for section in SECTIONS
+        if section.is_shown(findings)
     ]
     return environment.get_template("page.html").render(
         findings=findings,

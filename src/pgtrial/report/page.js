@@ -29,6 +29,7 @@
   };
 
   async function draw(plot) {
+    plot.dataset.drawn = "";
     try {
       const spec = JSON.parse(plot.nextElementSibling.textContent);
       await vegaEmbed(plot, spec, options);
@@ -38,11 +39,20 @@
     }
   }
 
+  // What is folded away has no width yet, so it is drawn when it is opened.
+  const isFolded = (plot) => plot.closest("details:not([open])") !== null;
+
   async function drawAll() {
-    for (const plot of document.querySelectorAll(".plot")) {
-      await draw(plot);
+    for (const plot of document.querySelectorAll(".plot:not([data-drawn])")) {
+      if (!isFolded(plot)) {
+        await draw(plot);
+      }
     }
     document.documentElement.dataset.charts = "drawn";
+  }
+
+  for (const details of document.querySelectorAll("details")) {
+    details.addEventListener("toggle", drawAll);
   }
 
   drawAll();

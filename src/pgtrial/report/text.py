@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
+from pgtrial.report.cause_words import causes_of
 from pgtrial.report.words import (
     ALL,
     SEVERITY_SYMBOLS,
@@ -42,6 +43,7 @@ def render_text(findings: Findings, *, width: int = 80) -> str:
     parts = [
         _verdict(findings, width),
         _effects(findings, width),
+        _why(findings, width),
         _trust(findings, width),
         _time(findings, width),
         _caveats(findings, width),
@@ -141,6 +143,11 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
 def _align(text: str, width: int, *, left: bool) -> str:
     cut = text if len(text) <= width else text[: width - 1] + "…"
     return cut.ljust(width) if left else cut.rjust(width)
+
+
+def _why(findings: Findings, width: int) -> list[str]:
+    text = causes_of(findings).text
+    return wrap_lines(f"Why: {text}", width, indent="  ", first="") if text else []
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

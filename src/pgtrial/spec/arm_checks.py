@@ -32,6 +32,8 @@ OWNED: Mapping[str, str] = {
     "log_file_mode": "pgtrial reads the server's log",
     "log_rotation_age": "pgtrial reads the server's log",
     "log_rotation_size": "pgtrial reads the server's log",
+    "log_timezone": "pgtrial reads the server's log",
+    "lc_messages": "pgtrial reads the server's log",
 }
 _FILES = "the server would start with other files than its own"
 _REACHED = "nobody would reach the server any more where it is expected"

@@ -10,6 +10,7 @@ from pgtrial.spec.arm_checks import (
     check_inheritance,
     check_settings,
 )
+from pgtrial.spec.cause_checks import check_criteria, check_limits, check_pairs
 from pgtrial.spec.design_checks import check_blocks, check_covariate, check_slices, check_stop
 from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
 from pgtrial.spec.factor_checks import check_factor_knobs
@@ -104,4 +105,7 @@ _CHECKS: tuple[Check, ...] = (
     check_slices,
     check_covariate,
     check_stop,
+    check_criteria,
+    check_limits,
+    check_pairs,
 )

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from pgtrial.spec.cause_tables import AssociationsTable, CheckTable, CriterionTable
 from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.spec.table import Table
 from pgtrial.spec.values import (
@@ -363,3 +364,8 @@ class Experiment(Table):
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
     factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
+    checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    associations: AssociationsTable = Field(
+        default=AssociationsTable(), description="Which metrics to look at together."
+    )

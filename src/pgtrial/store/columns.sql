@@ -49,3 +49,23 @@ CREATE TABLE waits (
     query        VARCHAR,        -- its text with numbers and strings replaced, first 80 characters
     sessions     INTEGER
 );
+
+-- statements.parquet: what pg_stat_statements has counted of the load's database by then, at the begin and the end of the
+-- run and every ten seconds; without that extension there is no file. Only statements that a client sent; what those
+-- inside of functions do is in the counts of the statement that called the function.
+CREATE TABLE statements (
+    t            DOUBLE,
+    queryid      VARCHAR,        -- '' where the sampler has no right to see it
+    calls        BIGINT,         -- this and all that follows: since some start, so the run's own is a difference
+    rows         BIGINT,
+    exec_time    DOUBLE,         -- s
+    shared_blks_hit     BIGINT,
+    shared_blks_read    BIGINT,
+    shared_blks_dirtied BIGINT,
+    shared_blks_written BIGINT,
+    temp_blks_read      BIGINT,
+    temp_blks_written   BIGINT,
+    wal_bytes    BIGINT,         -- B
+    query        VARCHAR         -- its text with numbers and strings replaced, first 240 characters; '' where it is not
+                                 -- known: those are read at the end, and the server may have forgotten it by then
+);

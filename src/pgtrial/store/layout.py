@@ -17,6 +17,7 @@ TRANSACTIONS = "transactions.parquet"
 SLICES = "slices.parquet"
 SAMPLES = "samples.parquet"
 WAITS = "waits.parquet"
+STATEMENTS = "statements.parquet"
 SERVER_LOG = "server.jsonl"
 
 

@@ -1,7 +1,7 @@
-"""samples.parquet and waits.parquet of a run; the columns are described in columns.sql."""
+"""samples.parquet, waits.parquet and statements.parquet of a run; the columns are described in columns.sql."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,24 @@ class WaitRow(NamedTuple):
     wait_event: str
     query: str
     sessions: int
+
+
+class StatementRow(NamedTuple):
+    """What a statement has done since some start, as read at ``t``; ``exec_time`` in s, ``wal_bytes`` in B."""
+
+    t: float
+    queryid: str
+    calls: int
+    rows: int
+    exec_time: float
+    shared_blks_hit: int
+    shared_blks_read: int
+    shared_blks_dirtied: int
+    shared_blks_written: int
+    temp_blks_read: int
+    temp_blks_written: int
+    wal_bytes: int
+    query: str
 
 
 class TextColumn:
@@ -96,3 +114,25 @@ def write_waits(rows: Iterable[WaitRow], path: Path) -> int:
         joins = " ".join(f"JOIN {name}_texts ON {name}_code = {name}_texts.code" for name in texts)
         parquet.write_query(db, f"SELECT t, polls, {names}, sessions FROM groups {joins} ORDER BY ALL", path)
     return len(t)
+
+
+def write_statements(rows: Iterable[StatementRow], path: Path) -> int:
+    """Write statements.parquet, by time; returns the number of rows. Raises StoreError."""
+    texts = {name: TextColumn() for name in ("queryid", "query")}
+    times = {name: array("d") for name in ("t", "exec_time")}
+    counts = {name: array("q") for name in StatementRow._fields if name not in texts and name not in times}
+    columns: Mapping[str, TextColumn | array[float] | array[int]] = {**texts, **times, **counts}
+    for row in rows:
+        for name, value in row._asdict().items():
+            columns[name].append(value)
+    with parquet.connect() as db:
+        numbers = {name: np.frombuffer(column) for name, column in times.items()}
+        integers = {name: np.frombuffer(column, dtype=np.int64) for name, column in counts.items()}
+        codes = {f"{name}_code": column.codes for name, column in texts.items()}
+        for name, column in texts.items():
+            column.register(db, name)
+        db.register("counts", {**numbers, **integers, **codes})
+        names = ", ".join(f"{name}::VARCHAR AS {name}" if name in texts else name for name in StatementRow._fields)
+        joins = " ".join(f"JOIN {name}_texts ON {name}_code = {name}_texts.code" for name in texts)
+        parquet.write_query(db, f"SELECT {names} FROM counts {joins} ORDER BY t, queryid", path)
+    return len(times["t"])

@@ -2,8 +2,9 @@
 
 ``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
 the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
-psycopg and little else and parses nothing, because what it costs, the load loses. Files of another machine are read
-by a reader there; the server is always asked from here. Without a server's address only the machine is read.
+psycopg and little else and parses nothing, because what it costs, the load loses. Files and processes of another
+machine are read by a reader there, those of the load generator and the server's answers always from here. Without a
+server's address only the machine is read.
 """
 
 import ctypes
@@ -20,12 +21,21 @@ from typing import Any
 from psycopg.pq.abc import PGresult
 
 from pgtrial.collectors import COLLECTORS, sessions
-from pgtrial.collectors.base import FileCollector, QueryCollector, find_statement
-from pgtrial.engine.sampler.files import FileSource, LocalFiles, ReaderError, wanted_files, worth_saying
+from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.sessions import SessionCollector
+from pgtrial.engine.sampler.extensions import Extensions
+from pgtrial.engine.sampler.files import (
+    FileSource,
+    LocalFiles,
+    ReaderError,
+    wanted_children,
+    wanted_files,
+    worth_saying,
+)
 from pgtrial.engine.sampler.link import LinkError, ServerLink
 from pgtrial.engine.sampler.reader import Ticks, Troubles
 from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
-from pgtrial.engine.sampler.spool import END, TROUBLE, Header, SpoolWriter
+from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
 _PR_SET_PDEATHSIG = 1
@@ -43,7 +53,7 @@ class Loop:
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
         for collector in COLLECTORS if config["conninfo"] else ():
-            if not isinstance(collector, FileCollector):
+            if isinstance(collector, QueryCollector | SessionCollector):
                 statement = find_statement(collector.name, version_num)
                 if statement is None:
                     continue
@@ -57,6 +67,19 @@ class Loop:
         self._interval: float = config["interval"]
         self._session_interval: float = config["session_interval"]
         self._files = self._open_files(config)
+        sources = [source for files in self._files for source in files.sources]
+        absent = {source: reason for files in self._files for source, reason in files.absent.items()}
+        if config["conninfo"] and config["machine"] and config["server_pid"] is None:
+            absent["server"] = "the CPU time of the server's processes: the number of the first one cannot be read"
+        databases = dict.fromkeys(filter(None, (config["conninfo"], config["load_conninfo"])))
+        self._extensions = Extensions(
+            list(databases) if config["load_conninfo"] else [],
+            version_num=version_num,
+            parameters=self._parameters,
+            interval=self._interval,
+            add=self._spool.add,
+            remark=lambda sentence: self._spool.add(time.time(), REMARK, sentence),
+        )
         remote: dict[str, Any] | None = config["remote"]
         self._spool.add_header(
             time.time(),
@@ -64,27 +87,30 @@ class Loop:
                 version_num=version_num,
                 interval=self._interval,
                 session_interval=self._session_interval,
-                sources=(*self._files.sources, *self._statements),
+                sources=(*sources, *self._statements),
                 devices=tuple(config["devices"]),
-                absent=worth_saying(self._files.absent, self._files.sources, config["groups"]),
-                foreign=tuple(self._files.sources) if remote else (),
+                absent=worth_saying(absent, sources, config["groups"]),
+                foreign=tuple(self._files[0].sources) if remote else (),
                 clock_offset=remote["clock_offset"] if remote else 0.0,
             ),
         )
 
-    def _open_files(self, config: dict[str, Any]) -> FileSource:
+    def _open_files(self, config: dict[str, Any]) -> Sequence[FileSource]:
+        """Those of the server's machine, and, where that is another one, those of this machine."""
         wanted = wanted_files(config["groups"]) if config["machine"] else []
+        of_server = wanted_children("server", config["server_pid"])
+        mark: str | None = config["generators"]
+        of_load = () if mark is None else wanted_children("load", config["parent"], mark=mark)
+        add, troubles = self._spool.add, self._troubles
         if config["remote"] is None:
-            return LocalFiles(wanted, add=self._spool.add, troubles=self._troubles)
+            return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
         from pgtrial.engine.sampler.remote import RemoteFiles
 
-        return RemoteFiles(
-            config["remote"]["command"],
-            wanted,
-            interval=self._interval,
-            add=self._spool.add,
-            troubles=self._troubles,
-        )
+        command: Sequence[str] = config["remote"]["command"]
+        return [
+            RemoteFiles(command, wanted, children=of_server, interval=self._interval, add=add, troubles=troubles),
+            LocalFiles([], children=of_load, add=add, troubles=troubles),
+        ]
 
     def start(self) -> None:
         """Connect and read everything once. Raises LinkError when the server does not let it, ReaderError."""
@@ -95,15 +121,18 @@ class Loop:
         self._polls = Ticks(start=now, interval=self._session_interval)
         self._ticks.take(now)
         self._polls.take(now)
-        self._files.start()
+        for files in self._files:
+            files.start()
         self._ask_queries()
         self._poll_sessions()
+        self._extensions.start()
         if self._troubles.current:
             raise LinkError("; ".join(self._troubles.current.values()))
         self._spool.flush()
 
     def run(self, control: "select.poll") -> None:
-        files = self._files.fd
+        remote = self._files[0]
+        files = remote.fd
         if files is not None:
             control.register(files, select.POLLIN)
         while True:
@@ -111,8 +140,8 @@ class Loop:
             for fd, _ in control.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 if fd != files:
                     return
-                self._files.receive()
-                if self._files.fd is None:
+                remote.receive()
+                if remote.fd is None:
                     control.unregister(fd)
             if self._ticks.take(time.monotonic()):
                 self._tick()
@@ -123,10 +152,12 @@ class Loop:
 
     def stop(self) -> None:
         # Once more, out of turn: the measured window ends before the next tick would be due.
-        self._files.finish()
+        for files in self._files:
+            files.finish()
         self._ask_queries()
         self._drain_sessions()
-        late = self._ticks.skipped + self._files.late
+        self._extensions.finish()
+        late = self._ticks.skipped + sum(files.late for files in self._files)
         self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": late})
         self._spool.close()
         if self._link is not None:
@@ -134,8 +165,10 @@ class Loop:
 
     def _tick(self) -> None:
         self._drain_sessions()
-        self._files.tick()
+        for files in self._files:
+            files.tick()
         self._ask_queries()
+        self._extensions.tick(self._ticks.deadline)
 
     def _ask_queries(self) -> None:
         if self._link is not None and not self._link.is_connected:
@@ -143,8 +176,8 @@ class Loop:
         for query in self._queries:
             parameters = [self._parameters[name] for name in query.parameters]
             answer = self._ask(query.name, parameters)
-            # No row is no reading: the database is not there.
-            if answer is not None and answer[1].ntuples:
+            # No row is no reading where there should be some: the database is not there.
+            if answer is not None and (answer[1].ntuples or query.may_be_empty):
                 t, result = answer
                 self._spool.add(t, query.name, {"columns": columns_of(result), "rows": rows_of(result)})
 

@@ -1,7 +1,8 @@
 """What the sampler is told: what to read, where it is, and where to write it."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pgtrial.engine.sampler.remote import reader_argv
@@ -38,6 +39,11 @@ class SamplerConfig:
     without it ("") no server is asked. ``disks`` are those under the data and the WAL, ``groups`` the directories of
     the control groups that the server was started in, ``spool`` is an empty directory. Without ``machine`` no files of
     a host are read: nobody knows where the server is. ``remote`` is needed where it is on another machine.
+
+    ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
+    ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
+    started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
+    extensions may be that are worth reading.
     """
 
     conninfo: str
@@ -48,6 +54,9 @@ class SamplerConfig:
     groups: tuple[str, ...] = ()
     machine: bool = True
     remote: RemoteReader | None = None
+    server_pid: int | None = None
+    generators: str | None = ""
+    load_conninfo: str = ""
     interval: float = 1.0
     session_interval: float = 0.1
 
@@ -59,6 +68,14 @@ def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
         names=disks_of(device for under in found.values() for device in under.devices),
         caveats=tuple(_no_device(under.reason) for under in found.values() if not under.devices),
     )
+
+
+def find_server(ops: Operations, directories: Sequence[str]) -> int | None:
+    """Number of the first process of the server with these directories, its data first; None if it cannot be read."""
+    for data in directories[:1]:
+        with suppress(OSError, ValueError, IndexError):
+            return int(ops.read(f"{data}/postmaster.pid").splitlines()[0])
+    return None
 
 
 def remote_reader(host: Host, *, clock_offset: float) -> RemoteReader | None:

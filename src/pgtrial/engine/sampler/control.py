@@ -12,9 +12,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from pgtrial.engine.sampler.clock import HostClock
-from pgtrial.engine.sampler.config import Disks, RemoteReader, SamplerConfig, find_disks, remote_reader
+from pgtrial.engine.sampler.config import (
+    Disks,
+    RemoteReader,
+    SamplerConfig,
+    find_disks,
+    find_server,
+    remote_reader,
+)
 from pgtrial.engine.sampler.convert import convert
-from pgtrial.engine.sampler.spool import END, TROUBLE, Header, read_header, read_records, read_times
+from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, read_header, read_records, read_times
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost
@@ -32,12 +39,13 @@ __all__ = [
     "convert",
     "find_disks",
     "find_gaps",
+    "find_server",
     "remote_reader",
 ]
 
 _GAP = 2.5  # intervals without a reading
 _START_PATIENCE = 20.0  # s
-_STOP_PATIENCE = 5.0  # s
+_STOP_PATIENCE = 20.0  # s, for the last readings; that of all shared buffers may take a while
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,9 @@ class Sampler:
             "groups": config.groups,
             "machine": config.machine,
             "remote": config.remote and asdict(config.remote),
+            "server_pid": config.server_pid,
+            "generators": config.generators,
+            "load_conninfo": config.load_conninfo,
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(
@@ -125,6 +136,7 @@ class Sampler:
         header = read_header(self._spool)
         times = _times(self._spool, header, clock or HostClock.constant(header.clock_offset))
         errors = [payload for _, _, payload in read_records(self._spool, TROUBLE)]
+        remarks = [payload for _, _, payload in read_records(self._spool, REMARK)]
         closing = [payload for _, _, payload in read_records(self._spool, END)]
         if not closing:
             errors.append(f"the sampler ended before its time: {complaint or 'it was killed'}")
@@ -133,7 +145,11 @@ class Sampler:
             errors=tuple(errors),
             ticks=closing[0]["ticks"] if closing else max((len(found) for found in times.values()), default=0),
             late=closing[0]["late"] if closing else None,
-            caveats=(*self._caveats, *(_absent(reason, header) for reason in header.absent.values())),
+            caveats=(
+                *self._caveats,
+                *(_absent(reason, header) for reason in header.absent.values()),
+                *map(_without, remarks),
+            ),
         )
 
     async def _end(self) -> str:
@@ -170,9 +186,14 @@ def find_gaps(times: Mapping[str, Sequence[float]], *, end: float, interval: flo
 
 
 def _absent(reason: str, header: Header) -> Caveat:
+    where = "The machine of the server" if header.foreign else "This machine"
+    return _without(f"{where} does not offer {reason}.")
+
+
+def _without(sentence: str) -> Caveat:
     return Caveat(
         code="no-source",
         severity=Severity.INFO,
-        text=f"{'The machine of the server' if header.foreign else 'This machine'} does not offer {reason}.",
+        text=sentence,
         hint="The metrics from there are missing; nothing else depends on them.",
     )

@@ -4,11 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pgtrial.collectors import COLLECTORS
-from pgtrial.collectors.base import FileCollector
-from pgtrial.engine.sampler.reader import Troubles, open_files, read_files
+from pgtrial.collectors.base import FileCollector, ProcessCollector
+from pgtrial.engine.sampler.reader import Children, OpenFile, Troubles, find_children, open_files, read_files
 
 Add = Callable[[float, str, str], object]  # time of the reading, by the clock of the machine read; source; text
 Wanted = Sequence[tuple[str, Sequence[str]]]  # sources, and the paths at which each is looked for
+# Sources, the process whose children each is about, the name of their program, and what is in their environment.
+WantedChildren = Sequence[tuple[str, int, str, str]]
+
+# Beginnings of the lines that are kept of a source, where not all are.
+LINES = {c.name: c.lines for c in COLLECTORS if isinstance(c, FileCollector) and c.lines}
 
 _GROUP = "control group"
 
@@ -52,8 +57,11 @@ class LocalFiles:
     late = 0
     fd = None
 
-    def __init__(self, wanted: Wanted, *, add: Add, troubles: Troubles) -> None:
-        self._files, self.absent = open_files(wanted)
+    def __init__(self, wanted: Wanted, *, add: Add, troubles: Troubles, children: WantedChildren = ()) -> None:
+        files, absent = open_files(wanted, LINES)
+        found, without = find_children(children)
+        self._files: list[OpenFile | Children] = [*files, *found]
+        self.absent = {**absent, **without}
         self.sources = [file.source for file in self._files]
         self._add = add
         self._troubles = troubles
@@ -77,6 +85,17 @@ def wanted_files(groups: Sequence[str]) -> Wanted:
         (collector.name, [f"{group}/{collector.path}" for group in groups] if collector.in_group else [collector.path])
         for collector in COLLECTORS
         if isinstance(collector, FileCollector) and (groups or not collector.in_group)
+    ]
+
+
+def wanted_children(started_by: str, parent: int | None, *, mark: str = "") -> WantedChildren:
+    """Processes that the server ("server") or pgtrial ("load") has started, whose number is ``parent``; None: nobody
+    knows it. ``mark`` (NAME=value) is in the environment of those that are meant.
+    """
+    return [
+        (collector.name, parent, collector.program, mark)
+        for collector in COLLECTORS
+        if isinstance(collector, ProcessCollector) and collector.started_by == started_by and parent is not None
     ]
 
 

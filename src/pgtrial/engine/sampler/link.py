@@ -57,12 +57,21 @@ class ServerLink:
             connection.send_query(_SESSION)
             self._answer_or_raise(deadline)
             for name, statement in statements.items():
-                connection.send_prepare(name.encode(), statement.encode())
-                self._answer_or_raise(deadline)
+                self.prepare(name, statement, deadline=deadline)
         except (LinkError, psycopg.Error) as err:
             self._connection = None
             connection.finish()
             raise LinkError(str(err)) from err
+
+    def prepare(self, name: str, statement: str, *, deadline: float) -> None:
+        """Prepare one more statement. Raises LinkError, also when the deadline passes."""
+        if self._connection is None:
+            raise LinkError("not connected")
+        try:
+            self._connection.send_prepare(name.encode(), statement.encode())
+        except psycopg.Error as err:
+            raise LinkError(_one_line(str(err))) from err
+        self._answer_or_raise(deadline)
 
     def _reach(self, connection: PGconn, deadline: float) -> None:
         wanted = {PollingStatus.READING: select.POLLIN, PollingStatus.WRITING: select.POLLOUT}

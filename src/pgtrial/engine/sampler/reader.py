@@ -3,7 +3,8 @@
 This file stands alone (standard library only, Python 3.8): another machine's Python is given its text. That program is
 told once what to read and how often, in one line of JSON on standard input, and says what of it there is:
 
-    {"files": [[source, [path, ...]], ...], "interval": seconds}
+    {"files": [[source, [path, ...]], ...], "lines": {source: [beginning, ...]},
+     "children": [[source, process id, program, mark], ...], "interval": seconds}
     {"sources": [source, ...], "absent": {source: reason}}
 
 After one more line, which is empty, it reads by itself. At each tick of its own clock it sends what it has read; when
@@ -21,9 +22,12 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _READ_SIZE = 1 << 16
+_TITLE = "postgres: "  # how the title of a process of the server begins
+_LONGEST_TITLE = 250  # characters; names of a user and a database have at most 63 each
+_MOST_OPEN = 500  # files of processes that are kept open; a process may mostly have 1024
 
 
 class Ticks:
@@ -58,16 +62,26 @@ class Ticks:
 
 
 class OpenFile:
-    """A file of the kernel that is opened once: opening costs more than reading."""
+    """A file of the kernel that is opened once: opening costs more than reading.
 
-    __slots__ = ("fd", "path", "source")
+    Of its lines only those are kept that begin with one of ``lines``, if there are any.
+    """
 
-    def __init__(self, source: str, path: str) -> None:
+    __slots__ = ("fd", "lines", "path", "source")
+
+    def __init__(self, source: str, path: str, lines: Sequence[str] = ()) -> None:
         self.source = source
         self.path = path
+        self.lines = tuple(lines)
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> str:
+        text = self._read_all()
+        if not self.lines:
+            return text
+        return "".join([line for line in text.splitlines(True) if line.startswith(self.lines)])
+
+    def _read_all(self) -> str:
         parts: list[bytes] = []
         offset = 0
         # One read gives a page or so of such a file, however much is asked for.
@@ -77,6 +91,145 @@ class OpenFile:
                 return b"".join(parts).decode("ascii", "replace")
             parts.append(part)
             offset += len(part)
+
+
+class Children:
+    """The CPU time of the processes that a process has started, in place of a file.
+
+    A text begins with the unit of its numbers, and has a line for each process:
+
+        ns | ticks
+        ended USER SYSTEM 0            what processes that it has started and that ended have used, always in ticks
+        NUMBER RUN QUEUE TIMES TITLE   ns on a CPU, and without one that was wanted, and how often it was given one;
+                                       in ticks: in user mode, in system mode, 0
+
+    With ``program`` only processes of that name count, and thread by thread; with ``mark`` those that have it in their
+    environment (NAME=value). Without it all of them do, and the process itself, whose title is then "itself". The title
+    of one that has none yet is empty. A tick is a hundredth of a second.
+
+    Cost per reading: one system call for each process or thread, 2 or 3 microseconds; for a new one 20. Beyond
+    _MOST_OPEN of them three system calls, 7 microseconds.
+    """
+
+    __slots__ = ("can_list", "fds", "mark", "others", "parent", "path", "program", "source", "titles", "unit")
+
+    def __init__(self, source: str, parent: int, program: str, mark: str) -> None:
+        self.source = source
+        self.parent = parent
+        self.program = program
+        self.mark = mark
+        self.path = f"/proc/{parent}/task"  # of each thread those that it has started itself
+        self.titles: dict[int, str] = {}  # of those that are meant, once they are known
+        self.others: set[int] = set()  # processes that somebody else has started
+        self.fds: dict[str, int] = {}  # of their files with the times
+        # CONFIG_PROC_CHILDREN; an empty text is an answer.
+        self.can_list = _read_text(f"/proc/self/task/{os.getpid()}/children", "no such file") != "no such file"
+        # CONFIG_SCHED_INFO; it may be there and be switched off, then all numbers are zero.
+        self.unit = "ns" if _read_text("/proc/self/schedstat", "0 0").split()[0] != "0" else "ticks"
+
+    def read(self) -> str:
+        lines = [self.unit]
+        places = {f"/proc/{self.parent}"}
+        if not self.program:
+            # First of all: a process that ends meanwhile is then missing in this, and not counted twice.
+            lines.append("ended {} {} 0".format(*_stat(f"/proc/{self.parent}")[13:15]))
+            lines.append(f"{self.parent} {self._times(f'/proc/{self.parent}')} itself")
+        titles: dict[int, str] = {}
+        for pid in self._find():
+            title = self.titles.get(pid)
+            try:
+                if not title:
+                    title = self._find_title(pid)
+                    if title is None:
+                        continue
+                for place in self._places(pid):
+                    lines.append(f"{place[place.rindex('/') + 1 :]} {self._times(place)} {title}")
+                    places.add(place)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has just ended
+            titles[pid] = title
+        for place in self.fds.keys() - places:
+            os.close(self.fds.pop(place))
+        self.titles = titles
+        return "\n".join(lines)
+
+    def _find(self) -> list[int]:
+        if not self.can_list:
+            return self._search()
+        found: set[int] = set()
+        for thread in _names(self.path):
+            found.update(map(int, _read_text(f"{self.path}/{thread}/children", whole=True).split()))
+        # While processes end, a list may lack some that do not (proc(5)).
+        return [*found, *[pid for pid in self.titles if pid not in found and self._is_child(pid)]]
+
+    def _search(self) -> list[int]:
+        there = {int(name) for name in _names("/proc") if name.isdecimal()}
+        self.others &= there
+        for pid in there - self.others:
+            if pid not in self.titles and not self._is_child(pid):
+                self.others.add(pid)
+        return list(there - self.others)
+
+    def _is_child(self, pid: int) -> bool:
+        try:
+            return int(_stat(f"/proc/{pid}")[1]) == self.parent
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def _find_title(self, pid: int) -> str | None:
+        """None for one that is not meant, or not yet: a process is a copy of its parent at first."""
+        if not self.program:
+            title = " ".join(_read_text(f"/proc/{pid}/cmdline").replace("\0", " ").split())[:_LONGEST_TITLE]
+            return title if title.startswith(_TITLE) else ""
+        if _read_text(f"/proc/{pid}/comm").strip() != self.program:
+            return None
+        if self.mark and self.mark not in _read_text(f"/proc/{pid}/environ").split("\0"):
+            return None
+        return self.program
+
+    def _places(self, pid: int) -> list[str]:
+        # A process's own schedstat is that of its first thread. The server's processes have one.
+        if self.program:
+            return [f"/proc/{pid}/task/{thread}" for thread in _names(f"/proc/{pid}/task")]
+        return [f"/proc/{pid}"]
+
+    def _times(self, place: str) -> str:
+        if self.unit == "ticks":
+            return "{} {} 0".format(*_stat(place)[11:13])
+        fd = self.fds.get(place)
+        if fd is None:
+            if len(self.fds) >= _MOST_OPEN:
+                return _read_text(f"{place}/schedstat").rstrip()
+            fd = self.fds[place] = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(fd, _READ_SIZE, 0).decode().rstrip()
+
+
+def _read_text(path: str, default: str | None = None, whole: bool = False) -> str:
+    """A text of at most one page, or with ``whole`` of any length; ``default`` where there is no such file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if default is None:
+            raise
+        return default
+    try:
+        text = part = os.read(fd, _READ_SIZE)
+        while whole and part:
+            part = os.read(fd, _READ_SIZE)
+            text += part
+        return text.decode("ascii", "replace")
+    finally:
+        os.close(fd)
+
+
+def _names(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _stat(place: str) -> list[str]:
+    """Fields of a stat file from the third on; the second, the name, may have any character in it."""
+    return _read_text(f"{place}/stat").rpartition(")")[2].split()
 
 
 class Troubles:
@@ -98,14 +251,19 @@ class Troubles:
             self.current.pop(source, None)
 
 
-def open_files(wanted: Iterable[tuple[str, Sequence[str]]]) -> tuple[list[OpenFile], dict[str, str]]:
-    """Of each source the first of its paths that can be read, and why there is none for the others."""
+def open_files(
+    wanted: Iterable[tuple[str, Sequence[str]]], lines: Mapping[str, Sequence[str]]
+) -> tuple[list[OpenFile], dict[str, str]]:
+    """Of each source the first of its paths that can be read, and why there is none for the others.
+
+    ``lines`` are, by source, beginnings of the lines that are kept.
+    """
     files = []
     absent = {}
     for source, paths in wanted:
         for path in paths:
             try:
-                file = OpenFile(source, path)
+                file = OpenFile(source, path, lines.get(source, ()))
                 file.read()
             except OSError as err:
                 absent[source] = f"{path}: {err.strerror}"
@@ -116,7 +274,26 @@ def open_files(wanted: Iterable[tuple[str, Sequence[str]]]) -> tuple[list[OpenFi
     return files, absent
 
 
-def read_files(files: Iterable[OpenFile], add: Callable[[float, str, str], object], troubles: Troubles) -> None:
+def find_children(
+    wanted: Iterable[tuple[str, int, str, str]],
+) -> tuple[list[Children], dict[str, str]]:
+    """Of each source the processes it is about, and why they cannot be read for the others."""
+    found = []
+    absent = {}
+    for source, parent, program, mark in wanted:
+        children = Children(source, parent, program, mark)
+        try:
+            children.read()
+        except OSError as err:
+            absent[source] = f"{err.filename or children.path}: {err.strerror}"
+        else:
+            found.append(children)
+    return found, absent
+
+
+def read_files(
+    files: Iterable[OpenFile | Children], add: Callable[[float, str, str], object], troubles: Troubles
+) -> None:
     """Give ``add`` each file's text with its source and the time in the middle of the reading."""
     for file in files:
         before = time.time()
@@ -137,11 +314,14 @@ def _send(message: object) -> None:
 
 def _serve() -> None:
     options = json.loads(sys.stdin.buffer.readline())
-    files, absent = open_files(options["files"])
+    files, absent = open_files(options["files"], options["lines"])
+    children, without = find_children(options["children"])
+    sources: list[OpenFile | Children] = [*files, *children]
+    absent.update(without)
     words: list[str] = []
     troubles = Troubles(words.append)
     readings: list[tuple[float, str, str]] = []
-    _send({"sources": [file.source for file in files], "absent": absent})
+    _send({"sources": [file.source for file in sources], "absent": absent})
     if not sys.stdin.buffer.readline():
         return
     ticks = Ticks(start=time.monotonic(), interval=options["interval"])
@@ -152,7 +332,7 @@ def _serve() -> None:
         # There is nothing more to be said on standard input but that it ends.
         ended = bool(control.poll(max(0.0, ticks.deadline - time.monotonic()) * 1000))
         if ended or ticks.take(time.monotonic()):
-            read_files(files, lambda *reading: readings.append(reading), troubles)
+            read_files(sources, lambda *reading: readings.append(reading), troubles)
             _send({"readings": readings, "troubles": words, "late": ticks.skipped})
             readings.clear()
             words.clear()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pgtrial.engine.sampler.files import Add, ReaderError, Wanted
+from pgtrial.engine.sampler.files import LINES, Add, ReaderError, Wanted, WantedChildren
 from pgtrial.engine.sampler.reader import Troubles
 
 SOURCE = "files"  # of the troubles of the reader itself
@@ -38,7 +38,14 @@ class RemoteFiles:
     """
 
     def __init__(
-        self, command: Sequence[str], wanted: Wanted, *, interval: float, add: Add, troubles: Troubles
+        self,
+        command: Sequence[str],
+        wanted: Wanted,
+        *,
+        interval: float,
+        add: Add,
+        troubles: Troubles,
+        children: WantedChildren = (),
     ) -> None:
         """Start the reader with ``command`` and learn what there is. Raises ReaderError."""
         self.sources: Sequence[str] = ()
@@ -64,7 +71,7 @@ class RemoteFiles:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self.fd: int | None = self._stdout.fileno()
         program = _PROGRAM.read_bytes()
-        options = json.dumps({"files": wanted, "interval": interval}).encode()
+        options = json.dumps({"files": wanted, "lines": LINES, "children": children, "interval": interval}).encode()
         self._tell(b"%d\n%b%b\n" % (len(program), program, options), lambda: self._said_hello)
 
     def start(self) -> None:

@@ -18,6 +18,7 @@ from pgtrial.errors import StoreError
 FILE = "sampler.jsonl"
 HEADER = "header"
 TROUBLE = "trouble"  # payload: what became unreadable and why, in words
+REMARK = "remark"  # payload: a sentence on what cannot be read, and nobody has to have
 END = "end"  # payload: {"ticks": …, "late": …}
 _CHUNK = 1 << 17  # characters
 _HEAD = re.compile(rb'\[(?P<t>[0-9.e+]+),"(?P<source>[^"]+)",')
@@ -25,7 +26,7 @@ _HEAD = re.compile(rb'\[(?P<t>[0-9.e+]+),"(?P<source>[^"]+)",')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the sampler set out to read. ``absent`` says why a source is not there on the server's machine.
+    """What the sampler set out to read at each tick. ``absent`` says why a source is not there on the server's machine.
 
     The times of the ``foreign`` sources are by the clock of another machine, which was ``clock_offset`` seconds ahead
     of ours when the sampler started.

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from pgtrial.postgres.existing.database import (
     read_inventory,
     run_database,
 )
+from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
+from pgtrial.postgres.existing.log_caveats import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.programs import Programs, find_programs
@@ -60,6 +63,7 @@ class ServerTarget:
     copied: Sequence[JournalEntry] = field(default=(), init=False)  # the load's database
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+    log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
 
     def facts(self) -> Mapping[str, str]:
         facts = self.server.facts
@@ -101,6 +105,7 @@ class ServerTarget:
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
         conninfo = self.server.conninfo
         altered = await alter_database(self.experiment, arm, conninfo(self.database))
+        self.log_mark = await mark_log(self.server)
         facts = self.server.facts
         return RunningServer(
             settings=await read_settings(conninfo(self.database), also=settings),
@@ -125,7 +130,12 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     async def keep_log(self, destination: Path) -> None:
-        """Its log is its owner's, and goes on for as long as it runs: ``caveats`` say so."""
+        """What it has logged since the arm was started; its log goes on for as long as it runs."""
+        mark, self.log_mark = self.log_mark, None
+        if mark is not None:
+            # A server that is gone makes the run invalid by itself.
+            with suppress(TargetError):
+                await keep_since(self.server, mark, destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
@@ -184,7 +194,7 @@ async def prepare_server(
         token=token,
         database=wanted.database or run_database(token),
         prepared="" if wanted.database else data_database(token),
-        caveats=(*rights.caveats(), *_own_caveats(server, here)),
+        caveats=(*rights.caveats(), *await log_caveats(server), *_own_caveats(server, here)),
     )
     changes.knobs = (
         ServerDatabase(server=server, caller=caller),
@@ -214,25 +224,15 @@ def _check_version(state: State, server: ExistingServer) -> None:
 
 
 def _own_caveats(server: ExistingServer, here: Host) -> Sequence[Caveat]:
-    caveats = [
-        Caveat(
-            code="no-server-log",
-            severity=Severity.INFO,
-            text="The log of an existing server is not read: its checkpoints and autovacuum are not in the report.",
-            hint="",
-        )
-    ]
     if not server.facts.local or server.host.name != here.name:
-        return caveats
-    caveats.append(
-        Caveat(
-            code="shared-server",
-            severity=Severity.INFO,
-            text="The server was there before the experiment, and whatever else it does is in the numbers.",
-            hint="Keep other clients away meanwhile; blocks in random order take care of the rest.",
-        )
+        return ()
+    shared = Caveat(
+        code="shared-server",
+        severity=Severity.INFO,
+        text="The server was there before the experiment, and whatever else it does is in the numbers.",
+        hint="Keep other clients away meanwhile; blocks in random order take care of the rest.",
     )
-    return caveats
+    return (shared,)
 
 
 async def _load(target: ServerTarget, loaded: LoadedExperiment, tell: Observer) -> None:

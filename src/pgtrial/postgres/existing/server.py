@@ -120,16 +120,21 @@ async def read_auto_conf(control: ServerControl, path: str | None) -> bytes | No
 def read_bytes(host: Host, path: str) -> bytes:
     """A file of the host, byte for byte. Raises OSError."""
     content = b""
-    while chunk := base64.b64decode(host.ops.read_chunk(path, len(content), _CHUNK)):
+    while chunk := read_chunk(host, path, len(content), _CHUNK):
         content += chunk
     return content
+
+
+def read_chunk(host: Host, path: str, offset: int, size: int) -> bytes:
+    """At most ``size`` bytes of a file of the host, empty at its end. Raises OSError."""
+    return base64.b64decode(host.ops.read_chunk(path, offset, size))
 
 
 async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host) -> ServerFacts:
     row = await (await connection.execute(_FACTS)).fetchone()
     assert row is not None  # it has no FROM
     version, version_num, in_recovery, pid, directory = row
-    parent = _parent_of(host, pid)
+    parent = find_parent(host, pid)
     return ServerFacts(
         version=version.partition(" ")[0],
         version_num=version_num,
@@ -140,7 +145,7 @@ async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host
     )
 
 
-def _parent_of(host: Host, pid: int) -> int | None:
+def find_parent(host: Host, pid: int) -> int | None:
     """Process id of the server on the host whose child serves our connection; None if that is not there.
 
     That process is a PostgreSQL one, and it is as new as the connection. The same process id alone could be that of

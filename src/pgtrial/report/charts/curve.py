@@ -12,6 +12,7 @@ from pgtrial.report.charts.base import (
     shorten,
     wrap_spec,
 )
+from pgtrial.report.charts.usl import peaks_text, usl_layers
 from pgtrial.report.words import METRIC_LABELS, format_metric, metric_label
 
 
@@ -56,9 +57,13 @@ def _curve(findings: Findings, metric: str) -> Chart:
             "tickCount": 5,
         },
     }
+    # The law is about clients; of arrivals at a rate it says nothing.
+    fitted = usl_layers(findings, y) if is_rate and not open_loop else []
+    peaks = peaks_text(findings) if fitted else ""
     tooltip = [{"field": "arm"}, {"field": "level", "title": "load"}, {"field": "text", "title": metric_label(metric)}]
     return Chart(
-        title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}",
+        title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}"
+        + (f": {peaks}" if peaks else ""),
         text=f"Load curve of {metric_label(metric)}: "
         + "; ".join(f"{row['arm']} with {row['level']} {row['text']}" for row in rows)
         + ".",
@@ -81,6 +86,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
                         "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
                         "encoding": {"y": y, "tooltip": tooltip},
                     },
+                    *fitted,
                 ],
             },
             height=240,

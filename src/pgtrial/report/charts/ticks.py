@@ -35,3 +35,13 @@ def place_seconds(low: float, high: float) -> list[float]:
         (step for step in _SECONDS_STEPS if span / step <= _MOST), _SECONDS_STEPS[-1] * math.ceil(span / 604800)
     )
     return [round(step * k, 6) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def place_bytes(high: float, *, most: int = 4) -> list[float]:
+    """Even steps from zero to ``high`` that are round in kB, MB, …, at most ``most`` of them."""
+    if high <= 0:
+        return [0.0]
+    unit = 1024.0 ** max(0, math.floor(math.log(high, 1024)))
+    factors = (factor * 10.0**exponent for exponent in range(-3, 4) for factor in (1, 2, 5))
+    step = next(factor * unit for factor in factors if high / (factor * unit) < most)
+    return [step * k for k in range(math.floor(high / step) + 1)]

@@ -8,8 +8,12 @@ from pgtrial.analysis.findings import Findings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """``name`` is the anchor and the template beside this file; ``build`` gives the template what it shows."""
+    """``name`` is the anchor and the template beside this file; ``build`` gives the template what it shows.
+
+    ``is_shown`` is false where there is nothing to say and the section is better left out.
+    """
 
     name: str
     title: str
     build: Callable[[Findings], Mapping[str, object]]
+    is_shown: Callable[[Findings], bool] = lambda findings: True

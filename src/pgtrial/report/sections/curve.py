@@ -1,18 +1,47 @@
-"""The load curve."""
+"""The load curve, the law fitted to it, and where arms change places."""
 
+from pgtrial.analysis.cause_findings import Crossing, CurveModel
 from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.curve import curve_charts
+from pgtrial.report.charts.usl import fitted_models
 from pgtrial.report.sections.base import Section
-from pgtrial.units import format_share
+from pgtrial.report.words import arm_label
+from pgtrial.units import format_percent, format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
-    levels = findings.experiment.levels
+    levels, causes = findings.experiment.levels, causes_of(findings)
+    models = sorted(causes.curve_models, key=lambda model: place_arm(findings, model.arm))
     return {
         "charts": curve_charts(findings),
         "only_level": levels[0].label if len(levels) == 1 else "",
         "confidence": format_share(findings.hypothesis.confidence),
+        "models": [_model(findings, model) for model in models],
+        "is_fitted": bool(fitted_models(findings)),
+        "crossings": [_crossing(findings, crossing) for crossing in causes.crossings],
     }
+
+
+def _model(findings: Findings, model: CurveModel) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, model.arm),
+        "one": estimate_text(model.throughput_of_one, "1/s"),
+        "contention": estimate_text(model.contention, ""),
+        "coherency": estimate_text(model.coherency, ""),
+        "peak": estimate_text(model.peak, ""),
+        "knee": format_value(model.knee, ""),
+        "error": "–" if model.error is None else format_percent(model.error),
+        "reason": model.reason,
+    }
+
+
+def _crossing(findings: Findings, crossing: Crossing) -> str:
+    """Where two arms change places, in a sentence that says how sure it is."""
+    below, above = arm_label(findings, crossing.below), arm_label(findings, crossing.above)
+    place = f"{format_value(crossing.clients, '')} clients"
+    text = f"Below about {place} “{below}” has the larger throughput, above it “{above}”"
+    return f"{text}." if crossing.is_certain else f"{text}; the intervals beside it do not exclude that they are alike."
 
 
 CURVE = Section(name="curve", title="Load curve", build=_build)

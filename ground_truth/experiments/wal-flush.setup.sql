@@ -1,0 +1,1 @@
+CREATE TABLE note (client integer NOT NULL, text text NOT NULL);

@@ -1,0 +1,1 @@
+INSERT INTO note VALUES (:client_id, 'one row, one commit');

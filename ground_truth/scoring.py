@@ -1,0 +1,140 @@
+"""Hold what the analysis found against the truth. Pure: from findings.json, as data, to an outcome."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from ground_truth.cases import Case
+from pgtrial.analysis.cause_findings import Causes, LatencyBudget, Limit, Resource
+
+LEVEL = 0  # every case has one load level
+TOLERANCE = 0.02  # of the mean latency, by which the sum of its parts, and what was sampled, may be off
+
+
+class State(StrEnum):
+    RIGHT = "right"
+    WRONG = "wrong"
+    NOT_ADDING_UP = "parts do not add up"
+    NOT_MADE = "cause not there"  # the arm without the cause was not faster, so the experiment proves nothing
+    FAILED = "failed"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a case; null numbers where there are none.
+
+    ``excess`` is the sum of the parts of the mean latency over the measured one, minus 1; ``closure`` the sampled
+    sessions over throughput, against the same.
+    """
+
+    case: Case
+    state: State
+    reason: str = ""
+    found: Resource | None = None
+    detail: str = ""
+    without: Resource | None = None  # what limits the relieved arm
+    relief: float | None = None
+    excess: float | None = None
+    closure: float | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing to mend. What cannot run on a machine is no fault of the analysis."""
+        return self.state in (State.RIGHT, State.NOT_RUN)
+
+
+def judge(case: Case, document: Mapping[str, Any]) -> Outcome:
+    """The outcome of a case whose findings.json is ``document``."""
+    if not document.get("causes"):
+        return Outcome(case=case, state=State.FAILED, reason="findings.json has no causes")
+    causes = Causes.model_validate(document["causes"])
+    limit, relieved = (_limit(causes, arm) for arm in (case.arm, case.relieved))
+    budget = _budget(causes, case.arm)
+    relief, latency = find_relief(case, document), find_latency(case, document)
+    excess = None
+    if budget is not None and latency:
+        excess = sum(part.seconds.value for part in budget.parts) / latency - 1
+    outcome = Outcome(
+        case=case,
+        state=State.RIGHT,
+        found=limit and limit.resource,
+        detail=limit.detail if limit else "",
+        without=relieved and relieved.resource,
+        relief=relief,
+        excess=excess,
+        closure=budget and budget.closure,
+    )
+    return _with_state(outcome)
+
+
+def _with_state(outcome: Outcome) -> Outcome:
+    """The first of what is wrong with it, else right."""
+    case = outcome.case
+    if outcome.relief is None or outcome.relief < case.relief:
+        shown = "no throughput" if outcome.relief is None else f"{outcome.relief:.2f} times the throughput"
+        reason = f"{case.relieved} has {shown} of {case.arm}, at least {case.relief:g} were expected"
+        return replace(outcome, state=State.NOT_MADE, reason=reason)
+    if outcome.found not in case.expected:
+        names = " or ".join(case.expected)
+        return replace(outcome, state=State.WRONG, reason=f"expected {names}, found {outcome.found or 'nothing'}")
+    off = []
+    if outcome.excess is None or abs(outcome.excess) > TOLERANCE:
+        off.append("the parts of the mean latency are not there or do not add up to it")
+    if outcome.closure is None or abs(outcome.closure - 1) > TOLERANCE:
+        off.append("the sampled sessions do not account for it")
+    return replace(outcome, state=State.NOT_ADDING_UP, reason="; ".join(off)) if off else outcome
+
+
+def find_relief(case: Case, document: Mapping[str, Any]) -> float | None:
+    """Throughput of the relieved arm / that of the limited one, over all blocks."""
+    return next(
+        (
+            effect["ratio"]
+            for effect in document["effects"]
+            if effect["arm"] == case.relieved
+            and effect["metric"] == "pgbench.tps"
+            and effect["scenario"] is None
+            and effect["load_level"] == LEVEL
+        ),
+        None,
+    )
+
+
+def find_latency(case: Case, document: Mapping[str, Any]) -> float | None:
+    """Measured mean latency of the limited arm in seconds: the mean of its runs."""
+    values = [
+        observation["value"]
+        for observation in document["observations"]
+        if observation["arm"] == case.arm
+        and observation["metric"] == "pgbench.latency_mean"
+        and observation["scenario"] is None
+        and observation["load_level"] == LEVEL
+    ]
+    return sum(values) / len(values) if values else None
+
+
+def _limit(causes: Causes, arm: str) -> Limit | None:
+    return next((limit for limit in causes.limits if (limit.arm, limit.load_level) == (arm, LEVEL)), None)
+
+
+def _budget(causes: Causes, arm: str) -> LatencyBudget | None:
+    return next(
+        (budget for budget in causes.budgets if (budget.arm, budget.load_level, budget.scenario) == (arm, LEVEL, None)),
+        None,
+    )
+
+
+def confusion(outcomes: Sequence[Outcome]) -> dict[tuple[Resource, Resource], int]:
+    """Number of cases by (truth, found); only those that were made and analysed.
+
+    A name that is as right as the best one counts as the best one.
+    """
+    scored = [o for o in outcomes if o.found is not None and o.state is not State.NOT_MADE]
+    return Counter(
+        (o.case.expected[0], o.case.expected[0] if o.found in o.case.expected else o.found)
+        for o in scored
+        if o.found is not None
+    )

@@ -1,0 +1,1 @@
+"""Why: from samples to causes."""

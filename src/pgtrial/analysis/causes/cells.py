@@ -1,0 +1,74 @@
+"""The second-by-second series of an arm at a load level, all its runs together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.cause_findings import Estimate
+from pgtrial.analysis.timeline import Timeline
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
+
+Array = NDArray[np.float64]
+
+THROUGHPUT = "pgbench.tps"
+LATENCY = "pgbench.latency_mean"
+
+
+def group_cells(timelines: Iterable[Timeline]) -> Mapping[tuple[str, int], tuple[Timeline, ...]]:
+    """Timelines by (arm, load level), arms in the order in which they come first, levels ascending."""
+    found: dict[tuple[str, int], list[Timeline]] = {}
+    for timeline in timelines:
+        found.setdefault((timeline.arm, timeline.level), []).append(timeline)
+    arms = list(dict.fromkeys(arm for arm, _ in found))
+    return {key: tuple(found[key]) for key in sorted(found, key=lambda key: (arms.index(key[0]), key[1]))}
+
+
+def find_series(timeline: Timeline, metric: str, about: str = "") -> Array | None:
+    """Values of a metric, with throughput and mean latency of the load among them."""
+    if metric == THROUGHPUT:
+        return timeline.tps
+    return timeline.latency if metric == LATENCY else timeline.get(metric, about)
+
+
+def find_objects(timelines: Iterable[Timeline], metric: str) -> tuple[str, ...]:
+    """All objects of a metric in any of the timelines, sorted; ("",) where it has none of its own."""
+    if metric in (THROUGHPUT, LATENCY):
+        return ("",)
+    return tuple(sorted({about for timeline in timelines for about in timeline.objects(metric)}))
+
+
+def pooled_values(timelines: Iterable[Timeline], metric: str, about: str = "") -> Array:
+    """(seconds,) what is known of a metric in all timelines together."""
+    found = [series for each in timelines if (series := find_series(each, metric, about)) is not None]
+    together = np.concatenate(found) if found else np.empty(0)
+    return together[~np.isnan(together)]
+
+
+def pooled_mean(timelines: Iterable[Timeline], metric: str, about: str = "") -> float | None:
+    """Mean of a metric over all seconds in which it is known; None where it never is."""
+    values = pooled_values(timelines, metric, about)
+    return float(values.mean()) if values.size else None
+
+
+def rank_objects(timelines: Sequence[Timeline], metric: str) -> tuple[tuple[str, float], ...]:
+    """(object, mean) of a metric, the largest first, those above zero."""
+    means = [(about, pooled_mean(timelines, metric, about) or 0.0) for about in find_objects(timelines, metric)]
+    return tuple(sorted((each for each in means if each[1] > 0), key=lambda each: (-each[1], each[0])))
+
+
+def estimate_mean(values: Iterable[float | None], *, confidence: float) -> Estimate | None:
+    """Mean of one number per block with Student's t interval; None where there is no number.
+
+    No interval with fewer than two blocks, nor where all agree exactly, so that their noise is not known.
+    """
+    known = [value for value in values if value is not None and np.isfinite(value)]
+    if not known:
+        return None
+    if len(known) == 1:
+        return Estimate(value=known[0])
+    mean, sd = mean_and_sd(known)
+    if sd <= NO_SPREAD * max(map(abs, known)):
+        return Estimate(value=mean)
+    interval = t_interval(mean, sd, len(known), confidence=confidence)
+    return Estimate(value=mean, low=interval.low, high=interval.high)

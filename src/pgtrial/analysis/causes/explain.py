@@ -1,0 +1,104 @@
+"""Everything that samples and log say about causes, put together in the order in which it is worked out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit
+from pgtrial.analysis.causes.associations import find_associations
+from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
+from pgtrial.analysis.causes.checks import check_samples
+from pgtrial.analysis.causes.legacy import describe_legacy
+from pgtrial.analysis.causes.limits import find_limits, gather_facts, what_changed
+from pgtrial.analysis.causes.load_curve import find_crossings, model_curves
+from pgtrial.analysis.causes.load_kind import describe_load_kinds
+from pgtrial.analysis.causes.pareto import rank_events, rank_statements
+from pgtrial.analysis.causes.scorecard import score_arms
+from pgtrial.analysis.causes.sessions import tier
+from pgtrial.analysis.causes.stability import describe_stability
+from pgtrial.analysis.causes.words import join, part_name, percent
+from pgtrial.analysis.effects import Estimated
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.panels import make_panels
+from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.timelines import read_timelines
+from pgtrial.units import format_duration
+
+NAMED_PARTS = 2  # parts of a difference that the text names
+_NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the rest of the analysis knows already."""
+
+    evidence: Evidence
+    reduction: Reduction
+    values: Values
+    estimated: tuple[Estimated, ...]
+    cpus: int | None  # of the server's machine
+
+
+def explain(measured: Measured) -> Causes:
+    """All of it. StoreError when a file of a run is damaged."""
+    evidence, reduction, values = measured.evidence, measured.reduction, measured.values
+    timelines = read_timelines(evidence, reduction)
+    events = read_log_events(evidence)
+    budgets = describe_budgets(evidence, reduction, values)
+    differences = compare_budgets(evidence, reduction, values)
+    limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=measured.cpus))
+    return Causes(
+        tier=tier(evidence, reduction),
+        budgets=budgets,
+        differences=differences,
+        paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
+        limits=limits,
+        curve_models=model_curves(evidence, values),
+        crossings=find_crossings(evidence, measured.estimated),
+        stability=describe_stability(evidence, timelines, events or ()),
+        associations=find_associations(evidence, timelines),
+        checks=check_samples(evidence, timelines, events),
+        kinds=describe_load_kinds(evidence, timelines, values),
+        legacy=describe_legacy(timelines),
+        scorecard=score_arms(evidence, values, timelines),
+        panels=make_panels(evidence, timelines),
+        marks=mark_events(evidence, events or ()),
+        log=summarize_log(evidence, events or ()),
+        text=tell_why(evidence, differences, limits),
+    )
+
+
+def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> str:
+    """The claim's arm against the control in two or three sentences: what a transaction gains or loses, and where; then
+    what limits each of them.
+    """
+    arm = evidence.hypothesis_arm
+    sentences = [_tell_difference(each) for each in differences if each.arm == arm and each.load_level == ALL]
+    if evidence.control is not None:
+        labels = {level.index: level.label for level in evidence.levels}
+        chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
+        sentences += what_changed(chosen, evidence.control.name, labels=labels)
+    return " ".join(sentences)
+
+
+def _tell_difference(found: BudgetDifference) -> str:
+    difference = found.difference
+    if difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
+        return f"The mean latency of {found.arm} does not differ clearly from that of {found.control}."
+    less = difference.value < 0
+    parts = [
+        part
+        for part in found.parts
+        if (part.seconds.value < 0) == less and part.seconds.value / difference.value >= _NAMED_SHARE
+    ]
+    text = (
+        f"A transaction of {found.arm} takes {format_duration(abs(difference.value))} "
+        f"{'less' if less else 'more'} than one of {found.control}"
+    )
+    named = [_name(part, difference.value) for part in parts[:NAMED_PARTS]]
+    return f"{text}: {join(named)}." if named else f"{text}, in many small parts."
+
+
+def _name(part: BudgetPart, whole: float) -> str:
+    return f"{percent(part.seconds.value / whole)} of it {part_name(part.kind, part.event)}"

@@ -1,0 +1,150 @@
+"""What a rule sees, an arm at one load level, and how it says what it suspects."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgtrial.analysis.cause_findings import Evidence, LatencyBudget, Resource, Suspect
+from pgtrial.analysis.causes.cells import pooled_mean, pooled_values
+from pgtrial.analysis.causes.limit_thresholds import Ramp
+from pgtrial.analysis.causes.log_event import LogEvent
+from pgtrial.analysis.causes.words import part_name
+from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.model.run import LoadLevel
+
+PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, event), belongs to something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of an experiment beside its samples; nothing of it has to be.
+
+    ``max_connections`` is by arm, ``threads`` of the load generator by load level. ``in_turns`` are the runs whose arms
+    shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
+    """
+
+    events: Sequence[LogEvent] = ()
+    max_connections: Mapping[str, int] = field(default_factory=dict)
+    threads: Mapping[int, int] = field(default_factory=dict)
+    in_turns: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """An arm at a load level: all its runs. ``below`` is the same arm at the level with the next fewer clients."""
+
+    arm: str
+    level: LoadLevel
+    timelines: tuple[Timeline, ...]
+    budget: LatencyBudget | None
+    facts: Facts
+    below: "Scene | None" = None
+
+    # What the timelines say
+
+    def seconds(self, metric: str, about: str = "") -> Array:
+        """(seconds,) what is known of a metric, all runs one after the other."""
+        return pooled_values(self.timelines, metric, about)
+
+    def median(self, metric: str, about: str = "") -> float | None:
+        known = self.seconds(metric, about)
+        return float(np.median(known)) if known.size else None
+
+    def mean(self, metric: str, about: str = "") -> float | None:
+        return pooled_mean(self.timelines, metric, about)
+
+    def share_above(self, metric: str, limit: float, about: str = "") -> float | None:
+        """Share of the seconds in which a metric is above a limit."""
+        known = self.seconds(metric, about)
+        return float(np.mean(known > limit)) if known.size else None
+
+    def objects(self, metric: str) -> tuple[str, ...]:
+        return tuple(sorted({about for timeline in self.timelines for about in timeline.objects(metric)}))
+
+    @property
+    def throughput(self) -> float | None:
+        seconds = np.concatenate([timeline.tps for timeline in self.timelines]) if self.timelines else np.empty(0)
+        return float(np.nanmean(seconds)) if np.isfinite(seconds).any() else None
+
+    # What the latency budget says
+
+    def share(self, *belongs: PartFilter) -> float | None:
+        """Share of the mean latency; None without a budget."""
+        if self.budget is None or self.budget.latency.value <= 0:
+            return None
+        seconds = sum(p.seconds.value for p in self.budget.parts if any(f(p.kind, p.event) for f in belongs))
+        return max(0.0, seconds / self.budget.latency.value)
+
+    def has_part(self, kind: str) -> bool:
+        return self.budget is not None and any(part.kind == kind for part in self.budget.parts)
+
+    def largest(self, *belongs: PartFilter) -> str:
+        """Name of the largest part of those that belong: its event, or its kind where it has none; "" for none."""
+        parts = self.budget.parts if self.budget else ()
+        found = [p for p in parts if p.seconds.value > 0 and any(f(p.kind, p.event) for f in belongs)]
+        return (found[0].event or found[0].kind) if found else ""
+
+    def sessions(self, *belongs: PartFilter) -> float | None:
+        """Average number of sessions in these parts: Little's law backwards."""
+        share, throughput = self.share(*belongs), self.throughput
+        if share is None or throughput is None or self.budget is None:
+            return None
+        return share * self.budget.latency.value * throughput
+
+    def ranked_parts(self) -> Iterator[tuple[str, float]]:
+        """(name, share of the latency) of every part, largest first."""
+        if self.budget is not None and self.budget.latency.value > 0:
+            for part in self.budget.parts:
+                yield part_name(part.kind, part.event), part.seconds.value / self.budget.latency.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clue:
+    """A number that speaks for a resource, and how strongly: 0 to 1."""
+
+    weight: float
+    evidence: Evidence
+
+
+Rule = Callable[[Scene], Iterable[Suspect | None]]
+
+
+def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: str) -> Clue | None:
+    """The clue that a number is; None where it is not known. Its threshold is where it speaks just strongly enough."""
+    if value is None or not np.isfinite(value):
+        return None
+    evidence = Evidence(metric=metric, value=value, unit=unit, threshold=ramp.half, text=text)
+    return Clue(weight=ramp.weigh(value), evidence=evidence)
+
+
+def strongest(clues: Iterable[Clue | None]) -> Clue | None:
+    """The one of several alternatives that speaks loudest; None where none is known."""
+    return max((clue for clue in clues if clue is not None), key=lambda clue: clue.weight, default=None)
+
+
+def accuse(
+    resource: Resource,
+    *,
+    needs: Sequence[Clue | None],
+    detail: str = "",
+    supports: Sequence[Clue | None] = (),
+    at_most: float = 1.0,
+) -> Suspect | None:
+    """A suspect as strong as the weakest of what it takes; None without the first of these, the main one.
+
+    What is not known is left out. What only ``supports`` the suspicion makes up its last fifth.
+    """
+    known = [clue for clue in needs if clue is not None]
+    if not needs or needs[0] is None:
+        return None
+    strength = min(clue.weight for clue in known)
+    more = [clue for clue in supports if clue is not None]
+    if more:
+        strength *= 0.8 + 0.2 * sum(clue.weight for clue in more) / len(more)
+    return Suspect(
+        resource=resource,
+        strength=min(at_most, strength),
+        detail=detail,
+        evidence=tuple(clue.evidence for clue in (*known, *more)),
+    )

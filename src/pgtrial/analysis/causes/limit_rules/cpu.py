@@ -1,0 +1,127 @@
+"""CPU: sessions compute or wait for a CPU, and there is none left."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgtrial.analysis.cause_findings import Resource, Suspect
+from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
+from pgtrial.analysis.causes.limit_rules.parts import (
+    busiest_device,
+    device_sessions,
+    is_cpu,
+    is_cpu_queue,
+    is_data,
+    is_idle_in_transaction,
+    is_lag,
+    is_outside,
+    is_temporary,
+)
+from pgtrial.analysis.causes.words import number, percent
+from pgtrial.analysis.timeline import Array
+
+
+def busy_seconds(scene: Scene) -> Array:
+    """(seconds,) share of the CPU time that is not free; what the hypervisor gave to others is not."""
+    found = []
+    for timeline in scene.timelines:
+        parts = [timeline.get(f"vmstat.{name}") for name in ("us", "sy", "st")]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            found.append(np.sum(known, axis=0))
+    together = np.concatenate(found) if found else np.empty(0)
+    return together[~np.isnan(together)]
+
+
+def cpu_busy(scene: Scene) -> float | None:
+    """Median share of the CPU time of the machine that is not free."""
+    seconds = busy_seconds(scene)
+    return float(np.median(seconds)) if seconds.size else None
+
+
+def cpu_saturation(scene: Scene) -> Clue | None:
+    """How short CPU time is: on the machine, or in the server's control group; None where it was not seen.
+
+    Where arms shared the time of a block, the machine's figures are nobody's; there the kernel's accounts of the
+    sessions tell how long they waited for a CPU.
+    """
+    busy, throttled = cpu_busy(scene), scene.mean("cgroup.throttled")
+    clue = strongest(
+        (
+            find_clue("vmstat.us+sy+st", busy, "share", limits.CPU_BUSY, f"the CPUs are {percent(busy or 0)} busy"),
+            find_clue(
+                *("cgroup.throttled", throttled, "s/s", limits.QUOTA),
+                f"its quota keeps the server's control group from CPUs for {number(throttled or 0)} s per second",
+            ),
+        )
+    )
+    wanted, queued = scene.share(is_cpu), scene.share(is_cpu_queue)
+    if clue is not None or not wanted or not queued:
+        return clue
+    waiting = queued / wanted
+    return find_clue(
+        *("server.cpu_queue/client backend", waiting, "share", limits.CPU_WAITING),
+        f"sessions that want a CPU wait for one {percent(waiting)} of the time",
+    )
+
+
+def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
+    """The CPU limits when it has no time left and transactions spend theirs on it.
+
+    A busy CPU alone proves nothing, since the waits may be elsewhere; nor does a large part of CPU time, since with few
+    clients no CPU is short. Reads that the page cache answers are waits to the server, but CPU time to the kernel; and
+    time outside the server is CPU time as far as the load generator waits for a CPU of the same machine.
+    """
+    share, outside = scene.share(is_cpu), scene.share(is_outside, is_idle_in_transaction, is_lag)
+    if share is None or outside is None:
+        return
+    inside = share + _from_page_cache(scene)
+    waiting_clients = (scene.share(is_outside, is_idle_in_transaction) or 0.0) * _client_queue(scene)
+    used = min(1.0, inside + waiting_clients)
+    of_server = min(1.0, (inside + waiting_clients) / (1 - outside + waiting_clients)) if used > 0 else 0.0
+    queue, cpus = scene.median("vmstat.r"), scene.median("vmstat.cpus")
+    per_cpu = queue / cpus if queue is not None and cpus else None
+    steal = scene.median("vmstat.st") or 0.0
+    saturation = cpu_saturation(scene)
+    details = {"cgroup.throttled": "quota of the control group"}
+    detail = details.get(saturation.evidence.metric, "") if saturation else ""
+    if not detail and steal >= limits.STEAL:
+        detail = f"the hypervisor gives {percent(steal)} of it to others"
+    of_clients = ", that of clients included" if waiting_clients >= limits.NAMED_CLIENTS * used else ""
+    yield accuse(
+        Resource.CPU,
+        detail=detail,
+        needs=(
+            saturation,
+            find_clue(
+                *("latency.CPU", used, "share", limits.CPU_SHARE),
+                f"{percent(used)} of the latency is on a CPU or waiting for one{of_clients}",
+            ),
+            find_clue(
+                *("latency.CPU/server", of_server, "share", limits.CPU_OF_SERVER),
+                f"that is {percent(of_server)} of what does not wait for the client",
+            ),
+        ),
+        supports=(
+            find_clue(
+                *("vmstat.r", per_cpu, "per CPU", limits.RUN_QUEUE),
+                f"{number(queue or 0)} tasks run or want to, on {number(cpus or 0)} CPUs",
+            ),
+        ),
+    )
+
+
+def _client_queue(scene: Scene) -> float:
+    """Share of the time in which threads of the load generator wait for a CPU; 0 where it is not known."""
+    queued, threads = scene.median("pgbench.cpu_queue"), scene.facts.threads.get(scene.level.index)
+    return min(1.0, queued / threads) if queued is not None and threads else 0.0
+
+
+def _from_page_cache(scene: Scene) -> float:
+    """Share of the latency in reads and writes of data that no device was behind."""
+    share, sessions, device = scene.share(is_data, is_temporary), device_sessions(scene), busiest_device(scene)
+    requests = scene.mean("iostat.aqu", device) if device else None
+    if not share or not sessions or requests is None:
+        return 0.0
+    return share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))

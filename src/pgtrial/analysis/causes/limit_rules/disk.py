@@ -1,0 +1,151 @@
+"""Devices: a ceiling of requests or bytes per second, or the time that single requests take.
+
+At a ceiling, a limit of the device or of its provider, more clients get no more requests through, only a longer queue.
+Below it the rate is what the clients ask for: so many as wait at a time, each for the time that the device takes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgtrial.analysis.cause_findings import Resource, Suspect
+from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
+from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary
+from pgtrial.analysis.causes.words import join, number, percent
+from pgtrial.stats.plateau import Plateau, find_plateau
+from pgtrial.units import format_bytes, format_count, format_duration
+
+_REQUESTS = (("iostat.r", "reads"), ("iostat.w", "writes"), ("iostat.iops", "requests"))
+_BYTES = (("iostat.r_bytes", "read"), ("iostat.w_bytes", "written"), ("iostat.bytes", "read and written"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ceiling:
+    """A rate of a device that looks pinned: ``weight`` 0 to 1, ``rate`` in words."""
+
+    metric: str
+    plateau: Plateau
+    weight: float
+    rate: str
+
+
+def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
+    """One of the two ceilings, or the time of single requests."""
+    share, device = scene.share(is_data, is_temporary), busiest_device(scene)
+    waits = find_clue(
+        *("wait.IO", share, "share", limits.WAIT_SHARE),
+        f"{percent(share or 0)} of the latency is reading and writing data, most of it "
+        f"{scene.largest(is_data, is_temporary)}",
+    )
+    if not device:
+        yield accuse(
+            Resource.DISK_LATENCY,
+            detail="device not observed",
+            needs=(waits,),
+            at_most=limits.UNSEEN_DEVICE,
+        )
+        return
+    requests = _find_ceiling(scene, device, _REQUESTS, is_bytes=False)
+    volume = _find_ceiling(scene, device, _BYTES, is_bytes=True)
+    is_volume = _prefers_bytes(scene, device, requests, volume)
+    ceiling, reaches = volume if is_volume else requests, _reaches_device(scene, device)
+    limited = None
+    if ceiling:
+        limited = accuse(
+            Resource.DISK_THROUGHPUT if is_volume else Resource.DISK_IOPS,
+            detail=device if reaches else f"{device}, limited before it gets there",
+            needs=(_pinned(ceiling, device), waits, _queue(scene, device), _growth(scene, ceiling, device)),
+        )
+    yield limited
+    if reaches:
+        at_most = 1 - limited.strength if limited else 1.0
+        yield accuse(Resource.DISK_LATENCY, detail=device, needs=(waits, reaches), at_most=at_most)
+
+
+def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool) -> _Ceiling | None:
+    """The most pinned one of the series that matter; the last one is the total of the others."""
+    total = scene.mean(series[-1][0], device)
+    size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
+    best: _Ceiling | None = None
+    for metric, name in series:
+        rate = scene.mean(metric, device)
+        if not total or not rate or rate < limits.SERIES_SHARE * total:
+            continue
+        plateau = find_plateau(scene.seconds(metric, device), request=size if is_bytes else 1.0)
+        if plateau is None:
+            continue
+        weight = min(
+            limits.PINNED.weigh(plateau.pinned_share),
+            limits.STEADINESS.weigh(plateau.steadiness / plateau.free_steadiness),
+        )
+        if best is None or weight > best.weight:
+            height = format_bytes(plateau.ceiling) if is_bytes else format_count(plateau.ceiling)
+            best = _Ceiling(metric=metric, plateau=plateau, weight=weight, rate=f"{height} {name} per second")
+    return best
+
+
+def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume: _Ceiling | None) -> bool:
+    """Whether bytes are what is limited. Requests of one size are pinned with them: then their size decides."""
+    if requests is None or volume is None:
+        return volume is not None
+    if requests.plateau.is_plateau and volume.plateau.is_plateau:
+        size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
+        return size >= limits.LARGE_REQUEST
+    return volume.weight > requests.weight
+
+
+def _pinned(ceiling: _Ceiling, device: str) -> Clue | None:
+    clue = find_clue(
+        *(f"{ceiling.metric}/{device}", ceiling.plateau.pinned_share, "share", limits.PINNED),
+        f"the device stands at {ceiling.rate} in {percent(ceiling.plateau.pinned_share)} of the seconds",
+    )
+    return clue and Clue(weight=min(clue.weight, ceiling.weight), evidence=clue.evidence)
+
+
+def _queue(scene: Scene, device: str) -> Clue | None:
+    """Requests that wait: at the device, or already before it, where only the sessions show them."""
+    requests, sessions = scene.median("iostat.aqu", device), device_sessions(scene)
+    found = [value for value in (requests, sessions) if value is not None]
+    queue = max(found, default=None)
+    said = [f"{number(requests)} requests" if requests else "", f"{number(sessions)} sessions" if sessions else ""]
+    return find_clue(
+        *(f"iostat.aqu/{device}", queue, "", limits.PLATEAU_QUEUE),
+        f"{join([each for each in said if each])} wait there on average",
+    )
+
+
+def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
+    """Whether the rate still grows with the clients: elasticity against the next lower level, None without one."""
+    below = scene.below
+    lower = below.median(ceiling.metric, device) if below else None
+    if below is None or not lower or below.level.clients >= scene.level.clients:
+        return None
+    elasticity = math.log(ceiling.plateau.ceiling / lower) / math.log(scene.level.clients / below.level.clients)
+    change = ceiling.plateau.ceiling / lower - 1
+    return find_clue(
+        *(f"{ceiling.metric}/{device} by clients", elasticity, "", limits.GROWTH),
+        f"that is {percent(change)} more than with {below.level.clients} clients",
+    )
+
+
+def _reaches_device(scene: Scene, device: str) -> Clue | None:
+    """Whether requests under way explain the sessions that wait; None where most of them never get to the device.
+
+    The page cache answers the others, or they are held back before the device: by a limit of the control group.
+    """
+    requests, sessions = scene.mean("iostat.aqu", device), device_sessions(scene)
+    if requests is None or not sessions:
+        return None
+    reached = requests / sessions
+    takes = [
+        f"a {name} takes {format_duration(await_)}"
+        for name, metric, rate in (("read", "iostat.r_await", "iostat.r"), ("write", "iostat.w_await", "iostat.w"))
+        if (await_ := scene.median(metric, device)) is not None
+        and (scene.mean(rate, device) or 0.0) >= limits.SERIES_SHARE * (scene.mean("iostat.iops", device) or 0.0)
+    ]
+    clue = find_clue(
+        *(f"iostat.aqu/{device}", reached, "per session", limits.REACHES_DEVICE),
+        "; ".join([*takes, f"{number(requests)} requests are under way for {number(sessions)} sessions that wait"]),
+    )
+    return clue if clue and clue.weight > 0 else None

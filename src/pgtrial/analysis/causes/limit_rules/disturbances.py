@@ -1,0 +1,205 @@
+"""What comes and goes, or does the server's own work: checkpoints and autovacuum."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.cause_findings import Resource, Suspect
+from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
+from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
+from pgtrial.analysis.causes.words import percent
+from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.units import format_duration
+
+_Mask = NDArray[np.bool_]
+_Finder = Callable[[Scene, Timeline], _Mask]
+
+_CHECKPOINT = "checkpoint"
+_AUTOVACUUM = "autovacuum"
+_ROUNDING = 1e-6
+_WORKER = "autovacuum worker"
+_BLOCK = 8192.0  # B, of a page that is written to the WAL whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """Throughput in some seconds against that in the others of the same run.
+
+    ``depth`` is by how much it is lower there, ``lost`` what that costs of all throughput, ``share`` the share of these
+    seconds. ``chance`` is the probability of such a depth if they were others.
+    """
+
+    depth: float
+    lost: float
+    share: float
+    chance: float
+
+
+def contrast(runs: Sequence[tuple[Array, _Mask]]) -> Contrast | None:
+    """Compare throughput inside and outside of masks; None with too few seconds of either.
+
+    runs : (seconds,) throughput and which of its seconds are meant, of each run. ``chance`` is from shifting the masks
+    along their runs, the end joined to the beginning: that keeps how both go on from second to second, which a test
+    that takes seconds for independent would not (Lotwick & Silverman, J. R. Statist. Soc. B 44 (1982) 406-413).
+    """
+    usable = [(tps, mask) for tps, mask in runs if np.isfinite(tps).all() and tps.size and np.median(tps) > 0]
+    inside = sum(int(mask.sum()) for _, mask in usable)
+    total = sum(mask.size for _, mask in usable)
+    if inside < limits.FEWEST_SECONDS or total - inside < limits.FEWEST_OTHER_SECONDS:
+        return None
+    depth = _depth(usable)
+    return Contrast(depth=depth, lost=depth * inside / total, share=inside / total, chance=_chance(usable))
+
+
+def _depth(runs: Sequence[tuple[Array, _Mask]]) -> float:
+    """1 - throughput inside / the usual outside, all runs together; runs without one of the two say nothing."""
+    ratios = [tps[mask] / usual for tps, mask in runs if mask.any() and (usual := _usual(tps, mask)) > 0]
+    return 1 - float(np.mean(np.concatenate(ratios))) if ratios else 0.0
+
+
+def _usual(tps: Array, mask: _Mask) -> float:
+    return float(np.median(tps[~mask])) if not mask.all() else 0.0
+
+
+def _chance(runs: Sequence[tuple[Array, _Mask]]) -> float:
+    """Share of the shifts, that by none included, after which there is no more throughput inside than there is."""
+    shifts = np.arange(max(tps.size for tps, _ in runs))
+    inside = np.zeros(shifts.size)
+    for tps, mask in runs:
+        # Entry s is the sum inside after a shift by s: a circular cross-correlation.
+        spectrum = np.conj(np.fft.rfft(mask.astype(np.float64))) * np.fft.rfft(tps / np.median(tps))
+        inside += np.fft.irfft(spectrum, tps.size)[shifts % tps.size]
+    return float(np.mean(inside <= inside[0] + _ROUNDING))
+
+
+def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
+    """Throughput dips while checkpoints write, begin or end; or they come so often that most WAL is whole pages."""
+    dips = [
+        found
+        for finder in (_during_checkpoints, _edges_of_checkpoints)
+        if (found := _contrast(scene, finder)) is not None
+    ]
+    if dips:
+        yield _accuse_dips(Resource.CHECKPOINTS, max(dips, key=lambda found: found.lost), "checkpoints")
+    yield _suspect_frequent_checkpoints(scene)
+
+
+def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
+    rates = [scene.mean(f"checkpoints.{name}") for name in ("timed", "requested")]
+    rate = sum(each for each in rates if each is not None)
+    interval = 1 / rate if rate > 0 else None
+    pages, wal = scene.mean("wal.fpi"), scene.mean("wal.bytes")
+    whole = min(1.0, pages * _BLOCK / wal) if pages is not None and wal else None
+    return accuse(
+        Resource.CHECKPOINTS,
+        detail="too frequent",
+        needs=(
+            find_clue(
+                *("checkpoints.requested", interval, "s", limits.CHECKPOINT_INTERVAL),
+                f"a checkpoint comes every {format_duration(interval or 0)}",
+            ),
+            find_clue(
+                *("wal.fpi", whole, "share", limits.WHOLE_PAGES),
+                f"{percent(whole or 0)} of the WAL is whole pages, which are written when a page is first changed "
+                "after a checkpoint",
+            ),
+        ),
+        at_most=limits.WITHOUT_WHOLE_PAGES if whole is None else 1.0,
+    )
+
+
+def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
+    """Throughput is lower while workers are at it; or they take much of the CPU time of a busy machine."""
+    dip = _contrast(scene, _during_autovacuum)
+    if dip is not None:
+        yield _accuse_dips(Resource.AUTOVACUUM, dip, "autovacuum workers")
+    used = {about: scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu")}
+    total = sum(used.values())
+    share = used.get(_WORKER, 0.0) / total if total > 0 else None
+    saturation = cpu_saturation(scene)
+    if saturation is not None:
+        yield accuse(
+            Resource.AUTOVACUUM,
+            needs=(
+                find_clue(
+                    *(f"server.cpu/{_WORKER}", share, "share", limits.VACUUM_CPU),
+                    f"autovacuum workers use {percent(share or 0)} of the server's CPU time",
+                ),
+                saturation,
+            ),
+        )
+
+
+def _accuse_dips(resource: Resource, dip: Contrast, what: str) -> Suspect | None:
+    return accuse(
+        resource,
+        needs=(
+            find_clue(
+                *("tps", dip.lost, "share", limits.LOST), f"{percent(dip.lost)} of the throughput is lost to {what}"
+            ),
+            find_clue(
+                *("tps", dip.depth, "share", limits.DEPTH),
+                f"it is {percent(dip.depth)} lower in their {percent(dip.share)} of the seconds",
+            ),
+            find_clue(
+                *("tps", dip.chance, "", limits.CHANCE),
+                f"at other moments as much would be lost with probability {dip.chance:.2g}",
+            ),
+        ),
+    )
+
+
+def _contrast(scene: Scene, finder: _Finder) -> Contrast | None:
+    return contrast([(t.tps, finder(scene, t)) for t in scene.timelines if t.run not in scene.facts.in_turns])
+
+
+def _during_checkpoints(scene: Scene, timeline: Timeline) -> _Mask:
+    """From start to end by the log; without a log, while blocks are being written."""
+    events = _spans(scene, timeline, _CHECKPOINT)
+    if events:
+        return _mask(timeline, events)
+    return _above_zero(timeline, "checkpoints.buffers")
+
+
+def _edges_of_checkpoints(scene: Scene, timeline: Timeline) -> _Mask:
+    """When pages are written to the WAL whole, after the start, and when files are synced, before the end."""
+    edges = []
+    for start, end, sync in _spans(scene, timeline, _CHECKPOINT):
+        edges += [(start, min(end, start + limits.AFTER_CHECKPOINT), 0.0), (end - sync, end, 0.0)]
+    return _mask(timeline, edges)
+
+
+def _during_autovacuum(scene: Scene, timeline: Timeline) -> _Mask:
+    """While workers were seen, which finds them also before the log tells of them, at their end."""
+    seen = timeline.get("sessions.autovacuum")
+    if seen is not None:
+        return _above_zero(timeline, "sessions.autovacuum")
+    return _mask(timeline, _spans(scene, timeline, _AUTOVACUUM))
+
+
+def _spans(scene: Scene, timeline: Timeline, kind: str) -> list[tuple[float, float, float]]:
+    """(start, end, seconds of syncing at the end) of what the log tells of a run."""
+    return [
+        (event.start, event.end, event.numbers.get("sync seconds", 0.0))
+        for event in scene.facts.events
+        if event.run == timeline.run and event.kind == kind
+    ]
+
+
+def _mask(timeline: Timeline, spans: Sequence[tuple[float, float, float]]) -> _Mask:
+    """Seconds of a timeline that any of the spans touches."""
+    begin = timeline.started + np.arange(timeline.seconds)
+    found = np.zeros(timeline.seconds, dtype=np.bool_)
+    for start, end, _ in spans:
+        found |= (begin < end) & (begin + 1 > start) if end > start else (begin <= start) & (start < begin + 1)
+    return found
+
+
+def _above_zero(timeline: Timeline, metric: str) -> _Mask:
+    series = timeline.get(metric)
+    if series is None:
+        return np.zeros(timeline.seconds, dtype=np.bool_)
+    return np.nan_to_num(series, nan=0.0) > 0

@@ -1,0 +1,77 @@
+"""Waits of sessions for each other, for the flush of the WAL, and for temporary files."""
+
+from collections.abc import Iterator
+
+from pgtrial.analysis.cause_findings import Resource, Suspect
+from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_rules.base import Clue, PartFilter, Scene, accuse, find_clue
+from pgtrial.analysis.causes.limit_rules.parts import is_idle_in_transaction, is_lock, is_lwlock, is_temporary, is_wal
+from pgtrial.analysis.causes.words import number, percent
+from pgtrial.units import format_bytes, format_duration
+
+_MOST_SLEEP = 0.5  # of the rest of the latency, from which on it is said that holders of locks idle
+
+
+def suspect_locks(scene: Scene) -> Iterator[Suspect | None]:
+    """Heavyweight locks: rows, transactions, relations. The longest chain shows whether they queue up."""
+    chain = scene.median("locks.chain")
+    yield accuse(
+        Resource.LOCKS,
+        detail=_describe_lock(scene),
+        needs=(_share(scene, is_lock, limits.WAIT_SHARE, "waiting for locks", "wait.Lock"),),
+        supports=(
+            find_clue(
+                *("locks.chain", chain, "", limits.Ramp(low=0.0, high=1.0)),
+                f"up to {number(chain or 0)} sessions wait in a chain",
+            ),
+        ),
+    )
+
+
+def _describe_lock(scene: Scene) -> str:
+    name = scene.largest(is_lock)
+    waiting, idle = scene.share(is_lock), scene.share(is_idle_in_transaction)
+    if name and waiting is not None and idle and idle >= _MOST_SLEEP * (1 - waiting):
+        return f"{name}, held by sessions that idle in a transaction"
+    return name
+
+
+def suspect_lwlocks(scene: Scene) -> Iterator[Suspect | None]:
+    """Locks that protect shared memory, without that of the WAL's writer, which waits for its flush."""
+    yield accuse(
+        Resource.LWLOCKS,
+        detail=scene.largest(is_lwlock),
+        needs=(_share(scene, is_lwlock, limits.LWLOCK_SHARE, "waiting for LWLocks", "wait.LWLock"),),
+    )
+
+
+def suspect_wal_flush(scene: Scene) -> Iterator[Suspect | None]:
+    """The flush itself, and the lock of the one session that does it for several (group commit)."""
+    syncs, time = scene.mean("wal.syncs"), scene.mean("wal.sync_time")
+    clue = _share(scene, is_wal, limits.WAIT_SHARE, "waiting for the WAL to be written and flushed", "wait.IO")
+    if clue is not None and syncs:
+        each = f", each takes {format_duration(time / syncs)}" if time else ""
+        said = clue.evidence.model_copy(update={"text": f"{clue.evidence.text} ({syncs:.0f} flushes per second{each})"})
+        clue = Clue(weight=clue.weight, evidence=said)
+    yield accuse(Resource.WAL_FLUSH, detail=scene.largest(is_wal), needs=(clue,))
+
+
+def suspect_temporary_files(scene: Scene) -> Iterator[Suspect | None]:
+    """Sorts and hash tables that do not fit into work_mem."""
+    rate = scene.mean("db.temp_bytes")
+    yield accuse(
+        Resource.TEMPORARY_FILES,
+        needs=(
+            _share(scene, is_temporary, limits.TEMPORARY_SHARE, "reading and writing temporary files", "wait.IO"),
+            find_clue(
+                *("db.temp_bytes", rate, "B/s", limits.TEMPORARY_RATE),
+                f"{format_bytes(rate or 0)} per second are written to temporary files",
+            ),
+        ),
+    )
+
+
+def _share(scene: Scene, belongs: PartFilter, ramp: limits.Ramp, what: str, metric: str) -> Clue | None:
+    share, name = scene.share(belongs), scene.largest(belongs)
+    named = f", most of it {name}" if name else ""
+    return find_clue(metric, share, "share", ramp, f"{percent(share or 0)} of the latency is {what}{named}")

@@ -1,0 +1,221 @@
+"""What limits each arm at each load level: the rules' suspects held against each other, with a plain answer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pgtrial.analysis.cause_findings import Evidence as Proof
+from pgtrial.analysis.cause_findings import LatencyBudget, Limit, Resource, Suspect
+from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.cells import group_cells
+from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
+from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
+from pgtrial.analysis.causes.limit_rules.parts import is_lag
+from pgtrial.analysis.causes.log_event import LogEvent
+from pgtrial.analysis.causes.words import join, join_clauses, number, percent
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.timeline import Timeline
+
+_DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
+
+# What a resource brings with it, so that it is no cause of its own beside it. Want of memory makes reads, sorting in
+# temporary files makes writes and CPU time, checkpoints make the WAL grow by whole pages and its flushes slow.
+EXPLAINS: Mapping[Resource, tuple[Resource, ...]] = {
+    Resource.SWAP: (Resource.MEMORY, *_DISKS),
+    Resource.MEMORY: _DISKS,
+    Resource.WRITE_BACK: (*_DISKS, Resource.WAL_FLUSH, Resource.CHECKPOINTS),
+    Resource.TEMPORARY_FILES: (*_DISKS, Resource.WRITE_BACK, Resource.CPU),
+    Resource.CHECKPOINTS: (*_DISKS, Resource.WAL_FLUSH, Resource.LWLOCKS, Resource.CPU),
+    Resource.AUTOVACUUM: (*_DISKS, Resource.WAL_FLUSH, Resource.LWLOCKS, Resource.CPU),
+    Resource.LOAD_GENERATOR: (Resource.CLIENT,),
+}
+
+_MOST_PARTS = 3  # of the latency, that a sentence names
+
+_NAMES = {
+    Resource.CPU: "the CPU",
+    Resource.DISK_THROUGHPUT: "the throughput of the disk",
+    Resource.DISK_IOPS: "the requests per second that the disk does",
+    Resource.DISK_LATENCY: "the time that the disk takes for a request",
+    Resource.LOAD_GENERATOR: "the load generator",
+    Resource.CLIENT: "the client",
+    Resource.WAL_FLUSH: "the flush of the WAL",
+    Resource.MEMORY: "too little memory",
+    Resource.SWAP: "swapping",
+    Resource.CONNECTIONS: "the number of connections",
+}
+
+
+def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None) -> Facts:
+    """Facts that the record of an experiment has. ``cpus`` of the machine, which pgbench's threads default to."""
+    workload = evidence.experiment.workload
+    processes = 1 if workload.share == "transactions" else max(1, len(evidence.scenarios))
+    threads = workload.threads or cpus
+    connections: dict[str, int] = {}
+    for arm in evidence.arms:
+        for run in evidence.runs_of(arm.name):
+            value, _ = evidence.settings.get(run.id, {}).get("max_connections", ("", ""))
+            if value.isdigit():
+                connections[arm.name] = int(value)
+    return Facts(
+        events=tuple(events),
+        max_connections=connections,
+        # Each process has at most as many threads as clients; how many clients each has matters only with very few.
+        threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
+        in_turns=frozenset(run.id for run in evidence.valid if run.slices),
+    )
+
+
+def find_limits(
+    evidence: Evidence, timelines: Sequence[Timeline], budgets: Sequence[LatencyBudget], facts: Facts
+) -> tuple[Limit, ...]:
+    """Per arm and load level of which there are samples, in the order of the experiment.
+
+    Suspects are weighed by thresholds of causes/limit_thresholds.py; a suspect that goes along with a cause that brings
+    it about loses up to half of its strength. The strongest one is the limit if it is strong enough by itself and the
+    next one is clearly behind; otherwise the limit is undetermined, and the text says between what.
+    """
+    cells = group_cells(timelines)
+    whole = {(b.arm, b.load_level): b for b in budgets if b.scenario is None}
+    found = []
+    for arm in evidence.arms:
+        below: Scene | None = None
+        for level in sorted(evidence.levels, key=lambda each: each.clients):
+            key = (arm.name, level.index)
+            if key not in cells and key not in whole:
+                continue
+            scene = Scene(
+                arm=arm.name,
+                level=level,
+                timelines=cells.get(key, ()),
+                budget=whole.get(key),
+                facts=facts,
+                below=below,
+            )
+            below = replace(scene, below=None)
+            found.append(judge_scene(scene))
+    order = [level.index for level in evidence.levels]
+    arms = [arm.name for arm in evidence.arms]
+    return tuple(sorted(found, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level))))
+
+
+def judge_scene(scene: Scene) -> Limit:
+    """The limit of one arm at one load level."""
+    suspects = rank_suspects(suspect for rule in RULES for suspect in rule(scene) if suspect is not None)
+    first = suspects[0] if suspects else None
+    second = suspects[1] if len(suspects) > 1 else None
+    is_strong = first is not None and first.strength >= limits.DECIDED
+    is_apart = first is not None and (second is None or first.strength - second.strength >= limits.APART)
+    named = first if is_strong and is_apart and not _keeps_up(scene) else None
+    label = f"{scene.arm} with {scene.level.label}"
+    if named:
+        text = f"{label} is limited by {_name(named)}: {join_clauses([proof.text for proof in named.evidence])}."
+    elif _keeps_up(scene):
+        text = f"Nothing limits {label}: it keeps up with the rate at which transactions arrive{_made_of(scene)}."
+    elif is_strong:
+        close = [each for each in suspects if suspects[0].strength - each.strength < limits.APART]
+        said = [f"{_name(suspect)} ({suspect.evidence[0].text})" for suspect in close]
+        text = f"What limits {label} is undetermined: as much speaks for {join(said)}."
+    else:
+        text = f"What limits {label} is undetermined: {_describe_doubt(scene, first)}{_made_of(scene)}."
+    return Limit(
+        arm=scene.arm,
+        load_level=scene.level.index,
+        resource=named.resource if named else Resource.UNDETERMINED,
+        detail=named.detail if named else "",
+        text=text,
+        suspects=suspects,
+    )
+
+
+def _keeps_up(scene: Scene) -> bool:
+    """Whether the rate of an open loop is what limits throughput, as it is meant to."""
+    if scene.level.rate is None or scene.throughput is None:
+        return False
+    return scene.throughput >= limits.KEPT_UP * scene.level.rate and (scene.share(is_lag) or 0) < limits.LITTLE_LAG
+
+
+def _describe_doubt(scene: Scene, first: Suspect | None) -> str:
+    saturation = cpu_saturation(scene)
+    busy = saturation.evidence.text if saturation and saturation.evidence.metric.startswith("vmstat") else ""
+    if first is not None:
+        strength = f"{number(first.strength)} of 1, {limits.DECIDED:g} would do"
+        return f"{_name(first)} is suspected most, but weakly ({strength})" + (f", {busy}" if busy else "")
+    if saturation and saturation.weight >= limits.DECIDED:
+        return f"{busy}, but transactions hardly use them"
+    return f"no resource is short, {busy}" if busy else "no resource is short"
+
+
+def _made_of(scene: Scene) -> str:
+    parts = [f"{name} {percent(share)}" for name, share in scene.ranked_parts()][:_MOST_PARTS]
+    return f"; the latency is mostly {join(parts)}" if parts else ""
+
+
+def rank_suspects(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
+    """One of each resource, strongest first, after what is explained by another was weakened."""
+    found: dict[Resource, Suspect] = {}
+    for suspect in suspects:
+        if suspect.resource not in found or suspect.strength > found[suspect.resource].strength:
+            found[suspect.resource] = suspect
+    weighed = [_explain(suspect, found) for suspect in found.values()]
+    listed = [suspect for suspect in weighed if suspect.strength >= limits.WORTH_LISTING]
+    return tuple(sorted(listed, key=lambda suspect: (-suspect.strength, suspect.resource)))
+
+
+def _explain(suspect: Suspect, found: Mapping[Resource, Suspect]) -> Suspect:
+    causes = [
+        cause
+        for cause in found.values()
+        if cause.strength >= limits.DECIDED and suspect.resource in EXPLAINS.get(cause.resource, ())
+    ]
+    if not causes:
+        return suspect
+    cause = max(causes, key=lambda each: each.strength)
+    proof = Proof(
+        metric=f"limit.{cause.resource}",
+        value=cause.strength,
+        unit="",
+        threshold=limits.DECIDED,
+        text=f"{_name(cause)} brings this about",
+    )
+    return suspect.model_copy(
+        update={
+            "strength": suspect.strength * (1 - limits.EXPLAINED * cause.strength),
+            "evidence": (*suspect.evidence, proof),
+        }
+    )
+
+
+def _name(of: Suspect | Limit) -> str:
+    """ "locks (transactionid)"."""
+    name = _NAMES.get(of.resource, of.resource.value)
+    return f"{name} ({of.detail})" if of.detail else name
+
+
+def what_changed(found: Sequence[Limit], control: str, *, labels: Mapping[int, str]) -> tuple[str, ...]:
+    """How the limit of each other arm differs from the control's, one sentence per arm.
+
+    ``labels`` are those of the load levels: "8 clients".
+    """
+    of_control = {limit.load_level: limit for limit in found if limit.arm == control}
+    sentences = []
+    for arm in dict.fromkeys(limit.arm for limit in found if limit.arm != control):
+        # Levels with the same pair of limits are told together.
+        pairs: dict[tuple[str, str], list[int]] = {}
+        for limit in found:
+            if limit.arm == arm and limit.load_level in of_control:
+                pair = (_limit_name(limit), _limit_name(of_control[limit.load_level]))
+                pairs.setdefault(pair, []).append(limit.load_level)
+        clauses = []
+        for (mine, other), levels in pairs.items():
+            where = f"with {join([labels.get(level, f'level {level}') for level in levels])} " if len(pairs) > 1 else ""
+            against = f"as {control} is" if mine == other else f"and {control} by {other}"
+            clauses.append(f"{where}by {mine}, {against}")
+        if clauses:
+            sentences.append(f"{arm} is limited {'; '.join(clauses)}.")
+    return tuple(sentences)
+
+
+def _limit_name(limit: Limit) -> str:
+    if limit.resource is Resource.UNDETERMINED:
+        return "nothing that could be determined"
+    return _name(limit)

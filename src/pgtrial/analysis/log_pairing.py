@@ -1,0 +1,153 @@
+"""Entries of a run's log, put together to what happened: some things are logged at their start and at their end."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pgtrial.store.server_log.checkpoints import is_timed
+from pgtrial.store.server_log.entry import LogEntry
+from pgtrial.store.server_log.facts import Fact, Kind, read_fact
+from pgtrial.units import format_bytes, format_count, format_duration
+
+TEXT_LENGTH = 240
+SEPARATE = 2000  # events of a kind in a run that are kept one by one; what comes after is added up by second
+TIMED, REQUESTED = "timed", "requested"  # numbers of checkpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """Something that a server's log tells of; times in seconds since the epoch, both the same for a moment.
+
+    ``object`` is the table (schema.table, with its database where that is not the load's), the mode of a lock, the
+    SQLSTATE of an error, else "". ``numbers`` are in base units; of several events, ``count``, they are sums. ``text``
+    may hold whatever a session has sent.
+    """
+
+    run: int
+    start: float
+    end: float
+    kind: str
+    object: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    text: str = ""
+    count: int = 1
+
+
+def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str], bool]) -> Iterator[LogEvent]:
+    """Events of a run in the order in which they are known to be over. ``is_own`` knows the load's database.
+
+    A checkpoint or a wait for a lock whose end is not in the log lasts until the log's last entry, or that session's
+    next error, which is the end of its waiting.
+    """
+    checkpoint: tuple[float, str] | None = None  # start, reason
+    waiting: dict[tuple[int | None, str], LogEvent] = {}
+    last = 0.0
+    for entry in entries:
+        last = entry.t
+        fact = read_fact(entry)
+        if fact is None:
+            continue
+        match fact.kind:
+            case Kind.CHECKPOINT if not fact.is_over:
+                checkpoint = (entry.t, fact.object)
+            case Kind.CHECKPOINT:
+                start, reason = checkpoint or (entry.t - fact.numbers["total seconds"], "")
+                checkpoint = None
+                yield _checkpoint(run, start, entry.t, reason=reason, numbers=fact.numbers)
+            case Kind.LOCK_WAIT:
+                wait = _event(run, entry, fact, is_own)
+                if fact.is_over:
+                    waiting.pop((fact.pid, fact.text), None)
+                    yield wait
+                else:
+                    waiting[fact.pid, fact.text] = wait
+            case Kind.ERROR | Kind.DEADLOCK:
+                for key in [key for key in waiting if key[0] == entry.pid is not None]:
+                    yield _prolonged(waiting.pop(key), entry.t)
+                yield _event(run, entry, fact, is_own)
+            case _:
+                yield _event(run, entry, fact, is_own)
+    if checkpoint is not None:
+        yield _checkpoint(run, checkpoint[0], last, reason=checkpoint[1], numbers={})
+    for wait in waiting.values():
+        yield _prolonged(wait, last)
+
+
+def add_up(events: Iterable[LogEvent]) -> tuple[LogEvent, ...]:
+    """The events of a run by their start; from the 2001st of a kind on, those of a kind, object and second are one."""
+    seen: dict[str, int] = {}
+    found: list[LogEvent] = []
+    sums: dict[tuple[str, str, int], LogEvent] = {}
+    for event in events:
+        seen[event.kind] = seen.get(event.kind, 0) + 1
+        if seen[event.kind] <= SEPARATE:
+            found.append(event)
+            continue
+        key = (event.kind, event.object, int(event.end))
+        sums[key] = _sum(sums[key], event) if key in sums else event
+    return tuple(sorted((*found, *sums.values()), key=lambda event: event.start))
+
+
+def _sum(first: LogEvent, second: LogEvent) -> LogEvent:
+    return replace(
+        first,
+        start=min(first.start, second.start),
+        end=max(first.end, second.end),
+        numbers=add_numbers(first.numbers, second.numbers),
+        count=first.count + second.count,
+    )
+
+
+def add_numbers(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in (*first, *second)}
+
+
+def _checkpoint(run: int, start: float, end: float, *, reason: str, numbers: Mapping[str, float]) -> LogEvent:
+    parts = []
+    if reason:
+        asked = TIMED if is_timed(reason) else REQUESTED
+        numbers = {asked: 1.0, **numbers}
+        parts.append(f"{asked} ({reason})" if asked == REQUESTED else asked)
+    if "buffers" in numbers:
+        parts.append(f"{format_count(numbers['buffers'])} buffers")
+        parts.append(f"{format_duration(numbers['write seconds'])} of writing")
+        parts.append(f"{format_duration(numbers['sync seconds'])} of syncing")
+        parts.append(f"{format_bytes(numbers['distance bytes'])} of WAL since the last one")
+    else:
+        parts.append("not over")
+    return LogEvent(run=run, start=start, end=end, kind=Kind.CHECKPOINT.value, numbers=numbers, text=", ".join(parts))
+
+
+def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool]) -> LogEvent:
+    """An event that ends when it is logged, and began as many seconds before as it says that it took."""
+    about, text = fact.object, fact.text[:TEXT_LENGTH]
+    seconds = fact.numbers.get("seconds", 0.0)
+    match fact.kind:
+        case Kind.AUTOVACUUM | Kind.AUTOANALYZE:
+            database, _, table = about.partition(".")
+            about = table if is_own(database) else about
+            text = ", ".join([about, format_duration(seconds), *_removed(fact.numbers)])
+        case Kind.TEMPORARY_FILE:
+            text = format_bytes(fact.numbers["bytes"])
+        case Kind.LOCK_WAIT | Kind.SLOW_STATEMENT:
+            text = f"{format_duration(seconds)}: {text}" if text else format_duration(seconds)
+    return LogEvent(
+        run=run,
+        start=entry.t - seconds,
+        end=entry.t,
+        kind=fact.kind.value,
+        object=about,
+        numbers=fact.numbers,
+        text=text,
+    )
+
+
+def _removed(numbers: Mapping[str, float]) -> Iterator[str]:
+    for name in ("tuples removed", "pages removed"):
+        if numbers.get(name):
+            yield f"{format_count(numbers[name])} {name}"
+
+
+def _prolonged(wait: LogEvent, end: float) -> LogEvent:
+    """A wait for a lock that went on after it was logged."""
+    end = max(end, wait.end)
+    return replace(wait, end=end, numbers={**wait.numbers, "seconds": end - wait.start})

@@ -1,0 +1,258 @@
+"""Timelines of the valid runs, from their Parquet files; the queries lie beside it, the metrics in timeline_metrics."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.analysis.timeline_formulas import Source, TimelineMetric
+from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids, own_time
+from pgtrial.analysis.timeline_metrics import METRICS, WAIT, WAITS
+from pgtrial.analysis.waits import CPU
+from pgtrial.errors import StoreError
+from pgtrial.model.metric import Kind
+from pgtrial.model.run import RunRow
+from pgtrial.store import layout, parquet
+
+_Key = tuple[str, str]  # (metric, object)
+_Readings = Mapping[_Key, tuple[Array, Array]]  # times and values
+_Sessions = tuple[tuple[_Key, ...], Array, Array]  # (metrics,), times (polled,), average sessions (metrics, polled)
+Read = Callable[[Source], Mapping[str, Array]]  # by object: rates of a counter, or values of a gauge
+
+# Kind of each metric of samples.parquet that is used, and the usual distance of its readings in seconds.
+_RAW = {source.metric: (metric.kind, metric.every) for metric in METRICS for source in metric.sources}
+# What is mapped is told twice. Free memory is too, but there hypervisors have a say in what is free.
+_IN_BYTES, _IN_PAGES = ("proc_meminfo.Mapped", ""), ("proc_vmstat.nr_mapped", "")
+# The kernel counts these two so that they may go back a little (proc(5)); vmstat waits until they are past that again.
+_GO_BACK = ("proc_stat.cpu_idle", "proc_stat.cpu_iowait")
+_TICK = 1.0  # s from one reading to the next, where there is only one
+_ALWAYS = ("sessions.active", "sessions.idle", "sessions.idle_in_transaction", "sessions.autovacuum")
+_MEMORY = "300MB"
+
+
+def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, ...]:
+    """A timeline for each valid run and load level, in the order of ``evidence.valid`` and of time.
+
+    Where the arms of a block share its time, a second is one of the arm's own measured time, and there are only metrics
+    of its server and its load: the machine counts for all arms, and nothing tells whose it was. A series is there if
+    its readings are, in a run without a file of samples or of waits none. StoreError when a file is damaged.
+    """
+    found: list[Timeline] = []
+    with parquet.connect(memory_limit=_MEMORY) as db:
+        for run in evidence.valid:
+            try:
+                found += _read_run(db, evidence, reduction, run)
+            except duckdb.Error as err:
+                raise StoreError(f'cannot read run {run.id} of "{evidence.folder}": {_first_line(err)}') from err
+    return _add_unseen(found)
+
+
+def compute(metric: TimelineMetric, read: Read, *, page_size: float | None) -> Mapping[str, Array]:
+    """Series of a metric by object, as its formula says; {} where its sources were not read.
+
+    Seconds in which a divisor is zero are NaN. ``page_size`` is in bytes, None where it is not known.
+    """
+    found = _add_up(metric, metric.of, read) or _add_up(metric, metric.otherwise, read)
+    if metric.in_pages:
+        found = {about: value * page_size for about, value in found.items()} if page_size else {}
+    if metric.minus:
+        less = _add_up(metric, metric.minus, read)
+        found = {about: value - less[about] for about, value in found.items() if about in less}
+    if metric.less:
+        found = {about: np.maximum(value - metric.less, 0.0) for about, value in found.items()}
+    if metric.per:
+        per = _add_up(metric, metric.per, read)
+        found = {about: _divide(value, per[about]) for about, value in found.items() if about in per}
+    return found
+
+
+def _add_up(metric: TimelineMetric, sources: Sequence[Source], read: Read) -> dict[str, Array]:
+    """Sum of sources by object, of all objects together ("") where the metric has no objects."""
+    parts = [read(source) for source in sources]
+    known = [part for part in parts if part]
+    if not known or (len(known) < len(parts) and not metric.is_any):
+        return {}
+    if not metric.per_object:
+        return {"": np.sum([value for part in known for value in part.values()], axis=0)}
+    shared = set(known[0]).intersection(*known[1:])
+    return {about: np.sum([part[about] for part in known], axis=0) for about in sorted(shared)}
+
+
+def _divide(value: Array, divisor: Array) -> Array:
+    return np.divide(value, divisor, out=np.full_like(value, np.nan), where=divisor > 0)
+
+
+def _read_run(
+    db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, run: RunRow
+) -> Iterator[Timeline]:
+    grids = make_grids(run)
+    if not grids:
+        return
+    folder = layout.run_folder(evidence.folder, run.folder)
+    transactions = db.execute(_query("transactions"), [str(folder / layout.TRANSACTIONS)]).fetchnumpy()
+    reaches = [grid.reach(max(every for _, every in _RAW.values())) for grid in grids]
+    times = [min(first for first, _ in reaches), max(last for _, last in reaches)]
+    metrics = [metric for metric in METRICS if metric.is_of_server or not run.slices]
+    samples: _Readings = {}
+    if run.id not in reduction.without_samples:
+        samples = _read_series(db, "samples", [str(folder / layout.SAMPLES), _raw_metrics(metrics), *times])
+    sessions: _Sessions = ((), np.empty(0), np.empty((0, 0)))
+    if run.id not in reduction.without_waits:
+        sessions = _poll(_read_series(db, "waits", [str(folder / layout.WAITS), *times]))
+    page_size = _find_page_size(samples)
+    samples = _fill_in(metrics, samples)
+    for grid in grids:
+        read = _read_seconds(run, grid, samples)
+        series = {
+            (metric.name, about): value
+            for metric in metrics
+            for about, value in compute(metric, read, page_size=page_size).items()
+        }
+        tps, latency = _load(grid, transactions)
+        yield Timeline(
+            run=run.id,
+            arm=run.slot.arm,
+            block=run.slot.block,
+            level=grid.level,
+            started=grid.started,
+            offset=grid.offset,
+            tps=tps,
+            latency=latency,
+            series={**series, **_average(run, grid, sessions)},
+        )
+
+
+def _raw_metrics(metrics: Sequence[TimelineMetric]) -> list[str]:
+    named = {source.metric for metric in metrics for source in metric.sources}
+    return sorted(named | {_IN_BYTES[0], _IN_PAGES[0]})
+
+
+def _read_series(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any]) -> _Readings:
+    """Readings of a query by metric and object, in order of time."""
+    query = _query(name)
+    counts = f"SELECT metric, object, count(*) FROM ({query}) GROUP BY ALL ORDER BY ALL"
+    keys = db.execute(counts, list(parameters)).fetchall()
+    # Names are not fetched with every row: making a string of each would take longer than all the rest.
+    columns = db.execute(f"SELECT t, value FROM ({query}) ORDER BY metric, object, t", list(parameters)).fetchnumpy()
+    ends = np.cumsum([count for _, _, count in keys], dtype=np.int64)
+    return {
+        (metric, about): (columns["t"][end - count : end], columns["value"][end - count : end])
+        for (metric, about, count), end in zip(keys, ends, strict=True)
+    }
+
+
+def _find_page_size(samples: _Readings) -> float | None:
+    """Size of a page of memory, in bytes: a power of two, so that the moment between two readings does not matter."""
+    if _IN_BYTES not in samples or _IN_PAGES not in samples:
+        return None
+    size, pages = (float(np.median(samples[key][1])) for key in (_IN_BYTES, _IN_PAGES))
+    return 2.0 ** round(np.log2(size / pages)) if size > 0 and pages > 0 else None
+
+
+def _fill_in(metrics: Sequence[TimelineMetric], samples: _Readings) -> _Readings:
+    """The same with zeros for objects that were not there when others were read.
+
+    A counter keeps its value when what it counts has ended, so it is only filled in before its first reading.
+    """
+    kinds = {source.metric: metric.kind for metric in metrics if metric.come_and_go for source in metric.sources}
+    found = dict(samples)
+    for name, kind in kinds.items():
+        mine = {key: readings for key, readings in samples.items() if key[0] == name}
+        ticks = np.unique(np.concatenate([np.empty(0), *(t for t, _ in mine.values())]))
+        for key, (t, value) in mine.items():
+            absent = ticks[~np.isin(ticks, t)]
+            absent = absent[absent < t[0]] if kind is Kind.COUNTER else absent
+            times = np.concatenate([absent, t])
+            order = np.argsort(times)
+            found[key] = times[order], np.concatenate([np.zeros(absent.size), value])[order]
+    return found
+
+
+def _read_seconds(run: RunRow, grid: Grid, samples: _Readings) -> Read:
+    """What the readings say of the seconds of a grid. Those that were taken together are reduced together."""
+    together: dict[tuple[Kind, float, bytes], list[tuple[_Key, Array]]] = {}
+    for key, (t, value) in samples.items():
+        if key[0] in _RAW:
+            kind, every = _RAW[key[0]]
+            first, last = np.searchsorted(t, grid.reach(every))
+            together.setdefault((kind, every, t[first:last].tobytes()), []).append((key, value[first:last]))
+    found: dict[str, dict[str, Array]] = {}
+    for (kind, every, times), readings in together.items():
+        reduce_ = find_values if kind is Kind.GAUGE else find_rates
+        values = np.stack([np.maximum.accumulate(v) if key[0] in _GO_BACK else v for key, v in readings])
+        seconds = reduce_(grid, own_time(run, np.frombuffer(times)), values, every=every)
+        for ((metric, about), _), value in zip(readings, seconds, strict=True):
+            found.setdefault(metric, {})[about] = value
+    return lambda source: {about: value for about, value in found.get(source.metric, {}).items() if source.takes(about)}
+
+
+def _poll(waits: _Readings) -> _Sessions:
+    """Average sessions by metric, at the time from which each average was taken. What was not seen was not there."""
+    polled = np.unique(np.concatenate([np.empty(0), *(t for t, _ in waits.values())]))
+    found = {(name, ""): np.zeros(polled.size) for name in _ALWAYS}
+    for (state, wait), (t, value) in waits.items():
+        for key in _named(state, wait):
+            found.setdefault(key, np.zeros(polled.size))[np.searchsorted(polled, t)] += value
+    return tuple(found), polled, np.stack(list(found.values()))
+
+
+def _named(state: str, wait: str) -> Iterator[_Key]:
+    """Metrics that sessions count for: of a state and a wait, "type/event", as timelines_waits.sql names them."""
+    if state:
+        yield state, ""
+    if wait:
+        kind, _, event = wait.partition("/")
+        yield WAITS + (kind or CPU), ""
+        yield WAIT + (kind or CPU), event
+
+
+def _average(run: RunRow, grid: Grid, sessions: _Sessions) -> dict[_Key, Array]:
+    """Average sessions in every second; nothing where none of it was polled."""
+    keys, polled, value = sessions
+    first, last = np.searchsorted(polled, grid.reach())
+    own = own_time(run, polled[first:last])
+    if not own.size:
+        return {}
+    # The polls from one time to the next are an average over that time: session seconds are a counter.
+    lengths = np.append(np.diff(own), np.median(np.diff(own)) if own.size > 1 else _TICK)
+    seconds = np.zeros((len(keys), own.size + 1))
+    np.cumsum(value[:, first:last] * lengths, axis=-1, out=seconds[:, 1:])
+    return dict(zip(keys, find_rates(grid, np.append(own, own[-1] + lengths[-1]), seconds), strict=True))
+
+
+def _load(grid: Grid, transactions: Mapping[str, Any]) -> tuple[Array, Array]:
+    """Commits and their mean latency in every second. A second without a row had no transaction."""
+    mine = (transactions["level"] == grid.level) & (transactions["second"] < grid.seconds)
+    count, latency = np.zeros(grid.seconds), np.zeros(grid.seconds)
+    count[transactions["second"][mine]] = transactions["count"][mine]
+    latency[transactions["second"][mine]] = transactions["latency_sum"][mine]
+    return count, _divide(latency, count)
+
+
+def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
+    """The same with zeros for waits that other runs had, wherever sessions were sampled."""
+    waits = {key for each in timelines for key in each.series if key[0].startswith((WAITS, WAIT))}
+    found = []
+    for each in timelines:
+        active = each.get("sessions.active")
+        unseen = waits - set(each.series)
+        if active is not None and unseen:
+            zero = active * 0.0
+            found.append(replace(each, series={**each.series, **dict.fromkeys(sorted(unseen), zero)}))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def _query(name: str) -> str:
+    return Path(__file__).with_name(f"timelines_{name}.sql").read_text(encoding="utf-8")
+
+
+def _first_line(err: Exception) -> str:
+    return str(err).splitlines()[0]

@@ -1,0 +1,148 @@
+"""What extensions of the server offer, where they are there: read over connections of its own.
+
+So an answer that takes long holds up none of the other readings, and one that fails makes no run invalid: what is read
+here explains, and nothing is concluded from it alone.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pgtrial.collectors import COLLECTORS
+from pgtrial.collectors.base import ExtensionCollector, find_statement, in_schema
+from pgtrial.engine.sampler.link import LinkError, ServerLink
+from pgtrial.engine.sampler.readings import columns_of, rows_of
+
+_PROBE = "extensions"
+_FIND = """
+SELECT extname, pg_catalog.quote_ident(nspname)
+FROM pg_catalog.pg_extension
+JOIN pg_catalog.pg_namespace ON pg_namespace.oid = extnamespace
+"""
+_QUIET = "quiet"
+# So that readings are not among the statements of the load's database. Only a superuser may.
+_DO_NOT_TRACK = "SELECT pg_catalog.set_config('pg_stat_statements.track', 'none', false)"
+_START_PATIENCE = 3.0  # s, for all of a database
+_END_PATIENCE = 10.0  # s, for the last answers, when the load is over
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    collector: ExtensionCollector
+    link: ServerLink
+    due: float  # time of the monotonic clock
+
+
+class Extensions:
+    """``conninfos`` are databases, the first one that has an extension is asked; the last one is the load's.
+
+    ``parameters`` are the values of the collectors' parameters. What is read goes to ``add`` (time, source, payload), a
+    sentence on what cannot be read to ``remark``.
+    """
+
+    def __init__(
+        self,
+        conninfos: Sequence[str],
+        *,
+        version_num: int,
+        parameters: Mapping[str, bytes],
+        interval: float,
+        add: Callable[[float, str, object], object],
+        remark: Callable[[str], object],
+    ) -> None:
+        self._conninfos = conninfos
+        self._parameters = {**parameters, "sessions": b"{}"}
+        self._interval = interval
+        self._add = add
+        self._remark = remark
+        self._wanted: dict[str, tuple[ExtensionCollector, str]] = {}
+        for collector in COLLECTORS:
+            if isinstance(collector, ExtensionCollector):
+                statement = find_statement(collector.name, version_num)
+                if statement is not None:
+                    self._wanted[collector.name] = collector, statement
+        self._readings: list[_Reading] = []
+        self._given_up: set[str] = set()  # extensions that are there and cannot be read
+
+    def start(self) -> None:
+        """Find what there is, and read it once."""
+        for number, conninfo in enumerate(self._conninfos):
+            self._open(conninfo, is_of_load=number == len(self._conninfos) - 1)
+        first = [one for one in self._readings if not one.collector.at_end]
+        self._read(first, deadline=time.monotonic() + self._interval)
+
+    def tick(self, deadline: float) -> None:
+        """Read what is due, until ``deadline`` at the latest."""
+        soon = time.monotonic() + self._interval / 2  # rather now than at the next tick
+        due = [one for one in self._readings if not one.collector.at_end and one.due <= soon]
+        self._read(due, deadline=deadline)
+
+    def finish(self) -> None:
+        """Read everything once more, and what is read only then."""
+        self._read(self._readings, deadline=time.monotonic() + _END_PATIENCE)
+        for one in self._readings:
+            one.link.close()
+
+    def _open(self, conninfo: str, *, is_of_load: bool) -> None:
+        """Prepare what a database offers of what has not been found yet; without any, leave it alone."""
+        deadline = time.monotonic() + _START_PATIENCE
+        link = ServerLink(conninfo)
+        found = 0
+        try:
+            link.connect({_QUIET: _DO_NOT_TRACK, _PROBE: _FIND}, deadline=deadline)
+            with suppress(LinkError):
+                link.run(_QUIET, (), deadline=deadline)
+            answer = link.run(_PROBE, (), deadline=deadline)
+            schemas = {} if answer is None else {row[0]: row[1] for row in rows_of(answer)}
+            missing = [c for c, _ in self._wanted.values() if is_of_load or not c.in_database]
+            for collector in missing:
+                schema = schemas.get(collector.extension)
+                if schema is not None:
+                    found += self._prepare(link, collector, schema, deadline=deadline)
+        except LinkError as err:
+            self._remark(f"Extensions of the server are not read: {err}.")
+        if not found:
+            link.close()
+
+    def _prepare(self, link: ServerLink, collector: ExtensionCollector, schema: str, *, deadline: float) -> bool:
+        _, statement = self._wanted.pop(collector.name)
+        try:
+            link.prepare(collector.name, in_schema(statement, schema), deadline=deadline)
+        except LinkError as err:
+            self._give_up(collector.extension, str(err))
+            return False
+        self._readings.append(_Reading(collector=collector, link=link, due=0.0))
+        return True
+
+    def _read(self, readings: Iterable[_Reading], *, deadline: float) -> None:
+        for one in readings:
+            collector, before = one.collector, time.time()
+            one.due = time.monotonic() + collector.every
+            if collector.extension in self._given_up:
+                continue
+            parameters = [self._parameters[name] for name in collector.parameters]
+            try:
+                result = one.link.run(collector.name, parameters, deadline=deadline)
+            except LinkError as err:
+                self._give_up(collector.extension, str(err))
+                continue
+            if result is None:
+                if collector.at_end:
+                    self._give_up(collector.extension, "no answer in time")
+                continue
+            columns, rows = columns_of(result), rows_of(result)
+            self._add((before + time.time()) / 2, collector.name, {"columns": columns, "rows": rows})
+            if "sessions" in collector.parameters:
+                self._parameters["sessions"] = _sessions(columns, rows)
+
+    def _give_up(self, extension: str, reason: str) -> None:
+        if extension not in self._given_up:
+            self._given_up.add(extension)
+            self._remark(f"{extension} cannot be read: {reason.rstrip('.')}.")
+
+
+def _sessions(columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> bytes:
+    """Sessions that are there, as an array of SQL."""
+    pid, is_there = columns.index("pid"), columns.index("is_there")
+    return ("{" + ",".join({row[pid] or "" for row in rows if row[is_there] == "t"}) + "}").encode()

@@ -1,0 +1,159 @@
+"""The part of an existing server's log that was written during a run, kept as server.jsonl."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from psycopg import AsyncConnection, Error
+
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.log_language import read_language
+from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
+from pgtrial.postgres.existing.server import ExistingServer, read_chunk
+from pgtrial.store.server_log.csv_lines import parse_csv
+from pgtrial.store.server_log.entry import LogEntry
+from pgtrial.store.server_log.file import write_log
+from pgtrial.store.server_log.json_lines import parse_json
+from pgtrial.store.server_log.kept import keep_entries
+from pgtrial.store.server_log.language import PLAIN, Language
+from pgtrial.store.server_log.text_lines import parse_text
+from pgtrial.store.server_log.times import find_zone
+
+_SIZE = 1 << 20
+_CURRENT = "SELECT pg_catalog.pg_current_logfile(%s)"
+_CLOCK = "SELECT extract(epoch FROM pg_catalog.clock_timestamp())::float8"
+_CHANGED = """
+    SELECT name FROM pg_catalog.pg_ls_logdir() WHERE modification >= pg_catalog.to_timestamp(%s) ORDER BY modification
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMark:
+    """The end of the log at a moment; ``t`` is the moment by the server's clock, which is ``ahead`` of ours by s."""
+
+    place: LogPlace
+    offset: int
+    t: float
+    ahead: float
+
+
+async def mark_log(server: ExistingServer) -> LogMark | None:
+    """The log's end now, None where the log cannot be read. Raises ConnectError, TargetError."""
+    place = await find_log(server)
+    if isinstance(place, str):
+        return None
+    async with connect(server.conninfo()) as connection:
+        size = await _measure(connection, server, place.path, by_host=place.by_host)
+        before = time.time()
+        row = await (await connection.execute(_CLOCK)).fetchone()
+        assert row is not None  # it has no FROM
+        ahead = row[0] - (before + time.time()) / 2
+    return None if size is None else LogMark(place=place, offset=size, t=row[0], ahead=ahead)
+
+
+async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -> None:
+    """Write what the log has since ``mark``; times are by our clock, messages as far as possible in English.
+
+    Raises ConnectError, TargetError, StoreError.
+    """
+    # Without a name: what others write to their log must not stay if pgtrial is killed.
+    with tempfile.TemporaryFile() as spool:
+        async with connect(server.conninfo()) as connection:
+            async for chunk in _read_since(connection, server, mark):
+                spool.write(chunk)
+            language = await read_language(connection, server, mark.place.languages) or PLAIN
+        spool.seek(0)
+        await asyncio.to_thread(_write, spool, mark, language, destination)
+
+
+def _write(spool: IO[bytes], mark: LogMark, language: Language, destination: Path) -> None:
+    entries = _parse(_decode(spool, mark.place.encoding), mark.place, language)
+    kept = keep_entries(entries, language, since=mark.t)
+    write_log((replace(entry, t=entry.t - mark.ahead) for entry in kept), destination)
+
+
+def _decode(lines: Iterable[bytes], encoding: str) -> Iterator[str]:
+    """Texts of lines, most of which are UTF-8 on most servers; sessions write in their database's encoding."""
+    for line in lines:
+        bare = line.rstrip(b"\r\n")
+        try:
+            yield bare.decode()
+        except UnicodeDecodeError:
+            yield bare.decode(encoding, errors="replace")
+
+
+def _parse(lines: Iterable[str], place: LogPlace, language: Language) -> Iterator[LogEntry]:
+    zone = find_zone(place.settings["log_timezone"])
+    match place.format:
+        case LogFormat.JSON:
+            return parse_json(lines, zone, language)
+        case LogFormat.CSV:
+            return parse_csv(lines, zone, language)
+        case LogFormat.TEXT:
+            verbose = place.settings["log_error_verbosity"] == "verbose"
+            prefix = place.settings["log_line_prefix"]
+            return parse_text(lines, prefix=prefix, zone=zone, verbose=verbose, language=language)
+
+
+async def _read_since(
+    connection: "AsyncConnection[tuple[Any, ...]]", server: ExistingServer, mark: LogMark
+) -> AsyncIterator[bytes]:
+    """The log from the mark on, through all files that the server has begun since."""
+    place = mark.place
+    for path in await _files_since(connection, mark):
+        offset = mark.offset if path == place.path else 0
+        size = await _measure(connection, server, path, by_host=place.by_host)
+        if size is not None and size < offset:
+            offset = 0  # begun anew under the same name
+        while chunk := await _read(connection, server, path, offset, by_host=place.by_host):
+            yield chunk
+            offset += len(chunk)
+
+
+async def _files_since(connection: "AsyncConnection[tuple[Any, ...]]", mark: LogMark) -> tuple[str, ...]:
+    """Paths of the log's files since the mark, in order; the collector may have begun several."""
+    place = mark.place
+    if place.path.startswith("/proc/"):
+        return (place.path,)  # the standard error is one file
+    row = await (await connection.execute(_CURRENT, [place.format.value])).fetchone()
+    current = row and row[0]
+    if not current or place.path.endswith(f"/{current}") or place.path == current:
+        return (place.path,)
+    directory, _, _ = place.path.rpartition("/")
+    names: list[str] = []
+    with suppress(Error):  # may not list: then the first file and the last
+        names = [name for (name,) in await (await connection.execute(_CHANGED, [mark.t])).fetchall()]
+    newest = current.rpartition("/")[2]
+    suffix = Path(newest).suffix
+    between = [name for name in names if name.endswith(suffix) and name != newest]
+    paths = [f"{directory}/{name}" if directory else name for name in (*between, newest)]
+    return (place.path, *(path for path in paths if path != place.path))
+
+
+async def _measure(
+    connection: "AsyncConnection[tuple[Any, ...]]", server: ExistingServer, path: str, *, by_host: bool
+) -> int | None:
+    """Bytes of a file, None if it is not there."""
+    if not by_host:
+        return await server_size(connection, path)
+    try:
+        return int(server.host.ops.output(["stat", "-L", "-c", "%s", "--", path]))
+    except (OSError, ValueError):
+        return None
+
+
+async def _read(
+    connection: "AsyncConnection[tuple[Any, ...]]", server: ExistingServer, path: str, offset: int, *, by_host: bool
+) -> bytes:
+    """A part of a file, empty at its end or where it is not there any more."""
+    if not by_host:
+        return await server_chunk(connection, path, offset, _SIZE) or b""
+    try:
+        return read_chunk(server.host, path, offset, _SIZE)
+    except OSError:
+        return b""

@@ -1,0 +1,152 @@
+"""How causes are put into words and numbers; sections, titles of charts and the terminal summary use the same ones."""
+
+import math
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from pgtrial.analysis.cause_findings import Causes, Estimate, Level
+from pgtrial.analysis.causes.words import join, part_name
+from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.timeline_metrics import WAIT, WAITS, find_metric
+from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label
+from pgtrial.store import layout
+from pgtrial.units import format_bytes, format_count, format_duration, format_percent
+
+
+class _OfLevel(Protocol):
+    @property
+    def load_level(self) -> int | str: ...
+
+
+_Record = TypeVar("_Record", bound=_OfLevel)
+
+LEVEL_SYMBOLS = {Level.ALARM: "‼", Level.WARNING: "!", Level.INFO: "i", Level.OK: "✔"}
+
+# By the first word of a metric's name. What is not listed is of the machine and the server's views: samples.
+_FILES = {
+    "tps": layout.TRANSACTIONS,
+    "latency": f"{layout.WAITS} and {layout.TRANSACTIONS}",  # parts of the budget
+    "wait": layout.WAITS,
+    "waits": layout.WAITS,
+    "sessions": layout.WAITS,
+    "log": layout.SERVER_LOG,
+    "limit": "",  # another suspect, not a file
+}
+
+
+def causes_of(findings: Findings) -> Causes:
+    """The causes; empty ones where the analysis gave none."""
+    return findings.causes or Causes(tier="")
+
+
+def file_of(metric: str) -> str:
+    """The file of a run's folder that a metric of the causes comes from; "" for what is no metric."""
+    if metric in METRIC_LABELS:  # what pgbench logged; other metrics of that name are of its process
+        return layout.TRANSACTIONS
+    return _FILES.get(metric.partition(".")[0], layout.SAMPLES)
+
+
+def metric_words(name: str) -> str:
+    """What a metric is, in words; "" of one that nothing is known of."""
+    metric, _, about = name.partition("/")
+    if metric in METRIC_LABELS:
+        return METRIC_LABELS[metric]
+    for prefix in (WAITS, WAIT):
+        if metric.startswith(prefix):
+            return f"sessions in {part_name(metric.removeprefix(prefix), about)}"
+    found = find_metric(metric)
+    return found.text if found is not None else ""
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """A value in a base unit for people: "93.0 %" of a share, "1.42 ms", "12.3 MB/s", "3 k/s", "2.5 sessions"."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    match unit:
+        case "share":
+            return format_percent(value)
+        case "s":
+            return format_duration(value)
+        case "B":
+            return ("−" if value < 0 else "") + format_bytes(abs(value))
+        case "1/s" | "1/min":
+            return f"{format_count(value)}{unit[1:]}"
+        case "":
+            return format_count(value)
+    if unit.endswith("/s") and unit != "s/s":  # a second of each second, by many at once, is a number
+        return f"{format_value(value, unit.removesuffix('/s'))}/s"
+    return f"{format_count(value)} {unit}"
+
+
+def format_signed(value: float | None, unit: str) -> str:
+    """The same of a difference: "+1.2 ms", "−340 µs"."""
+    text = format_value(value, unit)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def estimate_text(estimate: Estimate | None, unit: str) -> str:
+    """ "1.2 ms (1.1 ms to 1.3 ms)"; a dash where there is none."""
+    if estimate is None:
+        return "–"
+    return _with_range(format_value(estimate.value, unit), range_text(estimate, unit))
+
+
+def difference_text(estimate: Estimate | None, unit: str) -> str:
+    """A difference with its interval: "−1.2 ms (−1.3 ms to −1.1 ms)"; a dash where there is none."""
+    if estimate is None:
+        return "–"
+    return _with_range(format_signed(estimate.value, unit), range_text(estimate, unit, signed=True))
+
+
+def range_text(estimate: Estimate, unit: str, *, signed: bool = False) -> str:
+    """The interval alone: "1.1 ms to 1.3 ms"; a dash where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return "–"
+    write = format_signed if signed else format_value
+    return f"{write(estimate.low, unit)} to {write(estimate.high, unit)}"
+
+
+def _with_range(text: str, interval: str) -> str:
+    return text if interval == "–" else f"{text} ({interval})"
+
+
+def is_clear(estimate: Estimate) -> bool:
+    """Whether the interval of a difference excludes zero."""
+    return estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
+
+
+def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:
+    """ "with 4 clients and 16 clients"; "at every load level" where it is each of several."""
+    found = list(levels)
+    known = {level.index for level in findings.experiment.levels}
+    if len(known) > 1 and found == [ALL]:
+        return "over all load levels"
+    if len(known) > 1 and known <= set(found):
+        return "at every load level"
+    return f"with {join([level_label(findings, level) for level in found])}"
+
+
+def place_level(findings: Findings, level: int | str) -> int:
+    """Rank of a load level in a table: all of them first, then in the order of the experiment."""
+    known = [known.index for known in findings.experiment.levels]
+    return known.index(level) if isinstance(level, int) and level in known else -1
+
+
+def distinct_levels(findings: Findings, records: Iterable[_Record]) -> list[_Record]:
+    """Without those of the only load level, where there is one and it is the same as all of them."""
+    found = list(records)
+    if len(findings.experiment.levels) > 1 or not any(record.load_level == ALL for record in found):
+        return found
+    return [record for record in found if record.load_level == ALL]
+
+
+def place_arm(findings: Findings, arm: str) -> int:
+    """Rank of an arm: the order of the experiment."""
+    arms = [known.name for known in findings.experiment.arms]
+    return arms.index(arm) if arm in arms else len(arms)
+
+
+def lead_arms(findings: Findings, present: Iterable[str]) -> list[str]:
+    """The control and the claim's arm, of which titles speak, as far as they are among ``present``."""
+    found = set(present)
+    return [arm for arm in dict.fromkeys((control_of(findings), findings.hypothesis.arm)) if arm in found]

@@ -1,0 +1,189 @@
+"""The latency budget: what the mean latency of a transaction is made of, as stacked bars."""
+
+from collections.abc import Callable, Sequence
+
+from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget
+from pgtrial.analysis.causes.words import join, part_name
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import (
+    causes_of,
+    estimate_text,
+    lead_arms,
+    levels_text,
+    place_arm,
+    place_level,
+)
+from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.kinds import kind_colour, kind_rank
+from pgtrial.report.words import ALL, level_label
+from pgtrial.units import format_duration, format_percent
+
+ROW_HEIGHT = 42
+MOST_ROWS = 40  # bars that a reader still compares; the table has the others
+
+
+def budget_charts(findings: Findings) -> list[Chart]:
+    """Over all load levels in time; by load level as shares, where there are several; by scenario in time."""
+    budgets = sorted(
+        causes_of(findings).budgets,
+        key=lambda budget: (place_level(findings, budget.load_level), place_arm(findings, budget.arm)),
+    )
+    whole = [budget for budget in budgets if budget.scenario is None]
+    by_level = [budget for budget in whole if budget.load_level != ALL]
+    scenarios = _over_levels([budget for budget in budgets if budget.scenario is not None])
+    charts = []
+    if whole:
+        charts.append(_overall(findings, _over_levels(whole)))
+    if len({budget.load_level for budget in by_level}) > 1:
+        charts.append(_by_level(findings, by_level[:MOST_ROWS]))
+    if len({budget.scenario for budget in scenarios}) > 1:
+        charts.append(_by_scenario(findings, scenarios[:MOST_ROWS]))
+    return charts
+
+
+def _over_levels(budgets: list[LatencyBudget]) -> list[LatencyBudget]:
+    """Those over all load levels; without any, those of the first level."""
+    level = ALL if any(budget.load_level == ALL for budget in budgets) else budgets[0].load_level if budgets else None
+    return [budget for budget in budgets if budget.load_level == level]
+
+
+def _largest(budget: LatencyBudget) -> BudgetPart | None:
+    return max(budget.parts, key=lambda part: part.seconds.value, default=None)
+
+
+def _overall(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    by_arm = {budget.arm: budget for budget in budgets}
+    words = [
+        f"{format_duration(by_arm[arm].latency.value)} with “{arm}”{_mostly(by_arm[arm])}"
+        for arm in lead_arms(findings, by_arm)
+    ]
+    where = levels_text(findings, [budgets[0].load_level])
+    return _chart(
+        budgets,
+        label=lambda budget: budget.arm,
+        title=f"A transaction takes {join(words)}, {where}" if words else f"Time per transaction {where}",
+        is_share=False,
+    )
+
+
+def _mostly(budget: LatencyBudget) -> str:
+    part = _largest(budget)
+    if part is None:
+        return ""
+    return f" ({part_name(part.kind, part.event)}: {format_duration(part.seconds.value)} of it)"
+
+
+def _by_level(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    words = []
+    for arm in lead_arms(findings, (budget.arm for budget in budgets)):
+        levels: dict[str, list[int | str]] = {}
+        for budget in budgets:
+            part = _largest(budget)
+            if budget.arm == arm and part is not None:
+                levels.setdefault(part_name(part.kind, part.event), []).append(budget.load_level)
+        if levels:
+            parts = join([f"{name} {levels_text(findings, found)}" for name, found in levels.items()])
+            words.append(f"“{arm}” has {parts}")
+    return _chart(
+        budgets,
+        label=lambda budget: f"{level_label(findings, budget.load_level)}, {budget.arm}",
+        title=f"The largest part by load level: {'; '.join(words)}" if words else "Shares of the latency by load level",
+        is_share=True,
+    )
+
+
+def _by_scenario(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    slowest = max(budgets, key=lambda budget: budget.latency.value)
+    known = findings.experiment.scenarios
+    return _chart(
+        sorted(budgets, key=lambda budget: known.index(budget.scenario) if budget.scenario in known else len(known)),
+        label=lambda budget: f"{budget.scenario}, {budget.arm}",
+        title=f"By scenario: “{slowest.scenario}” with “{slowest.arm}” takes longest, "
+        f"{format_duration(slowest.latency.value)}{_mostly(slowest)}",
+        is_share=False,
+    )
+
+
+def _chart(
+    budgets: Sequence[LatencyBudget], *, label: Callable[[LatencyBudget], str], title: str, is_share: bool
+) -> Chart:
+    kinds = sorted({part.kind for budget in budgets for part in budget.parts}, key=kind_rank)
+    labels = [f"{label(budget)}: {estimate_text(budget.latency, 's')}" for budget in budgets]
+    bars = [
+        {
+            "row": number,
+            "label": text,
+            "what": part_name(part.kind, part.event),
+            "colour": kind_colour(part.kind),
+            "rank": kinds.index(part.kind),
+            "value": shorten(_share(part, budget) if is_share else part.seconds.value),
+            "text": f"{estimate_text(part.seconds, 's')}, {format_percent(_share(part, budget))} of the latency",
+        }
+        for number, (budget, text) in enumerate(zip(budgets, labels, strict=True))
+        for part in budget.parts
+    ]
+    return Chart(
+        title=title,
+        text=f"Stacked bars of what the mean latency is made of. {'; '.join(labels)}. The table below has the parts.",
+        legend=tuple((kind_colour(kind), kind) for kind in kinds),
+        spec=_spec(bars, labels, is_share=is_share),
+    )
+
+
+def _share(part: BudgetPart, budget: LatencyBudget) -> float:
+    return part.seconds.value / budget.latency.value if budget.latency.value else 0.0
+
+
+def _spec(bars: list[Spec], labels: list[str], *, is_share: bool) -> Spec:
+    y = {"field": "row", "type": "ordinal", "axis": None}
+    axis = (
+        {"title": "share of the mean latency", "format": ".0%", "tickCount": 5}
+        if is_share
+        else {"title": "time per transaction", "labelExpr": DURATION_LABEL, "tickCount": 6, "labelOverlap": True}
+    )
+    scale = {"domain": [0, 1]} if is_share else {"nice": False}
+    return wrap_spec(
+        {
+            "layer": [
+                {
+                    "data": {"values": bars},
+                    "mark": {
+                        "type": "bar",
+                        "height": 16,
+                        "yOffset": 8,
+                        "stroke": "var(--surface, white)",
+                        "strokeWidth": 0.5,
+                    },
+                    "encoding": {
+                        "x": {
+                            "field": "value",
+                            "type": "quantitative",
+                            "stack": "zero",
+                            "axis": axis,
+                            "scale": scale,
+                        },
+                        "y": y,
+                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "order": {"field": "rank", "type": "quantitative"},
+                        "tooltip": [
+                            {"field": "label", "title": "all"},
+                            {"field": "what", "title": "part"},
+                            {"field": "text", "title": "per transaction"},
+                        ],
+                    },
+                },
+                {
+                    "data": {"values": [{"row": number, "label": label} for number, label in enumerate(labels)]},
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "dy": -9,
+                        "limit": {"expr": "width"},
+                    },
+                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+                },
+            ]
+        },
+        height=ROW_HEIGHT * len(labels),
+    )

@@ -1,0 +1,126 @@
+"""What the server's log tells, on the time axis of a run: a lane for each kind of event, and bands for checkpoints."""
+
+from collections.abc import Iterable
+
+from pgtrial.analysis.cause_findings import Mark
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of, format_value
+from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.time_axis import lane_channel, time_channel
+
+CHECKPOINT = "checkpoint"
+FIRST = (CHECKPOINT, "autovacuum")  # lanes that are on top
+MOST_LANES = 6
+LANE_HEIGHT = 26
+PIXELS = 300  # of the narrowest axis: events that are closer than one are drawn as one
+
+
+def kinds_of(findings: Findings, runs: Iterable[int]) -> list[str]:
+    """The kinds of events of these runs: checkpoints and autovacuum first, then what is most frequent."""
+    wanted = set(runs)
+    counts: dict[str, int] = {}
+    for mark in causes_of(findings).marks:
+        if mark.run in wanted:
+            counts[mark.kind] = counts.get(mark.kind, 0) + 1
+    ordered = sorted(counts, key=lambda kind: (kind not in FIRST, -counts[kind], kind))
+    return sorted(ordered[:MOST_LANES], key=lambda kind: FIRST.index(kind) if kind in FIRST else len(FIRST))
+
+
+def merge_marks(marks: Iterable[Mark], times: tuple[float, float]) -> list[Spec]:
+    """Bars inside ``times``; events that overlap, or are less than a pixel apart, become one bar that counts them."""
+    least = (times[1] - times[0]) / PIXELS
+    bars: list[Spec] = []
+    for mark in sorted(marks, key=lambda mark: mark.start):
+        start, end = max(mark.start, times[0]), min(max(mark.end, mark.start + least), times[1])
+        if mark.start > times[1] or mark.end < times[0]:
+            continue
+        if bars and start - bars[-1]["end"] < least:
+            bars[-1]["end"] = max(bars[-1]["end"], end)
+            bars[-1]["count"] += 1
+        else:
+            bars.append({"start": start, "end": end, "count": 1, "text": _text(mark)})
+    return [
+        {
+            "start": shorten(bar["start"]),
+            "end": shorten(bar["end"]),
+            "text": bar["text"] + (f", and {bar['count'] - 1} more" if bar["count"] > 1 else ""),
+        }
+        for bar in bars
+    ]
+
+
+def _text(mark: Mark) -> str:
+    text = f"at {format_value(mark.start, 's')}"
+    if mark.end > mark.start:
+        text += f" for {format_value(mark.end - mark.start, 's')}"
+    return f"{text}: {mark.text}" if mark.text else text
+
+
+def marks_chart(findings: Findings, run: int, arm: str, lanes: list[str], times: tuple[float, float]) -> Chart:
+    """One lane for each kind of ``lanes``, also for those that this run has none of."""
+    own = [mark for mark in causes_of(findings).marks if mark.run == run]
+    counts = [sum(mark.kind == kind for mark in own) for kind in lanes]
+    words = [f"{kind}: {count or 'none'}" for kind, count in zip(lanes, counts, strict=True)]
+    bars = [
+        {"row": row, **bar}
+        for row, kind in enumerate(lanes)
+        for bar in merge_marks((mark for mark in own if mark.kind == kind), times)
+    ]
+    y = lane_channel(len(lanes))
+    return Chart(
+        title=f"The server’s log: {', '.join(_count(*pair) for pair in zip(lanes, counts, strict=True))}",
+        text=f"Events in the server's log of run {run} ({arm}): {'; '.join(words)}.",
+        spec=wrap_spec(
+            {
+                "layer": [
+                    {
+                        "data": {"values": bars},
+                        "mark": {"type": "rule", "strokeWidth": 7, "strokeCap": "butt", "yOffset": 7},
+                        "encoding": {
+                            "x": time_channel("start", times),
+                            "x2": {"field": "end"},
+                            "y": y,
+                            "tooltip": {"field": "text", "title": "event"},
+                        },
+                    },
+                    {
+                        "data": {"values": [{"row": row, "word": word} for row, word in enumerate(words)]},
+                        "mark": {
+                            "type": "text",
+                            "align": "left",
+                            "baseline": "middle",
+                            "dy": -6,
+                            "fontSize": 10,
+                            "limit": {"expr": "width"},
+                        },
+                        "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "word"}},
+                    },
+                ],
+            },
+            height=LANE_HEIGHT * len(lanes),
+        ),
+    )
+
+
+def _count(kind: str, count: int) -> str:
+    return f"{count} × {kind}" if count else f"no {kind}"
+
+
+def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
+    """Pale bands where a checkpoint was at work; nothing without one."""
+    bars = merge_marks(
+        (mark for mark in causes_of(findings).marks if mark.run == run and mark.kind == CHECKPOINT), times
+    )
+    if not bars:
+        return []
+    return [
+        {
+            "data": {"values": bars},
+            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.1},
+            "encoding": {
+                "x": {"field": "start", "type": "quantitative"},
+                "x2": {"field": "end"},
+                "tooltip": {"field": "text", "title": CHECKPOINT},
+            },
+        }
+    ]

@@ -1,0 +1,140 @@
+"""One panel: quantities of a run over its time, as lines or as a stack."""
+
+from collections.abc import Sequence
+
+from pgtrial.analysis.cause_findings import Panel
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import format_value
+from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.kinds import kind_colour, kind_rank
+from pgtrial.report.charts.marks import checkpoint_layer
+from pgtrial.report.charts.ticks import place_bytes
+from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel
+
+LIMIT = "limit"  # what the name of a line begins with that is drawn for comparison
+WAITS = "waits"  # the topic whose lines are wait types
+# Paul Tol's "bright" scheme: lines that are no wait.
+LINE_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
+BYTES_LABEL = (
+    "datum.value == 0 ? '0' : datum.value < 1024 ? format(datum.value, '.3~r') + ' B'"
+    " : datum.value < 1048576 ? format(datum.value / 1024, '.3~r') + ' kB'"
+    " : datum.value < 1073741824 ? format(datum.value / 1048576, '.3~r') + ' MB'"
+    " : format(datum.value / 1073741824, '.3~r') + ' GB'"
+)
+COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
+LABELS = {"share": "format(datum.value, '.3~p')", "s": DURATION_LABEL, "B": BYTES_LABEL, "B/s": BYTES_LABEL}
+
+
+def largest_value(panel: Panel) -> float:
+    """What the value axis must reach."""
+    columns = zip(*(line.value for line in panel.lines), strict=True)
+    known = [[value for value in column if value is not None] for column in columns]
+    return max((sum(column) if panel.stacked else max(column) for column in known if column), default=0.0)
+
+
+def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], largest: float) -> Chart:
+    is_wait = panel.topic == WAITS
+    names = [line.name for line in panel.lines]
+    order = sorted(range(len(names)), key=lambda k: kind_rank(names[k])) if is_wait else list(range(len(names)))
+    colours = _colours(names, is_wait=is_wait)
+    title = f"{panel.title[:1].upper()}{panel.title[1:]}: {_message(panel)}"
+    return Chart(
+        title=title,
+        text=f"{panel.title} of run {panel.run} ({panel.arm}) over time: {_message(panel)}.",
+        legend=tuple((colours[k], names[k]) for k in order) if len(names) > 1 else (),
+        spec=wrap_spec(
+            {
+                "layer": [
+                    *(checkpoint_layer(findings, panel.run, times) if is_wait else []),
+                    _lines(panel, order, [colours[k] for k in order], times, largest),
+                ]
+            },
+            height=PANEL_HEIGHT,
+        ),
+    )
+
+
+def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
+    """Of wait types those of the budget; others in turn, a single line in the ink of the page."""
+    if is_wait:
+        return [kind_colour(name) for name in names]
+    if len(names) == 1:
+        return ["currentColor"]
+    return [LINE_COLOURS[number % len(LINE_COLOURS)] for number in range(len(names))]
+
+
+def _message(panel: Panel) -> str:
+    """The line with the largest mean, in words."""
+    means: list[tuple[float, float, str]] = []
+    for line in panel.lines:
+        known = [value for value in line.value if value is not None]
+        if known and not line.name.startswith(LIMIT):
+            means.append((sum(known) / len(known), max(known), line.name))
+    if not means:
+        return "nothing known"
+    mean, most, name = max(means)
+    unit = panel.unit
+    if len(means) == 1:
+        return f"{format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+    if panel.stacked:
+        whole = sum(each[0] for each in means)
+        return f"mostly {name}, {format_value(mean, unit)} of {format_value(whole, unit)} on average"
+    return f"largest is {name}, {format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+
+
+def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[float, float], largest: float) -> Spec:
+    """All lines of a panel share their times; a stack has no value where one of its parts has none."""
+    keys = [f"v{number:02}" for number in range(len(order))]
+    values = [panel.lines[k].value for k in order]
+    pieces = _pieces(panel.t, values) if panel.stacked else [(0, len(panel.t))]
+    rows = [
+        {
+            "piece": number,
+            "t": [shorten(t) for t in panel.t[begin:end]],
+            **{key: [shorten(v) for v in value[begin:end]] for key, value in zip(keys, values, strict=True)},
+        }
+        for number, (begin, end) in enumerate(pieces)
+    ]
+    names = [{"key": key, "name": panel.lines[k].name} for key, k in zip(keys, order, strict=True)]
+    mark = (
+        {"type": "area", "opacity": 0.85, "line": False}
+        if panel.stacked
+        else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85}
+    )
+    ticks = place_bytes(largest) if panel.unit.startswith("B") else None
+    # Stacked here: the stack of a channel would fill gaps with zeros.
+    stack = {"stack": "value", "groupby": ["t"], "sort": [{"field": "key"}], "as": ["low", "high"]}
+    return {
+        "data": {"values": rows},
+        "transform": [
+            {"flatten": ["t", *keys]},
+            {"fold": keys, "as": ["key", "value"]},
+            {"lookup": "key", "from": {"data": {"values": names}, "key": "key", "fields": ["name"]}},
+            *([stack] if panel.stacked else []),
+        ],
+        "mark": mark,
+        "encoding": {
+            "x": time_channel("t", times),
+            "y": value_channel(
+                "high" if panel.stacked else "value", LABELS.get(panel.unit, COUNT_LABEL), largest, ticks=ticks
+            ),
+            **({"y2": {"field": "low"}} if panel.stacked else {}),
+            "color": {"field": "key", "type": "nominal", "scale": {"domain": keys, "range": colours}, "legend": None},
+            "detail": {"field": "piece"},
+            "tooltip": {"field": "name", "title": "line"},
+        },
+    }
+
+
+def _pieces(t: Sequence[float], values: Sequence[Sequence[float | None]]) -> list[tuple[int, int]]:
+    """Ranges of indexes without a gap in any line."""
+    found: list[tuple[int, int]] = []
+    begin: int | None = None
+    for k in range(len(t) + 1):
+        whole = k < len(t) and all(value[k] is not None for value in values)
+        if whole and begin is None:
+            begin = k
+        elif not whole and begin is not None:
+            found.append((begin, k))
+            begin = None
+    return found

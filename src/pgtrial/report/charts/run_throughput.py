@@ -1,0 +1,85 @@
+"""Throughput of one run over its time, with its dips, its load levels and what the checkpoints cover."""
+
+from pgtrial.analysis.cause_findings import Dip
+from pgtrial.analysis.findings import Findings, Series
+from pgtrial.report.cause_words import causes_of, format_value
+from pgtrial.report.charts.base import COUNT_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.marks import checkpoint_layer
+from pgtrial.report.charts.series import mark_phases
+from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel
+from pgtrial.report.words import format_metric, plural
+
+MOST_TOLD = 5  # dips in the text alternative
+
+
+def throughput_chart(findings: Findings, series: Series, times: tuple[float, float], top: float) -> Chart:
+    values = [value for value in series.value if value is not None]
+    mean = sum(values) / len(values) if values else None
+    dips: list[Spec] = [
+        {"start": shorten(dip.start), "end": shorten(dip.start + dip.length), "text": _dip_text(dip)}
+        for stability in causes_of(findings).stability
+        for dip in stability.dips
+        if dip.run == series.run
+    ]
+    title = (
+        f"Throughput: {format_metric('pgbench.tps', mean)} on average, at least "
+        f"{format_metric('pgbench.tps', min(values, default=None))}"
+    )
+    layers = [
+        *checkpoint_layer(findings, series.run, times),
+        *_level_layers(findings, series.run, times),
+        {
+            "data": {"values": [{"t": [shorten(t) for t in series.t], "v": [shorten(v) for v in series.value]}]},
+            "transform": [{"flatten": ["t", "v"]}],
+            "mark": {"type": "line", "strokeWidth": 1.2, "color": arm_colours(findings).get(series.arm)},
+            "encoding": {"x": time_channel("t", times), "y": value_channel("v", COUNT_LABEL, top)},
+        },
+    ]
+    if dips:
+        layers.append(
+            {
+                "data": {"values": dips},
+                "mark": {"type": "rule", "strokeWidth": 5, "strokeCap": "butt"},
+                "encoding": {
+                    "x": {"field": "start", "type": "quantitative"},
+                    "x2": {"field": "end"},
+                    "y": {"value": PANEL_HEIGHT - 2},
+                    "tooltip": {"field": "text", "title": "dip"},
+                },
+            }
+        )
+    return Chart(
+        title=title,
+        text=f"{title}, over the time of run {series.run} ({series.arm}). "
+        f"{plural(len(dips), 'dip')}{': ' if dips else ''}{'; '.join(dip['text'] for dip in dips[:MOST_TOLD])}.",
+        spec=wrap_spec({"layer": layers}, height=PANEL_HEIGHT),
+    )
+
+
+def _dip_text(dip: Dip) -> str:
+    near = f", near {', '.join(dip.near)}" if dip.near else ""
+    return (
+        f"from {format_value(dip.start, 's')} on for {format_value(dip.length, 's')}, "
+        f"down by {format_value(dip.depth, 'share')}{near}"
+    )
+
+
+def _level_layers(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
+    """A rule and a name where each load level begins; nothing for a single level."""
+    found = next((each for each in findings.runs if each.id == run), None)
+    bands = [] if found is None else [band for band in mark_phases(findings, found, times) if band["start"] >= 0]
+    if len(bands) < 2:
+        return []
+    x = {"field": "start", "type": "quantitative"}
+    return [
+        {
+            "data": {"values": bands},
+            "mark": {"type": "rule", "opacity": 0.35, "strokeDash": [2, 2]},
+            "encoding": {"x": x},
+        },
+        {
+            "data": {"values": bands},
+            "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 3, "fontSize": 10, "opacity": 0.7},
+            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
+        },
+    ]

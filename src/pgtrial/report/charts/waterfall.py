@@ -1,0 +1,148 @@
+"""The waterfall: the difference of the mean latency between an arm and the control, part by part."""
+
+from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Estimate
+from pgtrial.analysis.causes.words import part_name
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import (
+    causes_of,
+    difference_text,
+    format_signed,
+    is_clear,
+    levels_text,
+    place_arm,
+)
+from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.kinds import kind_colour
+from pgtrial.report.charts.waits import OTHER_COLOUR
+from pgtrial.report.words import ALL, plural
+from pgtrial.units import format_duration
+
+ROW_HEIGHT = 38
+MOST_NAMED = 8
+LEAST_NAMED = 0.02  # of the largest part; what is smaller is collected
+
+
+def waterfall_charts(findings: Findings) -> list[Chart]:
+    """One chart per arm: over all load levels, or of the only one."""
+    found = causes_of(findings).differences
+    several = any(difference.load_level == ALL for difference in found)
+    shown = [difference for difference in found if difference.load_level == ALL or not several]
+    return [_waterfall(findings, each) for each in sorted(shown, key=lambda each: place_arm(findings, each.arm))]
+
+
+def difference_message(findings: Findings, found: BudgetDifference) -> str:
+    """The difference in one sentence, with its largest part of the same direction."""
+    where = levels_text(findings, [found.load_level])
+    total = found.difference.value
+    if not is_clear(found.difference):
+        return (
+            f"No clear difference of the mean latency between “{found.arm}” and “{found.control}” {where}: "
+            f"{difference_text(found.difference, 's')}"
+        )
+    size = f"{format_duration(abs(total))} {'less' if total < 0 else 'more'}"
+    text = f"A transaction of “{found.arm}” takes {size} than one of “{found.control}” {where}"
+    lead = max((part for part in found.parts if part.seconds.value * total > 0), key=_size, default=None)
+    if lead is None:
+        return text
+    return f"{text}; the largest part is {part_name(lead.kind, lead.event)} ({format_signed(lead.seconds.value, 's')})"
+
+
+def name_parts(parts: tuple[BudgetPart, ...]) -> tuple[list[BudgetPart], list[BudgetPart]]:
+    """The parts that are large enough for a bar of their own, largest first, and the rest."""
+    ordered = sorted(parts, key=_size, reverse=True)
+    least = LEAST_NAMED * _size(ordered[0]) if ordered else 0.0
+    named = [part for part in ordered if _size(part) >= least and part.seconds.value != 0][:MOST_NAMED]
+    if len(ordered) == len(named) + 1:  # a single one has a name as short as "1 smaller part"
+        named = ordered
+    return named, ordered[len(named) :]
+
+
+def _size(part: BudgetPart) -> float:
+    return abs(part.seconds.value)
+
+
+def _waterfall(findings: Findings, found: BudgetDifference) -> Chart:
+    named, rest = name_parts(found.parts)
+    bars = [(part_name(part.kind, part.event), kind_colour(part.kind), part.seconds) for part in named]
+    if rest:
+        # Intervals do not add up, so the sum of the rest has none.
+        value = sum(part.seconds.value for part in rest)
+        bars.append((plural(len(rest), "smaller part"), OTHER_COLOUR, Estimate(value=value)))
+    rows = []
+    reached = 0.0
+    for number, (name, colour, seconds) in enumerate(bars):
+        rows.append(_row(number, name, colour, seconds, start=reached))
+        reached += seconds.value
+    rows.append(_row(len(rows), "in all", OTHER_COLOUR, found.difference, start=0.0))
+    return Chart(
+        title=difference_message(findings, found),
+        text=f"Waterfall of the difference of the mean latency, {found.arm} less {found.control}: "
+        + "; ".join(row["label"] for row in rows)
+        + ".",
+        spec=_spec(rows),
+    )
+
+
+def _row(number: int, name: str, colour: str, seconds: Estimate, *, start: float) -> Spec:
+    has_range = seconds.low is not None and seconds.high is not None
+    return {
+        "row": number,
+        "label": f"{name}: {difference_text(seconds, 's')}",
+        "colour": colour,
+        "start": shorten(start),
+        "end": shorten(start + seconds.value),
+        "low": shorten(start + seconds.low) if has_range and seconds.low is not None else None,
+        "high": shorten(start + seconds.high) if has_range and seconds.high is not None else None,
+    }
+
+
+def _spec(rows: list[Spec]) -> Spec:
+    y = {"field": "row", "type": "ordinal", "axis": None}
+    tooltip = {"field": "label", "title": "difference"}
+
+    def along(field: str) -> Spec:
+        return {
+            "field": field,
+            "type": "quantitative",
+            "scale": {"zero": True, "nice": False, "padding": 8},
+            "axis": {"title": None, "labelExpr": DURATION_LABEL, "tickCount": 6, "labelOverlap": True},
+        }
+
+    return wrap_spec(
+        {
+            "data": {"values": rows},
+            "layer": [
+                {
+                    "data": {"values": [{"none": 0}]},
+                    "mark": {"type": "rule", "opacity": 0.6},
+                    "encoding": {"x": along("none")},
+                },
+                {
+                    "mark": {"type": "bar", "height": 12, "yOffset": 8},
+                    "encoding": {
+                        "x": along("start"),
+                        "x2": {"field": "end"},
+                        "y": y,
+                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "tooltip": tooltip,
+                    },
+                },
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "rule", "strokeWidth": 1.5, "yOffset": 8},
+                    "encoding": {"x": along("low"), "x2": {"field": "high"}, "y": y, "tooltip": tooltip},
+                },
+                {
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "dy": -8,
+                        "limit": {"expr": "width"},
+                    },
+                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+                },
+            ],
+        },
+        height=ROW_HEIGHT * len(rows),
+    )

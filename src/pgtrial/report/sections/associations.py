@@ -1,0 +1,58 @@
+"""Associations: which metrics go together inside the load levels, and nothing about causes."""
+
+from pgtrial.analysis.cause_findings import Association
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of, metric_words
+from pgtrial.report.charts.associations import association_chart, correlation_text
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import format_p
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    found = sorted(
+        causes_of(findings).associations,
+        key=lambda each: (not each.is_real, each.part_of, -abs(each.spearman or 0.0)),
+    )
+    real = [each for each in found if each.is_real]
+    return {
+        "chart": association_chart(found),
+        "real": [_row(each) for each in real],
+        "others": [_row(each) for each in found if not each.is_real],
+        "tested": sum(each.p_value is not None for each in found),
+    }
+
+
+def _row(each: Association) -> dict[str, object]:
+    interval = (
+        "–"
+        if each.low is None or each.high is None
+        else f"{correlation_text(each.low)} to {correlation_text(each.high)}"
+    )
+    return {
+        "pair": [{"name": name, "words": metric_words(name)} for name in (each.first, each.second)],
+        "family": each.family,
+        "spearman": correlation_text(each.spearman),
+        "interval": interval,
+        "pearson": correlation_text(each.pearson),
+        "p": format_p(each.p_value),
+        "q": format_p(each.q_value),
+        "count": each.count,
+        "remark": _remark(each),
+    }
+
+
+def _remark(each: Association) -> str:
+    if each.part_of:
+        return "part of the whole: they must go together"
+    if each.spearman is None or not each.expected or not each.is_real:
+        return ""
+    is_as_expected = (each.spearman > 0) == (each.expected == "+")
+    return "" if is_as_expected else f"the other way round than usual ({each.expected.replace('-', '−')})"
+
+
+ASSOCIATIONS = Section(
+    name="associations",
+    title="Associations",
+    build=_build,
+    is_shown=lambda findings: bool(causes_of(findings).associations),
+)

@@ -1,0 +1,161 @@
+"""Checks of the samples against thresholds, the kind of load, and pg_expecto's own two numbers."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from pgtrial.analysis.cause_findings import Check, LegacyMetrics, Level, LoadKind
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import (
+    LEVEL_SYMBOLS,
+    causes_of,
+    file_of,
+    format_signed,
+    format_value,
+    place_arm,
+    place_level,
+)
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import arm_label, level_label
+from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
+
+_Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
+
+_GRAVITY = (Level.ALARM, Level.WARNING, Level.INFO, Level.OK)
+# The kind of load is concluded from these.
+_FEATURES = (
+    ("Hit ratio", "hit_ratio", "share"),
+    ("Blocks read per block dirtied", "read_per_dirtied", ""),
+    ("Bytes per read", "bytes_per_read", "B"),
+    ("Rows per transaction", "rows_per_transaction", ""),
+    ("Blocks per transaction", "blocks_per_transaction", ""),
+    ("Time of a transaction", "transaction_seconds", "s"),
+)
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    causes = causes_of(findings)
+    groups: dict[tuple[str, str], list[Check]] = {}
+    for check in _in_order(findings, causes.checks):
+        groups.setdefault((check.id, check.object), []).append(check)
+    ordered = sorted(groups.values(), key=lambda checks: _GRAVITY.index(_worst(checks).level))
+    levels = sorted({check.load_level for check in causes.checks}, key=lambda level: place_level(findings, level))
+    found = [check for checks in ordered for check in checks if check.level is not Level.OK]
+    return {
+        "heads": [level_label(findings, level) for level in levels],
+        "raised": [_group(findings, each, levels) for each in ordered if _worst(each).level is not Level.OK],
+        "quiet": [_group(findings, each, levels) for each in ordered if _worst(each).level is Level.OK],
+        "counts": [
+            {"level": str(level), "symbol": LEVEL_SYMBOLS[level], "count": number}
+            for level in _GRAVITY
+            if (number := sum(check.level is level for check in causes.checks))
+        ],
+        "advice": [_advice(findings, check) for check in sorted(found, key=lambda c: _GRAVITY.index(c.level))],
+        "features": [name for name, _, _ in _FEATURES],
+        "kinds": [_kind(findings, kind) for kind in _in_order(findings, causes.kinds)],
+        "legacy": [_legacy(findings, each) for each in _in_order(findings, causes.legacy)],
+    }
+
+
+def _in_order(findings: Findings, records: Iterable[_Cell]) -> list[_Cell]:
+    """By arm and load level, in the order of the experiment."""
+    return sorted(records, key=lambda each: (place_arm(findings, each.arm), place_level(findings, each.load_level)))
+
+
+def _worst(checks: Sequence[Check]) -> Check:
+    """The gravest; of several the one that was so for the longest share of the time."""
+    return min(checks, key=lambda check: (_GRAVITY.index(check.level), -(check.share or 0.0)))
+
+
+def _group(findings: Findings, checks: Sequence[Check], levels: Sequence[int]) -> dict[str, object]:
+    """One check, of one device where there are several: a line for each arm, a cell for each load level."""
+    worst, rule = _worst(checks), check_rules().get(checks[0].id)
+    arms = sorted({check.arm for check in checks}, key=lambda arm: place_arm(findings, arm))
+    cells = {(check.arm, check.load_level): check for check in checks}
+    return {
+        "name": f"{worst.name}, {worst.object}" if worst.object else worst.name,
+        "level": str(worst.level),
+        "symbol": LEVEL_SYMBOLS[worst.level],
+        "threshold": _threshold(worst, rule),
+        "source": _source(rule),
+        "advice": worst.advice,
+        "about": f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}",
+        "arms": [
+            {
+                "name": arm_label(findings, arm),
+                "cells": [_cell(cells.get((arm, level)), rule) for level in levels],
+            }
+            for arm in arms
+        ],
+    }
+
+
+def _threshold(check: Check, rule: CheckRule | None) -> str:
+    """ "more than 80.0 %", "less than 5.0 %", "from 10.0 % on"."""
+    text = format_value(check.threshold, check.unit)
+    if rule is None:
+        return text
+    if rule.kind is CheckKind.TIME:
+        return f"{'more' if rule.is_higher_worse else 'less'} than {text}"
+    return f"from {text} on" if rule.is_higher_worse else f"less than {text}"
+
+
+def _source(rule: CheckRule | None) -> str:
+    """The metrics and their file; "" of a check that this pgtrial does not know."""
+    if rule is None:
+        return ""
+    if rule.kind is CheckKind.LOG:
+        return file_of("log")
+    above, below = " + ".join(rule.metric), " + ".join(rule.per)
+    return f"{f'{above} / ({below})' if below else above} of {file_of(rule.metric[0])}"
+
+
+def _cell(check: Check | None, rule: CheckRule | None) -> dict[str, str]:
+    if check is None:
+        return {"level": "", "symbol": "", "value": "–", "share": ""}
+    write = format_signed if rule is not None and rule.kind is CheckKind.TREND else format_value
+    return {
+        "level": str(check.level),
+        "symbol": LEVEL_SYMBOLS[check.level],
+        "value": write(check.value, check.unit),
+        "share": "" if check.share is None else format_value(check.share, "share"),
+    }
+
+
+def _advice(findings: Findings, check: Check) -> dict[str, object]:
+    return {
+        "level": str(check.level),
+        "symbol": LEVEL_SYMBOLS[check.level],
+        "name": f"{check.name}, {check.object}" if check.object else check.name,
+        "arm": arm_label(findings, check.arm),
+        "load": level_label(findings, check.load_level),
+        "text": check.advice,
+    }
+
+
+def _kind(findings: Findings, kind: LoadKind) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, kind.arm),
+        "load": level_label(findings, kind.load_level),
+        "kind": kind.kind,
+        "values": [format_value(getattr(kind, name), unit) for _, name, unit in _FEATURES],
+        "text": kind.text,
+    }
+
+
+def _legacy(findings: Findings, each: LegacyMetrics) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, each.arm),
+        "load": level_label(findings, each.load_level),
+        "speed": format_value(each.speed, ""),
+        "waitings": format_value(each.waitings, ""),
+    }
+
+
+CHECKS = Section(
+    name="checks",
+    title="Checks",
+    build=_build,
+    is_shown=lambda findings: bool(
+        causes_of(findings).checks or causes_of(findings).kinds or causes_of(findings).legacy
+    ),
+)

@@ -1,0 +1,97 @@
+"""Limits: what keeps each arm at each load level from being faster, and the evidence."""
+
+from pgtrial.analysis.cause_findings import Evidence, Limit, Resource, Suspect
+from pgtrial.analysis.causes.limits import what_changed
+from pgtrial.analysis.causes.words import join
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import (
+    causes_of,
+    file_of,
+    format_value,
+    place_arm,
+    place_level,
+)
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import arm_label, control_of, level_label
+
+MOST_OPEN = 6  # rows of evidence that are shown without being asked for
+WEAKEST = 0.2  # strength from which on a further suspect is named
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    limits = sorted(
+        causes_of(findings).limits,
+        key=lambda limit: (place_arm(findings, limit.arm), place_level(findings, limit.load_level)),
+    )
+    arms = list(dict.fromkeys(limit.arm for limit in limits))
+    levels = sorted({limit.load_level for limit in limits}, key=lambda level: place_level(findings, level))
+    cells = {(limit.arm, limit.load_level): limit for limit in limits}
+    return {
+        "changed": what_changed(
+            limits,
+            control_of(findings),
+            labels={level.index: level.label for level in findings.experiment.levels},
+        ),
+        "heads": [level_label(findings, level) for level in levels],
+        "overview": [
+            {"arm": arm_label(findings, arm), "cells": [_cell(cells.get((arm, level))) for level in levels]}
+            for arm in arms
+        ],
+        "rows": [_row(findings, limit) for limit in limits],
+        "is_open": len(limits) <= MOST_OPEN,
+    }
+
+
+def _name(resource: Resource) -> str:
+    return "CPU" if resource is Resource.CPU else resource.value
+
+
+def _full_name(limit: Limit) -> str:
+    return f"{_name(limit.resource)} ({limit.detail})" if limit.detail else _name(limit.resource)
+
+
+def _cell(limit: Limit | None) -> dict[str, object]:
+    if limit is None:
+        return {"resource": "–", "detail": "", "is_known": False}
+    return {
+        "resource": _name(limit.resource),
+        "detail": limit.detail,
+        "is_known": limit.resource is not Resource.UNDETERMINED,
+    }
+
+
+def _row(findings: Findings, limit: Limit) -> dict[str, object]:
+    named = [suspect for suspect in limit.suspects if suspect.resource is limit.resource][:1]
+    # Where nothing was found, what came nearest is the evidence that a reader wants to see.
+    shown = named or list(limit.suspects[:1])
+    others = [suspect for suspect in limit.suspects if suspect not in shown and suspect.strength >= WEAKEST]
+    return {
+        "arm": arm_label(findings, limit.arm),
+        "level": level_label(findings, limit.load_level),
+        "resource": _full_name(limit),
+        "strength": f"strength {shown[0].strength:.2f}" if named else "".join(f"nearest: {_told(s)}" for s in shown),
+        # Of a known limit the sentence is made of the evidence, which stands below it in full.
+        "text": "" if named and named[0].evidence else limit.text,
+        "evidence": [_evidence(item) for suspect in shown for item in suspect.evidence],
+        "others": join([_told(suspect) for suspect in others]),
+    }
+
+
+def _told(suspect: Suspect) -> str:
+    return f"{_name(suspect.resource)} ({suspect.strength:.2f})"
+
+
+def _evidence(item: Evidence) -> dict[str, object]:
+    """The sentence, the number behind it, and where that comes from."""
+    return {
+        "text": item.text,
+        "value": format_value(item.value, item.unit),
+        "threshold": "" if item.threshold is None else format_value(item.threshold, item.unit),
+        "metric": item.metric,
+        "file": file_of(item.metric),
+    }
+
+
+LIMITS = Section(
+    name="limits", title="Limits", build=_build, is_shown=lambda findings: bool(causes_of(findings).limits)
+)

@@ -1,0 +1,26 @@
+"""Inside the runs: throughput, waits, devices and memory of one block on one time axis."""
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of
+from pgtrial.report.charts.panels import main_block, run_panels
+from pgtrial.report.sections.base import Section
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    runs = run_panels(findings)
+    main = main_block(runs)
+    return {
+        "runs": [run for run in runs if run.block == main],
+        "others": [
+            {"block": block, "runs": [run for run in runs if run.block == block]}
+            for block in sorted({run.block for run in runs} - {main})
+        ],
+        "rows": 1 + max((len(run.charts) for run in runs), default=0),
+        "has_marks": bool(causes_of(findings).marks),
+        "tier": causes_of(findings).tier,
+    }
+
+
+PANELS = Section(
+    name="panels", title="Inside the runs", build=_build, is_shown=lambda findings: bool(causes_of(findings).panels)
+)

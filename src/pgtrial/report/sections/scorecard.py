@@ -1,0 +1,76 @@
+"""The scorecard: arms against criteria, if possible those that the experiment's file declared before the first run."""
+
+from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
+from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of, place_arm
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import arm_label, change_text, control_of, interval_text, metric_label
+from pgtrial.spec.criteria import CRITERIA
+from pgtrial.units import format_share
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    card = causes_of(findings).scorecard or Scorecard(arms=(), recommendations=(), trade_off="")
+    arms = sorted(card.arms, key=lambda arm: place_arm(findings, arm.arm))
+    heads = {value.criterion: value for arm in arms for value in arm.values}
+    return {
+        "heads": [_head(value) for value in heads.values()],
+        "arms": [_arm(findings, arm, list(heads)) for arm in arms],
+        "recommendations": card.recommendations,
+        "is_declared": any(each.goal == WEIGHTED for each in card.recommendations),
+        "trade_off": card.trade_off,
+        "has_scores": any(arm.score is not None for arm in arms),
+        "control": control_of(findings),
+    }
+
+
+def _head(value: CriterionValue) -> dict[str, str]:
+    known = CRITERIA.get(value.criterion)
+    return {
+        "name": known.label if known else metric_label(value.criterion),
+        "metric": value.criterion,
+        "better": f"{value.better} is better",
+        "weight": f"weight {value.weight:g}",
+    }
+
+
+def _arm(findings: Findings, arm: ArmScore, criteria: list[str]) -> dict[str, object]:
+    by_criterion = {value.criterion: value for value in arm.values}
+    return {
+        "name": arm_label(findings, arm.arm),
+        "cells": [_cell(by_criterion.get(criterion)) for criterion in criteria],
+        "is_pareto": arm.is_pareto,
+        "score": _score(arm.score),
+        "best": _percent(arm.best_share),
+    }
+
+
+def _score(score: float | None) -> str:
+    if score is None:
+        return "–"
+    return f"{score:+.3f}".replace("-", "−") if score else "0"
+
+
+def _cell(value: CriterionValue | None) -> dict[str, str]:
+    if value is None or value.ratio is None:
+        return {"change": "–", "interval": "", "best": ""}
+    interval = interval_text(value.ratio.low, value.ratio.high)
+    return {
+        "change": change_text(value.ratio.value),
+        "interval": "" if interval == "–" else interval,
+        "best": "" if value.rank_share is None else f"best in {_percent(value.rank_share)}",
+    }
+
+
+def _percent(share: float | None) -> str:
+    """Of resampled blocks, of which there are not so many that a decimal would mean something."""
+    return "–" if share is None else format_share(round(share, 2))
+
+
+SCORECARD = Section(
+    name="scorecard",
+    title="Scorecard",
+    build=_build,
+    is_shown=lambda findings: causes_of(findings).scorecard is not None,
+)

@@ -1,0 +1,164 @@
+"""Why: where the time of a transaction goes, and where the difference between the arms lies."""
+
+from collections.abc import Iterable
+
+from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget, Pareto, ParetoItem
+from pgtrial.analysis.causes.words import part_name
+from pgtrial.analysis.findings import Findings, WaitShare
+from pgtrial.report.cause_words import (
+    causes_of,
+    difference_text,
+    distinct_levels,
+    estimate_text,
+    place_arm,
+    place_level,
+)
+from pgtrial.report.charts.budget import budget_charts
+from pgtrial.report.charts.waits import wait_charts
+from pgtrial.report.charts.waterfall import waterfall_charts
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import ALL, arm_label, level_label
+from pgtrial.units import format_duration, format_percent
+
+MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    causes = causes_of(findings)
+    budgets = sorted(
+        distinct_levels(findings, causes.budgets),
+        key=lambda each: (
+            each.scenario or "",
+            place_level(findings, each.load_level),
+            place_arm(findings, each.arm),
+        ),
+    )
+    return {
+        "text": causes.text,
+        "tier": causes.tier,
+        "waterfalls": waterfall_charts(findings),
+        "differences": _differences(findings),
+        "budgets": budget_charts(findings),
+        "parts": [_part_row(findings, budget, part) for budget in budgets for part in budget.parts],
+        "closure": _closure(findings, budgets),
+        # Findings of samples alone: sessions and what they mean per transaction.
+        "waits": [] if budgets else wait_charts(findings),
+        "wait_rows": _wait_rows(findings),
+        "paretos": [
+            {
+                "title": title,
+                "shown": [_pareto(findings, each) for each in shown],
+                "others": [_pareto(findings, each) for each in others],
+            }
+            for title, shown, others in (
+                ("Wait events by the time of all sessions", *_split(findings, "events")),
+                ("Statements by the time of all sessions", *_split(findings, "statements")),
+            )
+            if shown
+        ],
+    }
+
+
+def _differences(findings: Findings) -> list[dict[str, object]]:
+    """Every part of every difference, also by load level."""
+    found = sorted(
+        distinct_levels(findings, causes_of(findings).differences),
+        key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
+    )
+    return [
+        {
+            "arm": arm_label(findings, each.arm),
+            "level": level_label(findings, each.load_level),
+            "part": name,
+            "difference": difference_text(seconds, "s"),
+            "is_total": name == "in all",
+        }
+        for each in found
+        for name, seconds in (
+            ("in all", each.difference),
+            *((part_name(part.kind, part.event), part.seconds) for part in each.parts),
+        )
+    ]
+
+
+def _part_row(findings: Findings, budget: LatencyBudget, part: BudgetPart) -> dict[str, object]:
+    latency = budget.latency.value
+    return {
+        "arm": arm_label(findings, budget.arm),
+        "level": level_label(findings, budget.load_level),
+        "scenario": budget.scenario or "all scenarios",
+        "kind": part.kind,
+        "event": part.event or "–",
+        "seconds": estimate_text(part.seconds, "s"),
+        "share": format_percent(part.seconds.value / latency) if latency else "–",
+    }
+
+
+def _closure(findings: Findings, budgets: Iterable[LatencyBudget]) -> str:
+    """How much of the latency the samples account for, in one sentence; "" where that is not known."""
+    known = [budget for budget in budgets if budget.closure is not None and budget.scenario is None]
+    if not known:
+        return ""
+    worst = max(known, key=lambda budget: abs((budget.closure or 1) - 1))
+    where = f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}"
+    return (
+        f"The sampled sessions account for {format_percent(worst.closure or 0)} of the measured latency where they "
+        f"account for it worst ({where}); 100 % would be all of it."
+    )
+
+
+def _wait_rows(findings: Findings) -> list[dict[str, object]]:
+    ordered = sorted(
+        distinct_levels(findings, findings.waits),
+        key=lambda wait: (place_level(findings, wait.load_level), place_arm(findings, wait.arm)),
+    )
+    return [_wait_row(findings, wait) for wait in ordered]
+
+
+def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
+    seconds = wait.seconds_per_transaction
+    return {
+        "arm": arm_label(findings, wait.arm),
+        "level": level_label(findings, wait.load_level),
+        "type": wait.wait_type,
+        "event": wait.wait_event or "–",
+        "sessions": f"{wait.sessions:.2f}",
+        "seconds": "–" if seconds is None else format_duration(seconds),
+    }
+
+
+def _split(findings: Findings, of: str) -> tuple[list[Pareto], list[Pareto]]:
+    """Those over all load levels (of the first level, where there are none), and the others."""
+    found = sorted(
+        distinct_levels(findings, (each for each in causes_of(findings).paretos if each.of == of and each.items)),
+        key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
+    )
+    first = found[0].load_level if found else ALL
+    return [each for each in found if each.load_level == first], [each for each in found if each.load_level != first]
+
+
+def _pareto(findings: Findings, pareto: Pareto) -> dict[str, object]:
+    shown, rest = pareto.items[:MOST_ITEMS], pareto.items[MOST_ITEMS:]
+    return {
+        "title": f"{arm_label(findings, pareto.arm)}, {level_label(findings, pareto.load_level)}",
+        "what": "Wait event" if pareto.of == "events" else "Statement",
+        "is_statement": pareto.of == "statements",
+        "head": pareto.head,
+        "items": [_item(item) for item in shown],
+        "rest": len(rest),
+        "rest_share": format_percent(sum(item.share for item in rest)),
+    }
+
+
+def _item(item: ParetoItem) -> dict[str, object]:
+    return {
+        "name": item.name,
+        "detail": item.detail,
+        "sessions": f"{item.sessions:.2f}",
+        "share": format_percent(item.share),
+        "width": f"{max(0.0, min(item.share, 1.0)) * 100:.1f}",
+        "cumulative": format_percent(item.cumulative),
+    }
+
+
+WHY = Section(name="why", title="Why", build=_build)

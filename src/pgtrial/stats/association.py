@@ -1,0 +1,232 @@
+"""How two series go together inside their strata (load levels, runs), where neighbouring values resemble each other.
+
+A correlation of two series that change slowly says little: both have few ups and downs, and some of them fall together
+by chance. So each stratum is taken into frequencies (discrete cosine transform, DCT-II). Its coefficients are nearly
+uncorrelated for whatever autocorrelation the noise has, from white noise to a random walk (Ahmed, Natarajan & Rao,
+IEEE Trans. Comput. C-23 (1974) 90-93; Clarke, IEE Proc. F 128 (1981) 359-360), and the correlation is the sum of the
+products of both series' coefficients. Two consequences:
+
+- *No association.* The sign of each product is a coin, while its size keeps the autocorrelation of both series: the
+  correlations with all signs drawn anew are the distribution without an association. That is the random-phase test
+  (Ebisuzaki, J. Climate 10 (1997) 2147-2153) without its weakness: the Fourier transform takes the end of a series for
+  the neighbour of its beginning, which makes slow series look alike too often; the cosine transform mirrors it.
+- *Interval.* The jackknife over the coefficients (Miller, Biometrika 61 (1974) 1-15) on the scale of Fisher's z. There
+  is no block length to choose; slow series have few coefficients that matter, and the degrees of freedom say so
+  (Satterthwaite, Biometrics Bull. 2 (1946) 110-114). Spearman's z has the variance of Bonett & Wright, Psychometrika 65
+  (2000) 23-28.
+
+Both were checked by simulation against circular block bootstraps, which cover less where series are short and slow.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import dct
+
+from pgtrial.stats.interval import t_quantile
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+SHORTEST_STRETCH = 8  # values; below, a stretch says nothing
+LONGEST_GAP = 5  # missing values that are closed up; after more the series begins anew
+DRAWS = 9999
+# Signs are drawn for the largest products, and the sum of all others is as good as normal.
+_SIGNED = 256
+# Both factors are from simulations of the tests: ranks of a short slow series fill their range too evenly, so that the
+# distribution without an association is too narrow by this share of its variance; and a jackknife of few coefficients
+# has fewer degrees of freedom than those of normal terms, for which the factor were 3.
+_SMALL_SAMPLE = 0.3
+_DEGREES = 2.0
+_CHUNK = 500
+_ALMOST_ONE = 1 - 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """``value`` between -1 and 1 with its interval; ``p_value``, two-sided, is of "nothing to do with each other".
+
+    No interval (None) where the correlation is 1 or -1: then the noise is not known.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """Two series; ``count`` pairs of values counted. None where fewer than eight did, or none of them varied.
+
+    Each correlation is pooled: every stratum has its own mean and spread (its own ranks), and weighs by its length.
+    """
+
+    spearman: Correlation | None
+    pearson: Correlation | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Products:
+    """One correlation before its test: (n,) coefficients of both series, each of length 1."""
+
+    first: Array
+    second: Array
+    is_rank: bool
+
+
+def associate(
+    first: ArrayLike,
+    second: ArrayLike,
+    strata: ArrayLike | None = None,
+    *,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+) -> Association:
+    """One pair of series; see ``associations``."""
+    series = np.array([first, second], dtype=np.float64)
+    return associations(series, [(0, 1)], strata, rng=rng, confidence=confidence)[0]
+
+
+def associations(
+    series: ArrayLike,
+    pairs: Sequence[tuple[int, int]],
+    strata: ArrayLike | None = None,
+    *,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+) -> tuple[Association, ...]:
+    """Spearman and Pearson correlations of many pairs of series, on one and the same set of random signs.
+
+    series : (k, n), equally spaced in time inside each stratum, any units. NaN is a value that is not known: the pair
+    of values is left out. Up to LONGEST_GAP missing pairs in a row are closed up; after more, a new stratum begins.
+    pairs : indices into ``series``. strata : (n,) whole numbers; a stratum is a stretch of equal ones, None is one.
+    A stratum of fewer than SHORTEST_STRETCH pairs, or in which one of the series is constant, does not count.
+    The smallest p-value is 1 / (draws + 1): with m pairs, more than 20 m draws let a single one pass a false-discovery
+    rate of 5 %. What comes out for a pair does not depend on which other pairs are asked for.
+    """
+    values = np.asarray(series, dtype=np.float64)
+    labels = np.zeros(values.shape[1], np.int64) if strata is None else np.asarray(strata, dtype=np.int64)
+    parts = _Coefficients(values, labels)
+    counts, tested = [], []
+    for one, other in pairs:
+        count, products = parts.of_pair(one, other)
+        counts.append(count)
+        tested += products
+    chances = iter(_chances(tested, draws=draws, rng=rng))
+    found = iter(tested)
+    results = []
+    for count in counts:
+        if count == 0:
+            results.append(Association(spearman=None, pearson=None, count=0))
+            continue
+        spearman, pearson = (_correlation(next(found), p_value=next(chances), confidence=confidence) for _ in range(2))
+        results.append(Association(spearman=spearman, pearson=pearson, count=count))
+    return tuple(results)
+
+
+class _Coefficients:
+    """Cosine coefficients of ranks and values by stretch; those of a stretch without gaps are kept for other pairs."""
+
+    def __init__(self, values: Array, labels: Labels) -> None:
+        self._values = values
+        self._known = np.isfinite(values)
+        edges = np.flatnonzero(np.diff(labels)) + 1
+        self._strata = [(int(a), int(b)) for a, b in zip([0, *edges], [*edges, labels.size], strict=True)]
+        self._kept: dict[tuple[int, int, int], tuple[Array, Array] | None] = {}
+
+    def of_pair(self, one: int, other: int) -> tuple[int, list[_Products]]:
+        """Number of pairs of values, and the products of ranks and of values; none without values that vary."""
+        both = self._known[one] & self._known[other]
+        count = 0
+        found: list[tuple[Array, Array, Array, Array]] = []
+        for places in self._stretches(both):
+            first, second = self._of_stretch(one, places), self._of_stretch(other, places)
+            if first is not None and second is not None:
+                count += places.size
+                found.append((first[0], second[0], first[1], second[1]))
+        if not found:
+            return 0, []
+        ranks_one, ranks_other, values_one, values_other = (
+            np.concatenate(parts) / math.sqrt(count) for parts in zip(*found, strict=True)
+        )
+        return count, [
+            _Products(first=ranks_one, second=ranks_other, is_rank=True),
+            _Products(first=values_one, second=values_other, is_rank=False),
+        ]
+
+    def _stretches(self, both: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
+        """Places of the known pairs of each stretch that is long enough."""
+        stretches = []
+        for start, stop in self._strata:
+            places = start + np.flatnonzero(both[start:stop])
+            for stretch in np.split(places, np.flatnonzero(np.diff(places) > LONGEST_GAP + 1) + 1):
+                if stretch.size >= SHORTEST_STRETCH:
+                    stretches.append(stretch)
+        return stretches
+
+    def _of_stretch(self, index: int, places: NDArray[np.intp]) -> tuple[Array, Array] | None:
+        """Of ranks and of values; None for a constant."""
+        start, stop = int(places[0]), int(places[-1]) + 1
+        if stop - start != places.size:
+            return _transformed(self._values[index, places])
+        key = (index, start, stop)
+        if key not in self._kept:
+            self._kept[key] = _transformed(self._values[index, start:stop])
+        return self._kept[key]
+
+
+def _transformed(values: Array) -> tuple[Array, Array] | None:
+    _, place, repeats = np.unique(values, return_inverse=True, return_counts=True)
+    if repeats.size == 1:
+        return None
+    ranks = (np.cumsum(repeats) - (repeats - 1) / 2)[place]
+    # The coefficient of frequency zero is the mean, which is zero.
+    ranks, values = (dct((x - x.mean()) / x.std(), norm="ortho")[1:] for x in (ranks, values / np.abs(values).max()))
+    return ranks, values
+
+
+def _chances(tested: Sequence[_Products], *, draws: int, rng: np.random.Generator) -> Array:
+    """Probability of a correlation at least as far from zero if the sign of each product is a coin."""
+    heads = np.zeros((_SIGNED, len(tested)), np.float32)
+    rests, limits = np.zeros(len(tested), np.float32), np.zeros(len(tested), np.float32)
+    for i, pair in enumerate(tested):
+        products = pair.first * pair.second
+        sizes = np.abs(products)
+        if sizes.size > _SIGNED:
+            sizes = -np.partition(-sizes, _SIGNED)
+        heads[: min(_SIGNED, sizes.size), i] = sizes[:_SIGNED]
+        rests[i] = math.sqrt(float((sizes[_SIGNED:] ** 2).sum()))
+        wider = 1 + _SMALL_SAMPLE * float((sizes**2).sum())
+        # Rounding must not turn "just as far" into "less far".
+        limits[i] = abs(float(products.sum())) / wider - 1e-5
+    beyond = np.zeros(len(tested), np.int64)
+    for start in range(0, draws, _CHUNK):
+        size = min(_CHUNK, draws - start)
+        signs = rng.integers(0, 2, (size, _SIGNED), dtype=np.int8).astype(np.float32) * 2 - 1
+        normal = rng.standard_normal((size, 1), dtype=np.float32)
+        beyond += (np.abs(signs @ heads + normal * rests) >= limits).sum(axis=0)
+    chances: Array = (beyond + 1) / (draws + 1)
+    return chances
+
+
+def _correlation(pair: _Products, *, p_value: float, confidence: float) -> Correlation:
+    products = pair.first * pair.second
+    value = max(-1.0, min(1.0, float(products.sum())))
+    if abs(value) > _ALMOST_ONE:
+        return Correlation(value=value, low=None, high=None, p_value=p_value)
+    left = (1 - pair.first**2) * (1 - pair.second**2)
+    without = np.clip((value - products) / np.sqrt(np.maximum(left, 1e-24)), -_ALMOST_ONE, _ALMOST_ONE)
+    z = math.atanh(value)
+    moved = (np.arctanh(without) - z) ** 2
+    variance = float(moved.sum())
+    degrees = max(1.0, min(_DEGREES * variance**2 / float((moved**2).sum()), products.size - 2.0))
+    if pair.is_rank:
+        variance *= 1 + value**2 / 2
+    half = t_quantile((1 + confidence) / 2, degrees) * math.sqrt(variance)
+    return Correlation(value=value, low=math.tanh(z - half), high=math.tanh(z + half), p_value=float(p_value))

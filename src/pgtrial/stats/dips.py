@@ -1,0 +1,221 @@
+"""Dips of a throughput series: stretches far below what is usual at that time, and what they cost.
+
+Definition. What is usual is the running median over BASELINE seconds, so a dip is no longer than half of that; longer
+losses are a new level (see ``trend``). The noise is measured above the median only, where there are no dips. A dip is
+a stretch that falls below the usual by more than both SHALLOWEST and what noise reaches with probability FALSE_ALARM
+in a whole series, and it lasts as long as the series stays below half of that threshold.
+
+What noise reaches is a quantile of Student's t, because the spread of the noise is itself estimated, from as many
+independent values as the autocorrelation leaves, and never less than that of a Poisson process with the usual rate.
+Where that is more than HALF, single seconds say too little (three transactions a second, or much noise): then means of
+2, 4, … up to 32 seconds take their place, and ``resolution`` says which.
+
+Sources: median absolute deviation: Rousseeuw & Croux, J. Am. Stat. Assoc. 88 (1993) 1273-1283, to cut off bursts as in
+Huber, "Robust Statistics" (1981), section 1.7; two thresholds: Canny, IEEE Trans. Pattern Anal. 8 (1986) 679-698,
+section on hysteresis; independent values for a variance: Bartlett, J. R. Statist. Soc. Suppl. 8 (1946) 27-41. The
+false-alarm probability is checked by simulation.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgtrial.stats.interval import t_quantile
+
+Array = NDArray[np.float64]
+
+BASELINE = 301  # s
+SHALLOWEST = 0.2  # of the usual
+HALF = 0.5
+FALSE_ALARM = 0.01
+FEWEST = 20  # seconds
+_WIDEST = 32
+_SIGMA = 1.4826  # times the median absolute deviation is the standard deviation of normal noise
+_BURST = 3.0  # standard deviations at which values above the usual are cut off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dip:
+    """``start`` and ``length`` in seconds of the series; ``depth`` is 1 - lowest / usual, so 1 is a standstill.
+
+    ``half_recovery`` and ``recovery``: seconds from the lowest point until half, or 90 %, of the depth was made good;
+    None where that did not happen in the series. ``stalled``: seconds of it without any transaction.
+    """
+
+    start: int
+    length: int
+    depth: float
+    lowest_at: int
+    half_recovery: int | None
+    recovery: int | None
+    stalled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steadiness:
+    """How steady a series is. ``usual`` is its median and ``lowest`` its 1st percentile (type 7), in its unit.
+
+    ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
+    at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
+    be below it; above 1 none can be told from noise. ``resolution``: seconds whose mean is looked at.
+    """
+
+    dips: tuple[Dip, ...]
+    usual: float
+    lowest: float
+    coefficient_of_variation: float
+    stalled_share: float
+    dip_share: float
+    threshold: float
+    resolution: int
+
+
+def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadiness | None:
+    """Dips of a throughput, and how steady it is.
+
+    values : (seconds,) events per second, counted in each whole second; NaN is a second that is not known: it does not
+    count, and neither begins nor ends a dip. None with fewer than FEWEST known seconds, or when most are zero.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    known = series[~np.isnan(series)]
+    if known.size < FEWEST or float(np.median(known)) <= 0:
+        return None
+    resolution, relative, threshold = _resolution(series, false_alarm)
+    dips = _dips(relative, series == 0, threshold, resolution) if threshold < 1 else ()
+    return Steadiness(
+        dips=dips,
+        usual=float(np.median(known)),
+        lowest=float(np.percentile(known, 1)),
+        coefficient_of_variation=float(known.std(ddof=1) / known.mean()),
+        stalled_share=float((known == 0).mean()),
+        dip_share=sum(dip.length for dip in dips) / series.size,
+        threshold=threshold,
+        resolution=resolution,
+    )
+
+
+def _running_median(series: Array) -> Array:
+    """Median over BASELINE seconds around each, fewer at the ends; read at some seconds and interpolated between."""
+    half = BASELINE // 2
+    knots = np.unique(np.linspace(0, series.size - 1, max(2, math.ceil(series.size / (half / 10)))).astype(int))
+    windows = [series[max(0, knot - half) : knot + half + 1] for knot in knots]
+    known = [window[~np.isnan(window)] for window in windows]
+    medians = np.array([np.median(window) if window.size else 0.0 for window in known])
+    # No baseline of zero inside a long standstill: there the usual is that of the whole series.
+    medians[medians <= 0] = np.nanmedian(series)
+    between: Array = np.interp(np.arange(series.size), knots, medians)
+    return between
+
+
+def _resolution(series: Array, false_alarm: float) -> tuple[int, Array, float]:
+    """The narrowest width at which half of the usual can be told from noise, or else the one with the least noise.
+
+    With it, the means of that many seconds relative to the usual (0 is usual, -1 a standstill), and the threshold.
+    """
+    tried = []
+    width = 1
+    while width == 1 or (width <= _WIDEST and series.size >= width * FEWEST):
+        means = _running_mean(series, width)
+        baseline = _running_median(means)
+        relative = means / baseline - 1
+        noise = _noise(
+            relative,
+            events=float(np.median(baseline)) * width,
+            looks=_looked_at(relative, width).size,
+            false_alarm=false_alarm,
+        )
+        threshold = max(SHALLOWEST, noise)
+        tried.append((threshold, width, relative))
+        if threshold <= HALF:
+            break
+        width *= 2
+    threshold, width, relative = min(tried, key=lambda one: one[0])
+    return width, relative, threshold
+
+
+def _running_mean(values: Array, width: int) -> Array:
+    """Mean of the known among ``width`` values around each that is known."""
+    if width == 1:
+        return values
+    known = ~np.isnan(values)
+    window = np.ones(width)
+    counts = np.convolve(known, window, mode="same")
+    sums = np.convolve(np.where(known, values, 0.0), window, mode="same")
+    return np.where(known, sums / np.maximum(counts, 1), np.nan)
+
+
+def _noise(relative: Array, *, events: float, looks: int, false_alarm: float) -> float:
+    """How far below the usual any of ``looks`` values of noise falls with probability ``false_alarm``.
+
+    relative : (seconds,) means relative to the usual, of ``events`` events each.
+    """
+    above = relative[relative >= 0]
+    middle = _SIGMA * float(np.median(above)) if above.size else math.inf
+    spread = math.sqrt(float((np.minimum(above, _BURST * middle) ** 2).mean())) if above.size else math.inf
+    spread = max(spread, 1 / math.sqrt(events))
+    # Only half of the values, those above the usual, tell the spread.
+    degrees = max(1.0, _independent(np.clip(relative / spread, -2, 2)) / 2)
+    return t_quantile(1 - false_alarm / looks, degrees) * spread
+
+
+def _independent(values: Array) -> float:
+    """How many independent values tell the variance as well: n / (1 + 2 Σ ρ²)."""
+    known = ~np.isnan(values)
+    count = int(known.sum())
+    centred = np.where(known, values - values[known].mean(), 0.0)
+    size = 2 * values.size
+    sums = np.fft.irfft(np.abs(np.fft.rfft(centred, size)) ** 2, size)[: max(2, count // 4)]
+    if sums[0] <= 0:
+        return float(count)
+    correlations = sums[1:] / sums[0]
+    # What independent values show by chance is no autocorrelation.
+    squares = float(np.maximum(correlations**2 - 1 / count, 0).sum())
+    return count / (1 + 2 * squares)
+
+
+def _looked_at(relative: Array, width: int) -> NDArray[np.intp]:
+    """Seconds at which a mean over ``width`` may begin a dip: overlapping by half, so that looks are few."""
+    step = max(1, width // 2)
+    places = np.arange(step - 1, relative.size, step)
+    return places[~np.isnan(relative[places])]
+
+
+def _dips(relative: Array, stalled: NDArray[np.bool_], threshold: float, width: int) -> tuple[Dip, ...]:
+    with np.errstate(invalid="ignore"):
+        low = relative < -threshold / 2
+    deep = np.zeros(relative.size, bool)
+    places = _looked_at(relative, width)
+    deep[places] = relative[places] < -threshold
+    # A second that is not known continues what was before it.
+    unknown = np.isnan(relative)
+    last = np.maximum.accumulate(np.where(unknown, -1, np.arange(relative.size)))
+    low = np.where(last >= 0, low[last], False)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], low.astype(int), [0]))))
+    found = []
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        if not deep[start:end].any():
+            continue
+        stop = int(last[end - 1]) + 1  # unknown seconds at its end are no part of it
+        bottom = int(start) + int(np.nanargmin(relative[start:stop]))
+        depth = -float(relative[bottom])
+        found.append(
+            Dip(
+                start=int(start),
+                length=stop - int(start),
+                depth=depth,
+                lowest_at=bottom,
+                half_recovery=_until(relative, bottom, -0.5 * depth),
+                recovery=_until(relative, bottom, -0.1 * depth),
+                stalled=int(stalled[start:stop].sum()),
+            )
+        )
+    return tuple(found)
+
+
+def _until(relative: Array, start: int, level: float) -> int | None:
+    """Seconds from ``start`` to the first that reaches ``level``."""
+    with np.errstate(invalid="ignore"):
+        reached = np.flatnonzero(relative[start:] >= level)
+    return int(reached[0]) if reached.size else None

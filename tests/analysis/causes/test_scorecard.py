@@ -1,0 +1,289 @@
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pgtrial.analysis.cause_findings import ArmScore, Scorecard
+from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
+from pgtrial.analysis.causes.scorecard import score_arms
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.metrics import COMPARED, FAILURES
+from pgtrial.analysis.timeline import Timeline
+from pgtrial.model.arm import Arm, Role
+from pgtrial.model.run import LoadLevel
+from pgtrial.spec.cause_tables import CriterionTable
+from pgtrial.spec.criteria import CRITERIA
+from pgtrial.stats.interval import t_quantile
+
+Make = Callable[..., Timeline]
+TPS, P99, CPU, SWAP = "pgbench.tps", "pgbench.latency_p99", "cost.cpu_seconds", "memory.swap_growth"
+
+
+def declare(evidence: Evidence, *criteria: Mapping[str, Any]) -> Evidence:
+    tables = tuple(CriterionTable.model_validate(each) for each in criteria)
+    return replace(evidence, experiment=evidence.experiment.model_copy(update={"criteria": tables}))
+
+
+@pytest.fixture
+def three(evidence: Evidence) -> Evidence:
+    """The placebo's runs as a second candidate: on (control), off and third."""
+    arms = tuple(Arm(name="third", role=Role.CANDIDATE) if arm.role is Role.PLACEBO else arm for arm in evidence.arms)
+    runs = tuple(
+        replace(run, slot=replace(run.slot, arm="third")) if run.slot.arm == "placebo" else run
+        for run in evidence.valid
+    )
+    return replace(evidence, arms=arms, valid=runs)
+
+
+def simulate(
+    evidence: Evidence, truth: Mapping[str, Mapping[str, float]], *, noise: float = 0.01, seed: int = 1
+) -> dict[Any, float]:
+    """Values of metric and arm with noise of each run, over all load levels."""
+    rng = np.random.default_rng(seed)
+    return {
+        (run.id, metric, None, "all"): by_arm[run.slot.arm] * float(np.exp(rng.normal(0, noise)))
+        for metric, by_arm in truth.items()
+        for run in evidence.valid
+        if run.slot.arm in by_arm
+    }
+
+
+def of_arm(card: Scorecard | None, arm: str) -> ArmScore:
+    assert card is not None
+    return next(each for each in card.arms if each.arm == arm)
+
+
+def test_ratios_are_to_the_control_with_the_intervals_of_all_effects(evidence: Evidence) -> None:
+    asked = declare(evidence, {"metric": TPS})
+    values = simulate(evidence, {TPS: {"on": 15_154.0, "off": 16_185.0}}, noise=0.02)
+    card = score_arms(asked, values, [])
+
+    logs = [
+        np.log(values[run.id, TPS, None, "all"] / values[control.id, TPS, None, "all"])
+        for control, run in evidence.pairs("off")
+    ]
+    half = t_quantile(0.975, 5) * np.std(logs, ddof=1) / np.sqrt(6)
+    (value,) = of_arm(card, "off").values
+    assert (value.criterion, value.better, value.weight) == (TPS, "higher", 1.0)
+    assert value.ratio is not None
+    assert (value.ratio.value, value.ratio.low, value.ratio.high) == pytest.approx(
+        tuple(np.exp([np.mean(logs), np.mean(logs) - half, np.mean(logs) + half]))
+    )
+    assert of_arm(card, "off").score == pytest.approx(np.mean(logs))
+    (control,) = of_arm(card, "on").values
+    assert control.ratio is not None
+    assert (control.ratio.value, control.ratio.low, of_arm(card, "on").score) == (1.0, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"), [(15_154, 16_185, "+6.8 %"), (15_154, 15_095, "−0.4 %"), (178, 167, "−6.2 %")]
+)
+def test_percentages_are_of_the_control(evidence: Evidence, before: float, after: float, change: str) -> None:
+    """Changes that published comparisons of these very figures have wrong, in sign or size."""
+    asked = declare(evidence, {"metric": TPS}, {"metric": P99})
+    values = simulate(
+        evidence, {TPS: {"on": before, "off": after}, P99: {"on": 2.0, "off": 1.0 if after > before else 4.0}}, noise=0
+    )
+    card = score_arms(asked, values, [])
+
+    assert card is not None
+    fast = card.recommendations[0]
+    if after > before:
+        assert fast.text.startswith(f"off: throughput {change}, against on. ")
+    else:
+        assert fast.text.startswith("on: no other arm is better than the control. ")
+        turned = score_arms(declare(evidence, {"metric": TPS, "better": "lower"}), values, [])
+        assert turned is not None
+        assert turned.recommendations[0].text.startswith(f"off: throughput {change}, against on. ")
+
+
+def test_an_arm_that_another_beats_in_everything_is_not_pareto_optimal(three: Evidence) -> None:
+    asked = declare(three, {"metric": TPS}, {"metric": P99})
+    card = score_arms(
+        asked,
+        simulate(
+            three,
+            {
+                TPS: {"on": 1000.0, "off": 2000.0, "third": 900.0},
+                P99: {"on": 0.010, "off": 0.030, "third": 0.012},
+            },
+        ),
+        [],
+    )
+
+    assert [of_arm(card, arm).is_pareto for arm in ("on", "off", "third")] == [True, True, False]
+    assert card is not None
+    assert [(each.goal, each.arm) for each in card.recommendations][:2] == [("fast", "off"), ("stable", "on")]
+    assert card.trade_off == (
+        "off against on is better in throughput (+100 %), and worse in latency p99 (+200 %)."
+    ) or card.trade_off.startswith("off against on is better in throughput (+")
+    assert "third" not in card.trade_off  # it is worse in both, which is no trade-off
+
+
+def test_declared_weights_decide_between_goals(three: Evidence) -> None:
+    truth = {TPS: {"on": 1000.0, "off": 2000.0, "third": 1000.0}, P99: {"on": 0.010, "off": 0.030, "third": 0.010}}
+    values = simulate(three, truth, noise=0.001)
+
+    def weighted(tps: float, p99: float) -> str:
+        asked = declare(three, {"metric": TPS, "weight": tps}, {"metric": P99, "weight": p99})
+        card = score_arms(asked, values, [])
+        assert card is not None
+        (found,) = [each for each in card.recommendations if each.goal == "declared weights"]
+        assert of_arm(card, "off").score == pytest.approx((tps * np.log(2) - p99 * np.log(3)) / (tps + p99), abs=0.01)
+        return found.arm
+
+    assert weighted(3.0, 1.0) == "off"
+    assert weighted(1.0, 3.0) != "off"
+
+
+def test_how_sure_a_recommendation_is_comes_from_the_blocks(evidence: Evidence) -> None:
+    asked = declare(evidence, {"metric": TPS})
+    sure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}), [])
+    unsure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1002.0}}, noise=0.1, seed=3), [])
+
+    assert sure is not None
+    assert unsure is not None
+    assert of_arm(sure, "off").best_share == 1.0
+    assert of_arm(sure, "off").values[0].rank_share == 1.0
+    assert "This is sure: it is the best in 100 % of the draws of 6 blocks." in sure.recommendations[0].text
+    share = of_arm(unsure, unsure.recommendations[0].arm).best_share
+    assert share is not None
+    assert 0.5 <= share < 0.95
+    assert "the data do not tell the arms apart" in unsure.recommendations[0].text
+
+
+def test_the_same_experiment_gives_the_same_shares(evidence: Evidence) -> None:
+    values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1010.0}}, noise=0.05)
+    asked = declare(evidence, {"metric": TPS})
+
+    assert score_arms(asked, values, []) == score_arms(asked, values, [])
+
+
+def test_a_difference_in_the_noise_is_no_trade_off(evidence: Evidence) -> None:
+    asked = declare(evidence, {"metric": TPS}, {"metric": P99})
+    truth = {TPS: {"on": 1000.0, "off": 1003.0}, P99: {"on": 0.01, "off": 0.0101}}
+    card = score_arms(asked, simulate(evidence, truth, noise=0.1), [])
+
+    assert card is not None
+    assert card.trade_off == ""
+
+
+def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
+    one = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block == 1))
+    card = score_arms(declare(one, {"metric": TPS}), simulate(one, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0), [])
+
+    assert card is not None
+    assert of_arm(card, "off").best_share is None
+    assert card.recommendations[0].text == (
+        "off: throughput +50.0 %, against on. How sure that is, a single block cannot tell."
+    )
+
+
+def test_without_a_declaration_there_is_no_recommendation_for_weights(evidence: Evidence) -> None:
+    truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
+    card = score_arms(evidence, simulate(evidence, truth), [])
+
+    assert card is not None
+    assert [each.goal for each in card.recommendations] == ["fast", "stable"]
+    # Without timelines nothing is known of how even throughput was, and it is shown so.
+    values = {value.criterion: value.ratio for value in of_arm(card, "off").values}
+    assert list(values) == [TPS, P99, "stability.lowest", "stability.variation"]
+    assert (values["stability.lowest"], values["stability.variation"]) == (None, None)
+
+
+def test_how_even_throughput_is_comes_from_the_timelines(evidence: Evidence, make_timeline: Make) -> None:
+    rng = np.random.default_rng(5)
+    spread = {"on": 10.0, "off": 100.0}
+    timelines = [
+        make_timeline(run=run.id, arm=run.slot.arm, seconds=200, tps=rng.normal(1000, spread[run.slot.arm], 200))
+        for run in evidence.valid
+        if run.slot.arm in spread
+    ]
+    truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
+    card = score_arms(evidence, simulate(evidence, truth), timelines)
+
+    assert card is not None
+    by_goal = {each.goal: each for each in card.recommendations}
+    assert (by_goal["fast"].arm, by_goal["stable"].arm) == ("off", "on")
+    values = {value.criterion: value for value in of_arm(card, "off").values}
+    assert values["stability.variation"].ratio is not None
+    assert values["stability.variation"].ratio.value == pytest.approx(10, rel=0.1)
+    assert values["stability.variation"].rank_share == 0.0
+    assert values["stability.lowest"].ratio is not None
+    assert values["stability.lowest"].ratio.value < 0.85
+    assert "better in throughput" in card.trade_off
+    assert "worse in lowest 1 % of throughput" in card.trade_off
+
+
+def test_growth_of_swap_is_that_of_the_run_and_little_is_none(evidence: Evidence, make_timeline: Make) -> None:
+    grown = {"on": 4096.0, "off": 64 * 2.0**20}
+    timelines = [
+        make_timeline({"vmstat.swpd": np.linspace(1e8, 1e8 + grown[run.slot.arm], 100)}, run=run.id, arm=run.slot.arm)
+        for run in evidence.valid
+        if run.slot.arm in grown
+    ]
+    card = score_arms(declare(evidence, {"metric": SWAP}), {}, timelines)
+
+    (value,) = of_arm(card, "off").values
+    assert value.ratio is not None
+    # From the median of the first ten seconds to that of the last: 90 of 99 steps; 4 kB count as 1 MB.
+    assert value.ratio.value == pytest.approx(64 * 90 / 99)
+    assert find_swap_growth(make_timeline({"vmstat.swpd": np.linspace(5e6, 1e6, 50)}, seconds=50)) == 0
+    assert find_swap_growth(make_timeline()) is None
+
+
+def test_growth_of_swap_adds_up_over_the_load_levels(evidence: Evidence, make_timeline: Make) -> None:
+    two = replace(evidence, levels=tuple(LoadLevel(index=i, clients=4 * (i + 1)) for i in range(2)))
+    timelines = [
+        make_timeline({"vmstat.swpd": np.where(np.arange(100) < 50, 0, growth)}, run=run.id, level=level)
+        for run in evidence.valid
+        for level, growth in enumerate((10e6, 30e6) if run.slot.arm == "off" else (20e6, 0.0))
+    ]
+    (value,) = of_arm(score_arms(declare(two, {"metric": SWAP}), {}, timelines), "off").values
+    incomplete = [each for each in timelines if each.level == 0]
+
+    assert value.ratio is not None
+    assert value.ratio.value == pytest.approx(2)
+    assert score_arms(declare(two, {"metric": SWAP}), {}, incomplete) is None
+
+
+def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
+    lost = evidence.runs_of("off")[0]
+    some = replace(evidence, valid=tuple(run for run in evidence.valid if run.id != lost.id))
+    values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
+    card = score_arms(declare(some, {"metric": TPS}), values, [])
+
+    assert card is not None
+    assert "the draws of 5 blocks" in card.recommendations[0].text
+
+
+def test_a_criterion_that_was_not_measured_has_no_part_in_the_score(evidence: Evidence) -> None:
+    asked = declare(evidence, {"metric": TPS}, {"metric": CPU, "weight": 9.0})
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0), [])
+
+    assert of_arm(card, "off").score == pytest.approx(np.log(1.5))
+    assert [value.ratio is None for value in of_arm(card, "off").values] == [False, True]
+
+
+def test_there_is_no_scorecard_without_arms_to_compare_or_values(evidence: Evidence) -> None:
+    values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
+    alone = replace(evidence, arms=tuple(arm for arm in evidence.arms if arm.role is Role.CONTROL))
+
+    assert score_arms(alone, values, []) is None
+    assert score_arms(replace(evidence, valid=()), values, []) is None
+    assert score_arms(evidence, {}, []) is None
+
+
+def test_a_file_may_turn_what_is_better(evidence: Evidence) -> None:
+    asked = declare(evidence, {"metric": TPS, "better": "lower"})
+
+    assert [each.better for each in chosen_criteria(asked)] == ["lower"]
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}), [])
+    assert of_arm(card, "on").best_share == 1.0
+
+
+def test_every_metric_that_arms_are_compared_by_can_be_a_criterion() -> None:
+    for metric in (*COMPARED, FAILURES):
+        assert CRITERIA[metric.name].better is metric.better

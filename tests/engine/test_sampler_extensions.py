@@ -1,0 +1,238 @@
+"""When and where extensions are read: on a clock and databases made for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+from psycopg.pq.abc import PGresult
+
+from pgtrial.engine.sampler import extensions
+from pgtrial.engine.sampler.extensions import Extensions
+from pgtrial.engine.sampler.link import LinkError
+
+WAITS = ("pid", "object", "count", "is_there", "period")
+
+
+class Result:
+    """Rows as libpq gives them."""
+
+    def __init__(self, columns: Sequence[str], *rows: Sequence[str]) -> None:
+        self.columns, self.rows = columns, rows
+
+    nfields = property(lambda self: len(self.columns))
+    ntuples = property(lambda self: len(self.rows))
+
+    def fname(self, column: int) -> bytes:
+        return self.columns[column].encode()
+
+    def get_value(self, row: int, column: int) -> bytes | None:
+        return self.rows[row][column].encode()
+
+
+@dataclass
+class Place:
+    """Databases with their extensions and schemas; what fails there; and what was asked of them."""
+
+    databases: Mapping[str, Mapping[str, str]]
+    failing: Mapping[str, str] = field(default_factory=dict)
+    silent: Sequence[str] = ()
+    sessions: Sequence[str] = ()
+    now: float = 100.0
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    parameters: dict[str, Sequence[bytes]] = field(default_factory=dict)
+    statements: dict[str, str] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return 1e9 + self.now
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Place:
+    place = Place({"control": {}, "shop": {}})
+
+    class Link:
+        def __init__(self, conninfo: str) -> None:
+            self.database = conninfo
+
+        def connect(self, statements: Mapping[str, str], *, deadline: float) -> None:
+            if self.database in place.failing:
+                raise LinkError(place.failing[self.database])
+            place.open.add(self.database)
+
+        def prepare(self, name: str, statement: str, *, deadline: float) -> None:
+            place.statements[name] = statement
+
+        def run(self, name: str, parameters: Sequence[bytes], *, deadline: float) -> PGresult | None:
+            if name == "extensions":
+                return cast(PGresult, Result(("extname", "schema"), *place.databases[self.database].items()))
+            place.asked.append((self.database, name))
+            place.parameters[name] = parameters
+            if name in place.failing:
+                raise LinkError(place.failing[name])
+            if name in place.silent:
+                return None
+            return cast(PGresult, Result(WAITS, *([pid, "IO/WALSync", "1", "t", "0.01"] for pid in place.sessions)))
+
+        def close(self) -> None:
+            place.open.discard(self.database)
+
+    monkeypatch.setattr(extensions, "ServerLink", Link)
+    monkeypatch.setattr(extensions, "time", place)
+    return place
+
+
+ALL = {"pg_stat_statements": "public", "pg_wait_sampling": '"of DBAs"', "pg_buffercache": "public"}
+
+
+@dataclass
+class Reader:
+    added: list[tuple[float, str]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def open(self, *databases: str) -> Extensions:
+        return Extensions(
+            databases,
+            version_num=150018,
+            parameters={"database": b"shop"},
+            interval=1.0,
+            add=lambda t, source, payload: self.added.append((t, source)),
+            remark=self.remarks.append,
+        )
+
+
+def tick(place: Place, extensions: Extensions, *, seconds: float) -> None:
+    """Ticks once a second, each a little late, by turns more and less."""
+    start = place.now
+    for second in range(1, int(seconds) + 1):
+        place.now = start + second + (0.3 if second % 2 else 0.01)
+        extensions.tick(place.now + 1)
+    place.now = start + seconds
+
+
+def of(place: Place, name: str) -> list[str]:
+    return [database for database, asked in place.asked if asked == name]
+
+
+def test_each_is_read_as_often_as_it_wants(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    reader = Reader()
+    opened = reader.open("control", "shop")
+    opened.start()
+    tick(place, opened, seconds=25)
+
+    assert len(of(place, "pg_wait_sampling")) == 1 + 25
+    assert len(of(place, "pg_stat_statements")) == 1 + 2
+    assert of(place, "pg_stat_statements_texts") == of(place, "pg_buffercache") == []
+    opened.finish()
+    assert len(of(place, "pg_stat_statements")) == 1 + 2 + 1
+    assert of(place, "pg_stat_statements_texts") == of(place, "pg_buffercache") == ["shop"]
+    times = [t - 1e9 for t, source in reader.added if source == "pg_stat_statements"]
+    assert times == pytest.approx([100, 110, 120, 125], abs=0.5)
+    assert reader.remarks == []
+    assert place.open == set()
+
+
+def test_database_without_extensions_is_left_alone(place: Place) -> None:
+    opened = Reader().open("control", "shop")
+    opened.start()
+
+    assert place.open == set()
+    opened.tick(place.now + 1)
+    opened.finish()
+    assert {name for _, name in place.asked} == {"quiet"}
+
+
+def test_loads_database_is_spared_what_another_one_can_tell(place: Place) -> None:
+    place.databases = {"control": ALL, "shop": {"pg_stat_statements": "public", "pg_buffercache": "public"}}
+    opened = Reader().open("control", "shop")
+    opened.start()
+    opened.finish()
+
+    assert set(of(place, "pg_wait_sampling")) == set(of(place, "pg_stat_statements")) == {"control"}
+    assert of(place, "pg_buffercache") == ["shop"]
+
+
+def test_relations_of_the_load_are_not_looked_for_elsewhere(place: Place) -> None:
+    place.databases = {"control": ALL, "shop": {}}
+    opened = Reader().open("control", "shop")
+    opened.start()
+    opened.finish()
+
+    assert of(place, "pg_buffercache") == []
+
+
+def test_extension_is_found_in_its_schema(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    Reader().open("control", "shop").start()
+
+    assert 'FROM "of DBAs".pg_wait_sampling_profile' in place.statements["pg_wait_sampling"]
+
+
+def test_sessions_of_the_reading_before_are_asked_for_once_more(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    place.sessions = ["7"]
+    opened = Reader().open("control", "shop")
+    opened.start()
+    first = place.parameters["pg_wait_sampling"]
+    place.sessions = []
+    tick(place, opened, seconds=1)
+    second = place.parameters["pg_wait_sampling"]
+    tick(place, opened, seconds=1)
+
+    assert (first, second, place.parameters["pg_wait_sampling"]) == ([b"{}"], [b"{7}"], [b"{}"])
+
+
+def test_extension_that_cannot_be_read_is_said_once_and_left_alone(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    place.failing = {"pg_stat_statements": "ERROR: it must be loaded via shared_preload_libraries"}
+    reader = Reader()
+    opened = reader.open("control", "shop")
+    opened.start()
+    tick(place, opened, seconds=12)
+    opened.finish()
+
+    assert reader.remarks == [
+        "pg_stat_statements cannot be read: ERROR: it must be loaded via shared_preload_libraries."
+    ]
+    assert len(of(place, "pg_stat_statements")) == 1
+    assert of(place, "pg_stat_statements_texts") == []
+    assert len(of(place, "pg_wait_sampling")) == 14
+
+
+def test_answer_that_does_not_come_in_time_is_a_reading_less(place: Place) -> None:
+    place.databases = {"control": {}, "shop": ALL}
+    place.silent = ["pg_wait_sampling", "pg_buffercache"]
+    reader = Reader()
+    opened = reader.open("control", "shop")
+    opened.start()
+    tick(place, opened, seconds=3)
+    opened.finish()
+
+    assert len(of(place, "pg_wait_sampling")) == 5
+    assert "pg_wait_sampling" not in {source for _, source in reader.added}
+    assert reader.remarks == ["pg_buffercache cannot be read: no answer in time."]
+
+
+def test_database_that_cannot_be_reached_is_said(place: Place) -> None:
+    place.databases = {"control": ALL, "shop": ALL}
+    place.failing = {"shop": 'FATAL: database "shop" does not exist'}
+    reader = Reader()
+    opened = reader.open("control", "shop")
+    opened.start()
+
+    assert reader.remarks == ['Extensions of the server are not read: FATAL: database "shop" does not exist.']
+    assert place.open == {"control"}
+
+
+def test_server_whose_database_is_not_known_is_not_asked(place: Place) -> None:
+    opened = Reader().open()
+    opened.start()
+    opened.tick(place.now + 1)
+    opened.finish()
+
+    assert place.asked == []

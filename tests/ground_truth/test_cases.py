@@ -1,0 +1,272 @@
+"""The ground truth suite without its runs: its files are right, and outcomes are judged as they should be."""
+
+import importlib
+import os
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pgtrial.analysis.cause_findings import BudgetPart, Causes, Estimate, LatencyBudget, Limit, Resource
+from pgtrial.cli.checked import check_file
+from pgtrial.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressure", "transparent_huge_pages"}
+LONGEST = 25 * 60  # s, of the whole suite
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m ground_truth`
+    try:
+        return importlib.import_module(f"ground_truth.{name}")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+cases, scoring, page, left_overs, needs, runner = (
+    load(name) for name in ("cases", "scoring", "page", "left_overs", "needs", "__main__")
+)
+CASES = {case.name: case for case in cases.read_cases()}
+CASE = CASES["row-locks"]
+State = scoring.State
+
+
+def document(
+    *,
+    found: Resource = Resource.LOCKS,
+    latency: float = 0.01,
+    parts: tuple[float, ...] = (0.009, 0.001),
+    closure: float | None = 1.0,
+    relief: float = 3.0,
+) -> dict[str, object]:
+    """What the judge reads of a findings.json of CASE."""
+
+    def limit(arm: str, resource: Resource) -> Limit:
+        return Limit(arm=arm, load_level=0, resource=resource, detail="tuple", text="", suspects=())
+
+    budget = LatencyBudget(
+        arm=CASE.arm,
+        load_level=0,
+        scenario=None,
+        latency=Estimate(value=latency),
+        parts=tuple(BudgetPart(kind="Lock", event="tuple", seconds=Estimate(value=part)) for part in parts),
+        closure=closure,
+    )
+    causes = Causes(
+        tier="sampled sessions",
+        budgets=(budget,),
+        limits=(limit(CASE.arm, found), limit(CASE.relieved, Resource.WAL_FLUSH)),
+    )
+    about = {"scenario": None, "load_level": 0}
+    return {
+        "causes": causes.model_dump(mode="json"),
+        "effects": [
+            {"arm": CASE.relieved, "metric": "pgbench.latency_mean", "ratio": 0.3, **about},
+            {"arm": CASE.relieved, "metric": "pgbench.tps", "ratio": 9.9, **about, "load_level": "all"},
+            {"arm": CASE.relieved, "metric": "pgbench.tps", "ratio": relief, **about},
+        ],
+        "observations": [
+            {"arm": CASE.arm, "metric": "pgbench.latency_mean", "value": latency * 0.9, **about},
+            {"arm": CASE.arm, "metric": "pgbench.latency_mean", "value": latency * 1.1, **about},
+            {"arm": CASE.relieved, "metric": "pgbench.latency_mean", "value": latency / 3, **about},
+        ],
+    }
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_experiment_passes_the_check(case, capsys):
+    status = main(["check", "--no-host", str(case.file)])
+
+    assert status == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_limited_arm_is_the_control_and_the_other_one_lacks_the_cause(case):
+    experiment = check_file(case.file).loaded.experiment
+
+    assert experiment.experiment.name == case.name
+    assert list(experiment.arms) == [case.arm, case.relieved]
+    assert experiment.hypothesis.arm == case.relieved
+    assert isinstance(experiment.workload.clients, int), "the judge looks at one load level"
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_case_that_changes_the_host_says_that_it_needs_root(case):
+    text = tomllib.loads(case.file.read_text())
+    tables = set(text.get("target", {})).union(*text["arms"].values())
+    changes_host = bool(tables & HOST_TABLES) or text["design"].get("cache") == "cold"
+
+    assert ("root" in case.needs) == changes_host
+
+
+def test_every_file_belongs_to_a_case():
+    used = set()
+    for case in CASES.values():
+        text = tomllib.loads(case.file.read_text())
+        scripts = [scenario.get("file") for scenario in text["workload"].get("scenario", [])]
+        used |= {case.file.name, text.get("dataset", {}).get("setup"), *scripts}
+
+    assert {path.name for path in cases.EXPERIMENTS.iterdir()} == used - {None}
+
+
+def test_every_cause_that_was_asked_for_has_a_case():
+    wanted = {
+        *(Resource.LOCKS, Resource.LWLOCKS, Resource.WAL_FLUSH, Resource.CPU, Resource.DISK_IOPS, Resource.WRITE_BACK),
+        *(Resource.MEMORY, Resource.SWAP, Resource.CHECKPOINTS, Resource.AUTOVACUUM, Resource.TEMPORARY_FILES),
+        *(Resource.LOAD_GENERATOR, Resource.CLIENT),
+    }
+
+    assert wanted <= {case.expected[0] for case in CASES.values()}
+
+
+def test_the_whole_suite_is_planned_for_at_most_25_minutes():
+    assert sum(check_file(case.file).plan.estimate.total for case in CASES.values()) <= LONGEST
+
+
+def test_a_case_without_a_cause_is_refused(tmp_path):
+    text = (ROOT / "ground_truth" / "cases.toml").read_text()
+    (tmp_path / "cases.toml").write_text(text.replace('expected = ["locks"]', 'expected = ["undetermined"]'))
+
+    with pytest.raises(ValueError, match="row-locks"):
+        cases.read_cases(tmp_path / "cases.toml")
+
+
+def test_a_cause_named_right_is_right():
+    outcome = scoring.judge(CASE, document())
+
+    assert outcome.state is State.RIGHT
+    assert (outcome.found, outcome.detail, outcome.without) == (Resource.LOCKS, "tuple", Resource.WAL_FLUSH)
+    assert outcome.relief == 3
+    assert outcome.excess == pytest.approx(0, abs=1e-12)
+    assert outcome.is_good
+
+
+def test_another_name_is_wrong():
+    outcome = scoring.judge(CASE, document(found=Resource.CPU))
+
+    assert outcome.state is State.WRONG
+    assert outcome.reason == "expected locks, found cpu"
+    assert not outcome.is_good
+
+
+def test_a_cause_that_was_not_there_proves_nothing_about_its_name():
+    outcome = scoring.judge(CASE, document(found=Resource.CPU, relief=1.1))
+
+    assert outcome.state is State.NOT_MADE
+    assert "many_rows has 1.10 times the throughput of one_row" in outcome.reason
+    assert scoring.confusion([outcome]) == {}
+
+
+@pytest.mark.parametrize(
+    ("parts", "closure"),
+    [((0.009, 0.0013), 1.0), ((0.009, 0.0007), 1.0), ((), 1.0), ((0.01,), 0.97), ((0.01,), 1.03), ((0.01,), None)],
+)
+def test_parts_that_are_off_by_more_than_2_percent_are_told(parts, closure):
+    assert scoring.judge(CASE, document(parts=parts, closure=closure)).state is State.NOT_ADDING_UP
+
+
+def test_parts_that_are_off_by_less_are_right():
+    assert scoring.judge(CASE, document(parts=(0.00985,), closure=1.015)).state is State.RIGHT
+
+
+def test_findings_without_causes_are_a_failure():
+    outcome = scoring.judge(CASE, {"causes": None})
+
+    assert outcome.state is State.FAILED
+    assert not outcome.is_good
+
+
+def test_a_case_that_cannot_run_here_is_no_fault():
+    assert scoring.Outcome(case=CASE, state=State.NOT_RUN, reason="no root").is_good
+
+
+def test_the_confusion_table_counts_truth_and_found():
+    outcomes = [
+        scoring.judge(CASE, document()),
+        scoring.judge(CASE, document()),
+        scoring.judge(CASE, document(found=Resource.CPU)),
+        scoring.Outcome(case=CASE, state=State.NOT_RUN, reason="no root"),
+    ]
+
+    assert scoring.confusion(outcomes) == {
+        (Resource.LOCKS, Resource.LOCKS): 2,
+        (Resource.LOCKS, Resource.CPU): 1,
+    }
+    assert page.confusion_table(outcomes).splitlines() == [
+        "| truth ↓ found → | cpu | locks |",
+        "| --- | --- | --- |",
+        "| locks | 1 | 2 |",
+    ]
+
+
+def test_the_text_of_a_run_has_every_case_and_every_reason():
+    outcomes = [
+        scoring.judge(CASE, document()),
+        scoring.Outcome(case=CASES["swap"], state=State.NOT_RUN, reason="it needs root"),
+    ]
+
+    text = page.render(outcomes, machine="A machine.")
+
+    assert text.startswith("1 of 2 cases are right. A machine.\n")
+    assert "| row-locks | locks | locks | tuple | 3.0 | WAL flush | +0.00% | 1.000 | right |" in text
+    assert "| swap | swap | – | – | – | – | – | – | not run |" in text
+    assert "- swap: not run, it needs root" in text
+
+
+def test_the_tables_replace_what_was_between_the_markers():
+    text = f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n"
+
+    once = page.put_between(text, "new")
+
+    assert once == f"before\n{page.BEGIN}\n\nnew\n\n{page.END}\nafter\n"
+    assert page.put_between(once, "new") == once
+    with pytest.raises(ValueError, match="lacks"):
+        page.put_between("no markers", "new")
+
+
+def test_the_page_has_its_markers():
+    assert page.put_between(page.PAGE.read_text(), "new")
+
+
+def test_what_is_left_on_the_host_is_told():
+    before = {"vm.dirty_bytes": "0", "mount /a": "x", "vm.swappiness": "60"}
+    after = {"vm.dirty_bytes": "8388608", "vm.swappiness": "60", "loop device loop0": "/a.img"}
+
+    assert left_overs.compare(before, after) == (
+        "loop device loop0 is there now",
+        "mount /a is gone",
+        "vm.dirty_bytes was 0 and is 8388608",
+    )
+    assert left_overs.compare(before, before) == ()
+
+
+def test_what_a_case_needs_is_said_when_it_cannot_run(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    assert needs.find_hindrance(CASES["swap"], host_changes=True) == (
+        "it needs root, control groups, swap; run it as root"
+    )
+    assert needs.find_hindrance(CASE, host_changes=False) == ""
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "--allow-host-changes" in needs.find_hindrance(CASES["swap"], host_changes=False)
+
+
+def test_the_newest_finished_folder_is_judged_again(tmp_path):
+    for name in ("x-20260101T000000Z", "x-20260102T000000Z", "x-20260103T000000Z"):
+        (tmp_path / name).mkdir()
+        if not name.endswith("0103T000000Z"):
+            (tmp_path / name / "findings.json").touch()
+
+    assert runner.last_folder(tmp_path) == tmp_path / "x-20260102T000000Z"
+    assert runner.judge_again(CASE, tmp_path).state is State.NOT_RUN
+
+
+def test_a_name_that_no_case_has_is_refused_before_anything_runs(capsys):
+    with pytest.raises(SystemExit):
+        runner.main(["--only", "row-locks", "nonsense"])
+
+    assert "no case has the name nonsense" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""The log of a server that is somebody else's, in each way that it can be written and read."""
+
+import contextlib
+import json
+import time
+
+import psycopg
+import pytest
+
+from pgtrial.analysis.log_pairing import pair_entries
+from pgtrial.postgres.existing.log import keep_since, mark_log
+from pgtrial.postgres.existing.log_caveats import log_caveats
+from pgtrial.postgres.existing.log_place import LogFormat, find_log
+from pgtrial.store.server_log.file import read_log
+
+COLLECTOR = "logging_collector = on\nlog_filename = 'server-%H%M%S'\n"
+LOUD = "log_checkpoints = on\nlog_lock_waits = on\nlog_temp_files = 0\nlog_autovacuum_min_duration = 0\n"
+SECRET = "hunter2"
+
+
+def restart(foreign, conf: str) -> None:
+    """With these settings in postgresql.auto.conf."""
+    foreign.write_auto_conf(conf)
+    foreign.run(*foreign.ctl("restart"))
+
+
+def do_things(foreign) -> None:
+    with foreign.connect() as connection:
+        connection.execute("CHECKPOINT")
+        connection.execute("SET work_mem = '64kB'")
+        connection.execute("SELECT count(*) FROM (SELECT i FROM generate_series(1, 20000) AS i ORDER BY -i) AS s")
+        connection.execute(f"SET log_min_duration_statement = 0; SELECT '{SECRET}', 7")  # type: ignore[call-overload]
+        with contextlib.suppress(psycopg.errors.DivisionByZero):
+            connection.execute(f"SELECT 1 / 0 -- {SECRET}")  # type: ignore[call-overload]
+
+
+def keep(foreign, runner, path, *, user="boss", elsewhere=False) -> list[str]:
+    """Kinds of what was logged between two moments, with the codes of errors."""
+    server = runner.run(foreign.open(user, elsewhere=elsewhere))
+    foreign.sql("CHECKPOINT")
+    with contextlib.suppress(psycopg.Error):
+        foreign.sql("SELECT nothing_of_before")
+    mark = runner.run(mark_log(server))
+    assert mark is not None
+    begun = time.time()
+    do_things(foreign)
+    runner.run(keep_since(server, mark, path))
+
+    assert SECRET not in path.read_text()
+    events = list(pair_entries(1, read_log(path, None), is_own=lambda _: False))
+    assert all(begun - 2 <= event.start <= event.end <= time.time() + 2 for event in events)
+    return sorted({f"{event.kind} {event.object}".strip() for event in events})
+
+
+EXPECTED = ["checkpoint", "error 22012", "slow statement", "temporary file"]
+
+
+@pytest.mark.parametrize("kind", ["jsonlog", "csvlog", "stderr"])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_log_that_the_server_collects_is_read_through_it(foreign, runner, tmp_path, kind, elsewhere):
+    restart(foreign, f"{COLLECTOR}{LOUD}log_destination = '{kind}'\nlog_line_prefix = '%m [%p] %q%u@%d %a '\n")
+    server = runner.run(foreign.open(elsewhere=elsewhere))
+
+    place = runner.run(find_log(server))
+    kinds = keep(foreign, runner, tmp_path / "kept", elsewhere=elsewhere)
+
+    assert (place.format, place.by_host) == (LogFormat(kind), False)
+    # A text log has a SQLSTATE only where its prefix has one.
+    assert kinds == ([each.replace(" 22012", "") for each in EXPECTED] if kind == "stderr" else EXPECTED)
+
+
+def test_the_files_of_a_log_that_was_begun_anew_are_read_one_after_the_other(foreign, runner, tmp_path):
+    restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
+    server = runner.run(foreign.open(elsewhere=True))
+    mark = runner.run(mark_log(server))
+    for wait in (1.1, 1.1, 0.0):  # the file's name has the second
+        do_things(foreign)
+        time.sleep(wait)
+        foreign.sql("SELECT pg_rotate_logfile()")
+        current = mark.place.path
+        deadline = time.monotonic() + 10
+        while wait and foreign.sql("SELECT pg_current_logfile('jsonlog')") == [(current,)]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    runner.run(keep_since(server, mark, tmp_path / "kept"))
+
+    codes = [json.loads(line).get("state_code") for line in (tmp_path / "kept").read_text().splitlines()]
+    assert codes.count("22012") == 3
+
+
+def test_a_log_that_nobody_collects_is_read_as_a_file_of_the_machine(foreign, runner, tmp_path):
+    restart(foreign, f"{LOUD}log_line_prefix = '%n %p %e '\n")
+
+    place = runner.run(find_log(runner.run(foreign.open())))
+
+    assert (place.format, place.by_host) == (LogFormat.TEXT, True)
+    assert keep(foreign, runner, tmp_path / "kept") == EXPECTED
+
+
+@pytest.fixture
+def german(foreign, monkeypatch):
+    """The server, started by somebody whose programs speak German."""
+    monkeypatch.setenv("LANGUAGE", "de")
+    restart(foreign, LOUD)
+    yield foreign
+    monkeypatch.delenv("LANGUAGE")
+    foreign.run(*foreign.ctl("restart"))
+
+
+def test_what_the_servers_own_language_says_is_kept_in_english(german, runner, tmp_path):
+    foreign = german
+    server = runner.run(foreign.open())
+    mark = runner.run(mark_log(server))
+    do_things(foreign)
+    runner.run(keep_since(server, mark, tmp_path / "kept"))
+    kept = [json.loads(line) for line in (tmp_path / "kept").read_text().splitlines()]
+
+    # Not all programs come with their translations; then the server speaks English, and the same is kept.
+    assert "FEHLER" in foreign.log or "ERROR" in foreign.log
+    assert mark.place.languages[0] == "de"
+    messages = [entry["message"] for entry in kept]
+    assert any(message.startswith("checkpoint complete: wrote") for message in messages)
+    assert any(message.startswith("temporary file: path") for message in messages)
+    assert any(message.startswith("duration: ") and message.endswith("SELECT ?, ?") for message in messages)
+    assert {entry["error_severity"] for entry in kept} == {"LOG", "ERROR"}
+    assert runner.run(log_caveats(server)) == ()
+
+
+def test_a_role_reads_the_log_with_the_rights_that_the_hint_names(foreign, runner, tmp_path):
+    restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
+    before = runner.run(log_caveats(runner.run(foreign.open("watcher", elsewhere=True))))
+    functions = (
+        "pg_current_logfile(text), pg_stat_file(text, boolean), pg_read_binary_file(text, bigint, bigint, boolean)"
+    )
+    foreign.sql(f"GRANT EXECUTE ON FUNCTION {functions} TO watcher")
+    try:
+        after = runner.run(log_caveats(runner.run(foreign.open("watcher", elsewhere=True))))
+        kinds = keep(foreign, runner, tmp_path / "kept", user="watcher", elsewhere=True)
+    finally:
+        foreign.sql(f"REVOKE EXECUTE ON FUNCTION {functions} FROM watcher")
+
+    assert [caveat.code for caveat in before] == ["no-server-log"]
+    assert functions in before[0].hint
+    assert after == ()
+    assert kinds == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("conf", "user", "reason"),
+    [
+        (COLLECTOR, "nobody_special", 'The role "nobody_special" may not ask for the log\'s file.'),
+        (COLLECTOR, "watcher", 'The role "watcher" may not read the log\'s file.'),
+        ("", "boss", "It goes to stderr, and not to a file that can be read from here."),
+        (f"{COLLECTOR}log_line_prefix = '%p '\n", "boss", "Its lines do not say when they were written"),
+    ],
+)
+def test_a_log_out_of_reach_is_said_once_with_the_reason(foreign, runner, conf, user, reason):
+    restart(foreign, f"{conf}{LOUD}")
+    # Members of pg_monitor may ask for the file since 17.
+    foreign.sql("GRANT EXECUTE ON FUNCTION pg_current_logfile(text) TO watcher")
+    server = runner.run(foreign.open(user, elsewhere=True))
+
+    (caveat,) = runner.run(log_caveats(server))
+    foreign.sql("REVOKE EXECUTE ON FUNCTION pg_current_logfile(text) FROM watcher")
+
+    assert caveat.code == "no-server-log"
+    assert reason in caveat.text
+    assert runner.run(mark_log(server)) is None
+
+
+def test_what_the_server_does_not_log_is_said_once(foreign, runner):
+    restart(foreign, "log_checkpoints = off\nlog_autovacuum_min_duration = -1\n")
+
+    (caveat,) = runner.run(log_caveats(runner.run(foreign.open())))
+
+    assert caveat.code == "server-log-silent"
+    for name in ("log_checkpoints = off", "log_autovacuum_min_duration = -1", "log_lock_waits = off"):
+        assert name in caveat.text
+
+
+def test_reading_the_log_changes_no_setting(foreign, runner, tmp_path):
+    restart(foreign, f"{COLLECTOR}{LOUD}")
+    query = "SELECT name, setting, source FROM pg_settings WHERE name NOT IN ('application_name') ORDER BY 1"
+    before = foreign.sql(query), foreign.auto_conf.read_bytes()
+
+    keep(foreign, runner, tmp_path / "kept")
+
+    assert (foreign.sql(query), foreign.auto_conf.read_bytes()) == before
