@@ -37,7 +37,7 @@ DRAWS = 9999
 # Signs are drawn for the largest products, and the sum of all others is as good as normal.
 _SIGNED = 256
 # Both factors are from simulations of the tests: ranks of a short slow series fill their range too evenly, so that the
-# distribution without an association is too narrow by this share of its variance; and a jackknife of few coefficients
+# distribution without an association is too narrow by this times its variance; and a jackknife of few coefficients
 # has fewer degrees of freedom than those of normal terms, for which the factor were 3.
 _SMALL_SAMPLE = 0.3
 _DEGREES = 2.0
@@ -72,10 +72,14 @@ class Association:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Products:
-    """One correlation before its test: (n,) coefficients of both series, each of length 1."""
+    """One correlation before its test: (n,) coefficients of both series, each of length 1.
+
+    ``without`` are their products as they would stray without an association.
+    """
 
     first: Array
     second: Array
+    without: Array
     is_rank: bool
 
 
@@ -144,21 +148,17 @@ class _Coefficients:
         """Number of pairs of values, and the products of ranks and of values; none without values that vary."""
         both = self._known[one] & self._known[other]
         count = 0
-        found: list[tuple[Array, Array, Array, Array]] = []
+        ranks: list[tuple[Array, Array]] = []
+        values: list[tuple[Array, Array]] = []
         for places in self._stretches(both):
             first, second = self._of_stretch(one, places), self._of_stretch(other, places)
             if first is not None and second is not None:
                 count += places.size
-                found.append((first[0], second[0], first[1], second[1]))
-        if not found:
+                ranks.append((first[0], second[0]))
+                values.append((first[1], second[1]))
+        if count == 0:
             return 0, []
-        ranks_one, ranks_other, values_one, values_other = (
-            np.concatenate(parts) / math.sqrt(count) for parts in zip(*found, strict=True)
-        )
-        return count, [
-            _Products(first=ranks_one, second=ranks_other, is_rank=True),
-            _Products(first=values_one, second=values_other, is_rank=False),
-        ]
+        return count, [_pooled(ranks, count, is_rank=True), _pooled(values, count, is_rank=False)]
 
     def _stretches(self, both: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
         """Places of the known pairs of each stretch that is long enough."""
@@ -191,20 +191,28 @@ def _transformed(values: Array) -> tuple[Array, Array] | None:
     return ranks, values
 
 
+def _pooled(stretches: Sequence[tuple[Array, Array]], count: int, *, is_rank: bool) -> _Products:
+    """Of all stretches together; each comes in with a length of the root of its number of values."""
+    first, second = (np.concatenate(parts) / math.sqrt(count) for parts in zip(*stretches, strict=True))
+    without = []
+    for x, y in stretches:
+        products = x * y / (x.size + 1)
+        without.append((1 + _SMALL_SAMPLE * (products @ products)) * products * ((x.size + 1) / count))
+    return _Products(first=first, second=second, without=np.concatenate(without), is_rank=is_rank)
+
+
 def _chances(tested: Sequence[_Products], *, draws: int, rng: np.random.Generator) -> Array:
     """Probability of a correlation at least as far from zero if the sign of each product is a coin."""
     heads = np.zeros((_SIGNED, len(tested)), np.float32)
     rests, limits = np.zeros(len(tested), np.float32), np.zeros(len(tested), np.float32)
     for i, pair in enumerate(tested):
-        products = pair.first * pair.second
-        sizes = np.abs(products)
+        sizes = np.abs(pair.without)
         if sizes.size > _SIGNED:
             sizes = -np.partition(-sizes, _SIGNED)
         heads[: min(_SIGNED, sizes.size), i] = sizes[:_SIGNED]
         rests[i] = math.sqrt(float((sizes[_SIGNED:] ** 2).sum()))
-        wider = 1 + _SMALL_SAMPLE * float((sizes**2).sum())
         # Rounding must not turn "just as far" into "less far".
-        limits[i] = abs(float(products.sum())) / wider - 1e-5
+        limits[i] = abs(float(pair.first @ pair.second)) - 1e-5
     beyond = np.zeros(len(tested), np.int64)
     for start in range(0, draws, _CHUNK):
         size = min(_CHUNK, draws - start)

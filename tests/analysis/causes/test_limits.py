@@ -210,6 +210,19 @@ def test_reads_from_the_page_cache_are_cpu_time(judge: Judge) -> None:
     assert judge(shares, {**BUSY, **disk(free(900), queue=3.9)}).resource is Resource.DISK_LATENCY
 
 
+def test_reads_that_are_held_back_before_the_device_are_no_cpu_time(judge: Judge) -> None:
+    """Hardly anything is under way at the device in both cases; the kernel's accounts tell them apart."""
+    shares = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.15, READ: 0.6}
+    series = {**BUSY, **disk(free(900), queue=0.1)}
+
+    def accounts(queue: float) -> dict[Any, float]:
+        return {("server.cpu", "client backend"): 0.5, ("server.cpu_queue", "client backend"): queue}
+
+    # 2 of 8 sessions are known to want a CPU: none is left over, or all those in reads.
+    assert strength(judge(shares, {**series, **accounts(1.5)}), Resource.CPU) == 0
+    assert judge(shares, {**series, **accounts(6.0)}).resource is Resource.CPU
+
+
 # --- Devices --------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +239,14 @@ def test_a_limit_before_the_device_is_seen_by_the_sessions_that_wait(judge: Judg
     limit = judge({READ: 0.9}, {**QUIET, **disk(held(3000), queue=0.3, await_=1e-4)}, clients=16)
 
     assert (limit.resource, limit.detail) == (Resource.DISK_IOPS, "vda, limited before it gets there")
+
+
+def test_a_control_group_at_its_limit_is_seen_beside_others_on_the_device(judge: Judge) -> None:
+    series = {**QUIET, **disk(held(3000) + free(200), queue=1.0), ("cgroup.reads", "vda"): held(3000)}
+    limit = judge({READ: 0.9}, series, clients=16)
+
+    assert limit.resource is Resource.DISK_IOPS
+    assert limit.suspects[0].evidence[0].metric == "cgroup.reads/vda"
 
 
 def test_large_requests_at_a_ceiling_are_a_limit_of_bytes(judge: Judge) -> None:
@@ -351,11 +372,14 @@ def test_data_larger_than_memory_that_the_kernel_makes_room_for_is_a_matter_of_t
     assert judge({READ: 0.8}, series).resource is Resource.DISK_LATENCY
 
 
-def test_without_pressure_figures_memory_is_believed_less(judge: Judge) -> None:
+def test_without_pressure_figures_pages_that_come_back_stand_for_it_and_are_believed_less(judge: Judge) -> None:
     series = {key: value for key, value in QUIET.items() if key != "psi.memory"} | {"reclaim.direct": 20_000.0}
-    limit = judge({READ: 0.8}, series)
 
-    assert strength(limit, Resource.MEMORY) == pytest.approx(0.7)
+    def refaults(pages: float) -> Limit:
+        return judge({READ: 0.8}, {**series, "reclaim.refault": pages, "vmstat.bi": 4096 * 10_000.0})
+
+    assert strength(refaults(9000.0), Resource.MEMORY) == pytest.approx(0.7)
+    assert strength(refaults(1000.0), Resource.MEMORY) == 0
 
 
 def test_pages_that_come_back_from_swap_limit(judge: Judge) -> None:

@@ -178,6 +178,15 @@ def test_what_the_server_does_not_log_is_said_once(foreign, runner):
         assert name in caveat.text
 
 
+def test_autovacuum_that_is_too_short_to_be_logged_is_said(foreign, runner):
+    restart(foreign, LOUD.replace("log_autovacuum_min_duration = 0", "log_autovacuum_min_duration = '10min'"))
+
+    (caveat,) = runner.run(log_caveats(runner.run(foreign.open())))
+
+    assert caveat.code == "server-log-silent"
+    assert "autovacuum of a table in less than 10 min (log_autovacuum_min_duration)" in caveat.text
+
+
 def test_reading_the_log_changes_no_setting(foreign, runner, tmp_path):
     restart(foreign, f"{COLLECTOR}{LOUD}")
     query = "SELECT name, setting, source FROM pg_settings WHERE name NOT IN ('application_name') ORDER BY 1"

@@ -76,12 +76,15 @@ UNSEEN_DEVICE = 0.6  # most that is believed of a device whose figures are not k
 
 # --- Write-back -----------------------------------------------------------------------------------------------------
 
-THROTTLED_TIME = Ramp(low=0.2, high=0.6)  # of the time, with more dirty pages than the kernel lets anyone write freely
+# Of the time, with more dirty pages than the kernel lets anyone write freely. Writing back makes room again and again,
+# so with small limits it is a part of the time also where writers do nothing but wait.
+THROTTLED_TIME = Ramp(low=0.1, high=0.4)
 FREE_RUN = 0.75  # of the limit, where the background limit, half of it by default, is not known
 
 # --- Memory ---------------------------------------------------------------------------------------------------------
 
-MEMORY_PRESSURE = Ramp(low=0.1, high=0.4)  # of the time, in which some task waits for memory (PSI)
+MEMORY_PRESSURE = Ramp(low=0.05, high=0.25)  # of the time, in which some task waits for memory (PSI)
+REFAULTS = Ramp(low=0.3, high=0.7)  # of the bytes that are read, which had been in memory shortly before
 RECLAIM_TIME = Ramp(low=0.1, high=0.5)  # of the time, in which processes free memory themselves
 DIRECT_SCAN = 100.0  # pages/s, from which on they do
 GROUP_FULL = Ramp(low=0.9, high=0.98)  # of the memory that a control group may have

@@ -1,6 +1,7 @@
 """The part of an existing server's log that was written during a run, kept as server.jsonl."""
 
 import asyncio
+import math
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import IO, Any
 
 from psycopg import AsyncConnection, Error
 
+from pgtrial.errors import StoreError
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.log_language import read_language
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
@@ -61,19 +63,23 @@ async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -
 
     Raises ConnectError, TargetError, StoreError.
     """
-    # Without a name: what others write to their log must not stay if pgtrial is killed.
-    with tempfile.TemporaryFile() as spool:
-        async with connect(server.conninfo()) as connection:
-            async for chunk in _read_since(connection, server, mark):
-                spool.write(chunk)
-            language = await read_language(connection, server, mark.place.languages) or PLAIN
-        spool.seek(0)
-        await asyncio.to_thread(_write, spool, mark, language, destination)
+    try:
+        # Without a name: what others write to their log must not stay if pgtrial is killed.
+        with tempfile.TemporaryFile() as spool:
+            async with connect(server.conninfo()) as connection:
+                async for chunk in _read_since(connection, server, mark):
+                    spool.write(chunk)
+                language = await read_language(connection, server, mark.place.languages) or PLAIN
+            spool.seek(0)
+            await asyncio.to_thread(_write, spool, mark, language, destination)
+    except OSError as err:
+        raise StoreError(f"cannot keep the server's log: {err.strerror}") from err
 
 
 def _write(spool: IO[bytes], mark: LogMark, language: Language, destination: Path) -> None:
     entries = _parse(_decode(spool, mark.place.encoding), mark.place, language)
-    kept = keep_entries(entries, language, since=mark.t)
+    # Some logs have times in whole seconds; what is before the mark in the file of the mark has not been read.
+    kept = keep_entries(entries, language, since=math.floor(mark.t))
     write_log((replace(entry, t=entry.t - mark.ahead) for entry in kept), destination)
 
 

@@ -8,6 +8,7 @@ from pgtrial.postgres.existing.log_language import read_language
 from pgtrial.postgres.existing.log_place import LogPlace, find_log
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.store.server_log.times import find_zone
+from pgtrial.units import format_duration
 
 # Values by which the server keeps silent about something.
 _SILENT: Mapping[str, tuple[str, str]] = {
@@ -16,6 +17,7 @@ _SILENT: Mapping[str, tuple[str, str]] = {
     "log_lock_waits": ("off", "waits for locks"),
     "log_temp_files": ("-1", "temporary files"),
 }
+_SHORTEST = "log_autovacuum_min_duration"  # ms; 10 minutes unless somebody has set it
 
 
 async def log_caveats(server: ExistingServer) -> tuple[Caveat, ...]:
@@ -49,6 +51,9 @@ def _say(place: LogPlace, *, is_understood: bool) -> Iterator[Caveat]:
             "Run pgtrial on the server's machine, or let the server log in English: lc_messages = 'C'.",
         )
     silent = [f"{what} ({name} = {value})" for name, (value, what) in _SILENT.items() if settings.get(name) == value]
+    shortest = float(settings[_SHORTEST]) / 1000
+    if shortest > 0:
+        silent.append(f"autovacuum of a table in less than {format_duration(shortest)} ({_SHORTEST})")
     if silent:
         yield _info(
             "server-log-silent",

@@ -19,6 +19,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_temporary,
 )
 from pgtrial.analysis.causes.words import number, percent
+from pgtrial.analysis.metrics import CLIENT_BACKEND
 from pgtrial.analysis.timeline import Array
 
 
@@ -119,9 +120,19 @@ def _client_queue(scene: Scene) -> float:
 
 
 def _from_page_cache(scene: Scene) -> float:
-    """Share of the latency in reads and writes of data that no device was behind."""
+    """Share of the latency in reads and writes of data that no device was behind.
+
+    Nor is it a limit that holds requests back before they reach the device, if the kernel's accounts know of sessions
+    that want a CPU and are not among those that are known to: these are in waits.
+    """
     share, sessions, device = scene.share(is_data, is_temporary), device_sessions(scene), busiest_device(scene)
     requests = scene.mean("iostat.aqu", device) if device else None
     if not share or not sessions or requests is None:
         return 0.0
-    return share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))
+    elsewhere = share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))
+    accounts = [scene.mean(f"server.{name}", CLIENT_BACKEND) for name in ("cpu", "cpu_queue")]
+    known = [each for each in accounts if each is not None]
+    if len(known) < len(accounts):
+        return elsewhere
+    wanting = max(0.0, sum(known) - (scene.sessions(is_cpu) or 0.0))
+    return min(elsewhere, share * wanting / sessions)

@@ -16,8 +16,15 @@ from pgtrial.analysis.causes.words import join, number, percent
 from pgtrial.stats.plateau import Plateau, find_plateau
 from pgtrial.units import format_bytes, format_count, format_duration
 
-_REQUESTS = (("iostat.r", "reads"), ("iostat.w", "writes"), ("iostat.iops", "requests"))
-_BYTES = (("iostat.r_bytes", "read"), ("iostat.w_bytes", "written"), ("iostat.bytes", "read and written"))
+# The last ones are totals of a device; those of the server's control group leave out who else uses the device.
+_REQUESTS = (
+    *(("cgroup.reads", "reads"), ("cgroup.writes", "writes")),
+    *(("iostat.r", "reads"), ("iostat.w", "writes"), ("iostat.iops", "requests")),
+)
+_BYTES = (
+    *(("cgroup.read_bytes", "read"), ("cgroup.write_bytes", "written")),
+    *(("iostat.r_bytes", "read"), ("iostat.w_bytes", "written"), ("iostat.bytes", "read and written")),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,7 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
 
 
 def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool) -> _Ceiling | None:
-    """The most pinned one of the series that matter; the last one is the total of the others."""
+    """The most pinned one of the series that matter; the last one is the total of the device."""
     total = scene.mean(series[-1][0], device)
     size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
     best: _Ceiling | None = None

@@ -9,16 +9,18 @@ from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_dat
 from pgtrial.analysis.causes.words import BLOCKED, CPU_QUEUE, percent
 from pgtrial.units import format_bytes
 
+_PAGE = 4096.0  # B, the smallest that kernels use
+
 
 def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
     """Tasks wait for memory (PSI), and processes free it themselves, or their control group is full.
 
     Both are needed. A load that reads more data than there is memory has refaults, and PSI counts them, yet the
     kernel's own thread frees enough: there the device limits. And a control group is full as soon as its page cache
-    fills it.
+    fills it. Where the kernel does not tell of pressure, pages that come back stand for it.
     """
-    pressure = scene.median("psi.memory")
-    clue = find_clue(
+    pressure, again = scene.median("psi.memory"), _refaults(scene)
+    waiting = find_clue(
         *("psi.memory", pressure, "share", limits.MEMORY_PRESSURE),
         f"some task waits for memory {percent(pressure or 0)} of the time",
     )
@@ -26,8 +28,19 @@ def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
     yield accuse(
         Resource.MEMORY,
         detail="limit of the control group" if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
-        needs=(reclaim, clue, _stalled(scene)),
-        at_most=1.0 if clue else limits.WITHOUT_PRESSURE,
+        needs=(reclaim, waiting or again, _stalled(scene)),
+        supports=(again,) if waiting else (),
+        at_most=1.0 if waiting else limits.WITHOUT_PRESSURE,
+    )
+
+
+def _refaults(scene: Scene) -> Clue | None:
+    """Of what is read, how much had been in memory shortly before, at least: pages may be larger."""
+    pages, read = scene.mean("reclaim.refault"), scene.mean("vmstat.bi")
+    share = min(1.0, pages * _PAGE / read) if pages is not None and read else None
+    return find_clue(
+        *("reclaim.refault", share, "share", limits.REFAULTS),
+        f"{percent(share or 0)} of what is read had been in memory shortly before",
     )
 
 
