@@ -10,6 +10,7 @@ CONTROL = "control"
 COPY, SLOWER_5, SLOWER_10, ASYNC = "copy", "slower-5", "slower-10", "async-commit"
 QUIET_CASES = (COPY, SLOWER_5, SLOWER_10, ASYNC)  # each is compared with the control; the copy is case A/A
 BURSTY_CASES = (COPY, SLOWER_5)
+TWICE = {SLOWER_5: 19, SLOWER_10: 9}  # transactions to each that does its work twice
 
 CONTIGUOUS, BLOCKS, INTERLEAVED, DUET, LONG = "contiguous", "blocks", "interleaved", "duet", "long"
 SESSIONS = 6  # of a repetition: the blocks of pgtrial's own contenders
