@@ -149,14 +149,15 @@ class Laboratory:
             if name not in self.twins:
                 self.twins[name] = self.make_cluster(f"{self.base.directory.name}-{len(self.twins)}")
         try:
-            for name in names:
-                await Snapshot(host=self.host, cluster=self.twins[name], taken_of=self.base).restore()
-                self.twins[name].write_settings({**SETTINGS, **self.arms[name].settings})
-            await asyncio.gather(*(self.twins[name].start() for name in names))
+            await asyncio.gather(*(self._start(name) for name in names))
             return await self._play(names, segments, seed)
         finally:
-            for name in names:
-                await self.twins[name].stop(immediate=True)
+            await asyncio.gather(*(self.twins[name].stop(immediate=True) for name in names))
+
+    async def _start(self, name: str) -> None:
+        await Snapshot(host=self.host, cluster=self.twins[name], taken_of=self.base).restore()
+        self.twins[name].write_settings({**SETTINGS, **self.arms[name].settings})
+        await self.twins[name].start()
 
     async def _play(self, names: Sequence[str], segments: Sequence[Segment], seed: int) -> list[Counted]:
         with tempfile.TemporaryDirectory(prefix="efficiency-logs-") as logs:
