@@ -30,7 +30,6 @@ from segments import (
     ASYNC,
     CONTROL,
     COPY,
-    DUET_GUARD,
     LONG,
     QUIET_CASES,
     RUN_GUARD,
@@ -72,7 +71,7 @@ def plan(minutes: float) -> tuple[int, float]:
     for cases in PARTS_OF_TEST.values():
         runs = len(cases) + math.ceil(len(cases) / 2)
         load += 2 * runs / 2 + 2 * len(cases)
-        fixed += SESSIONS * (OVERHEAD + runs * RUN_GUARD + 2 * len(cases) * DUET_GUARD)
+        fixed += SESSIONS * (OVERHEAD + runs * RUN_GUARD)
     repetitions = max(2, min(REPETITIONS, int(left / (load * LEAST_SECONDS + fixed))))
     return repetitions, max(LEAST_SECONDS, round((left / repetitions - fixed) / load, 1))
 

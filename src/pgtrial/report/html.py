@@ -5,6 +5,7 @@ import json
 import re
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def _library() -> str:
     Putting the script together takes longer than all the rest of a report.
     """
     bundle = cached_text(
-        f"vega-{vl_convert.__version__}-{hashlib.sha256(_SNIPPET.encode()).hexdigest()[:8]}.js",
+        f"vega-{version('vl-convert-python')}-{hashlib.sha256(_SNIPPET.encode()).hexdigest()[:8]}.js",
         lambda: vl_convert.javascript_bundle(_SNIPPET),
     )
     return re.sub(r"<(?=/script|script|!--)", r"\\x3c", bundle.replace(_EDITOR, ""), flags=re.IGNORECASE)
