@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -44,6 +45,9 @@ settings.load_profile("reproducible")
 # keep compiled, costs them more than their work.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell that starts the tests in the background lets them, and all that they start, ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _find(wanted: str | None) -> Programs | None:

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pgtrial.cli import init
 from pgtrial.design.settling import RULES, STANDING, SWITCHED, Rule
 from pgtrial.design.slice_time import LEAST_SLICE_BUILDING_UP
-from pgtrial.design.slices import GUARD, LEAST_DUET_GUARD
+from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
@@ -308,7 +308,8 @@ The twins' data are put back at the beginning of each block, unless `restore = "
 ## Duet
 
 Needs as many CPUs as arms; each arm gets equally many, whole cores where there are enough. In every block each arm has
-each set of CPUs for the same time, so that a better core favours none. The first {duet:g} s on each set does not count.
+each set of CPUs for the same time, so that a better core favours none. They exchange CPUs every
+{duet_slice:g} s, of which the first {duet:g} s do not count; `slice` sets another time.
 Disk and memory bandwidth are shared: `auto` does not take a duet where commits wait for the disk. Settings of the
 machine cannot differ between arms, and a control group's limit of CPUs has no meaning.
 
@@ -343,7 +344,8 @@ def render_methods() -> str:
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
-        duet=LEAST_DUET_GUARD,
+        duet=DUET_GUARD,
+        duet_slice=spec.DEFAULT_DUET_SLICE,
         switched=", ".join(f"`{knob}`" for knob in SWITCHED),
         standing=", ".join(f"`{knob}`" for knob in STANDING),
         rules="\n".join(tables),

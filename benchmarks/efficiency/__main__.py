@@ -3,10 +3,10 @@
     python benchmarks/efficiency --minutes 90               # 20 repetitions of each case; the least is 2, in 10 minutes
     python benchmarks/efficiency --table results/efficiency.jsonl
 
-Five twin clusters from one snapshot: the control, a copy of it, two that do extra work in each transaction (about 5 %
-and 10 % of throughput) and one with synchronous_commit off. A repetition is six sessions; in each all twins are put
-back and started anew, and a session has a piece of the data of every contender, in random order. ../README.md and
-docs/statistics.md have the rest.
+Five twin clusters from one snapshot: the control, a copy of it, two whose transactions do extra work (every 19th, or
+every 9th, does its work twice, which is 5 % and 10 % of throughput) and one with synchronous_commit off. A repetition
+is six sessions; in each all twins are put back and started anew, and a session has a piece of the data of every
+contender, in random order. ../README.md and docs/statistics.md have the rest.
 
 Every session is a line of the file --raw as soon as it is over; the same command again goes on from there, with the
 minutes, slices and seed that the file was begun with.
@@ -20,24 +20,21 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from laboratory import CLIENTS, LOOPS, SCALE, Laboratory, open_laboratory
+from laboratory import CLIENTS, SCALE, Arm, Laboratory, open_laboratory
 from neighbour import bursty_neighbour, neighbour_argv
-from records import append, read, session_record, tps
+from records import append, read, session_record
 from segments import (
     ASYNC,
     CONTROL,
     COPY,
-    DUET_GUARD,
     LONG,
     QUIET_CASES,
     RUN_GUARD,
     SESSIONS,
-    SLOWER_5,
-    SLOWER_10,
+    TWICE,
     Segment,
     duet,
     fitting_slice,
@@ -57,8 +54,13 @@ OVERHEAD = 5.0  # s of a session: putting back, starting, warming up, counting
 TRUTH_SHARE, LONG_SHARE = 0.08, 0.04  # of the whole time; the latter in each part
 RUN_SECONDS = 30  # of a long run
 TRUTH_SESSIONS = 6
-PROBE_LOOPS, PROBE_SECONDS = 4000, 16.0
-SLOWDOWNS = {SLOWER_5: 0.05, SLOWER_10: 0.10}
+
+ARMS = {
+    CONTROL: Arm(),
+    COPY: Arm(),
+    **{name: Arm(twice=twice) for name, twice in TWICE.items()},
+    ASYNC: Arm(settings={"synchronous_commit": "off"}),
+}
 
 
 def plan(minutes: float) -> tuple[int, float]:
@@ -69,36 +71,9 @@ def plan(minutes: float) -> tuple[int, float]:
     for cases in PARTS_OF_TEST.values():
         runs = len(cases) + math.ceil(len(cases) / 2)
         load += 2 * runs / 2 + 2 * len(cases)
-        fixed += SESSIONS * (OVERHEAD + runs * RUN_GUARD + 2 * len(cases) * DUET_GUARD)
+        fixed += SESSIONS * (OVERHEAD + runs * RUN_GUARD)
     repetitions = max(2, min(REPETITIONS, int(left / (load * LEAST_SECONDS + fixed))))
     return repetitions, max(LEAST_SECONDS, round((left / repetitions - fixed) / load, 1))
-
-
-async def find_loops(laboratory: Laboratory) -> dict[str, int]:
-    """Turns of the empty loop that make a transaction as much slower as wanted, from one that is much slower.
-
-    The time of a transaction grows with them along a line, whose slope a large effect tells best.
-    """
-    settings: dict[str, Mapping[str, str]] = {CONTROL: {}, SLOWER_10: {LOOPS: str(PROBE_LOOPS)}}
-    loops, slowdown = PROBE_LOOPS, 0.0
-    for attempt in range(3):
-        rows = await laboratory.session(
-            [interleaved([SLOWER_10], seconds=PROBE_SECONDS, slice_length=0.5, guard=GUARD, seed=f"probe{attempt}")],
-            seed=attempt,
-            settings=settings,
-        )
-        times = {arm: 1 / tps([row for row in rows if row.arm == arm]) for arm in settings}
-        slowdown = max(0.02, times[SLOWER_10] / times[CONTROL] - 1)
-        if 0.2 < slowdown < 0.6:
-            break
-        loops = round(loops * 0.35 / slowdown)
-        settings[SLOWER_10] = {LOOPS: str(loops)}
-    return {arm: round(loops * (1 / (1 - wanted) - 1) / slowdown) for arm, wanted in SLOWDOWNS.items()}
-
-
-def arms(loops: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
-    slower = {arm: {LOOPS: str(count)} for arm, count in loops.items()}
-    return {CONTROL: {}, COPY: {}, **slower, ASYNC: {"synchronous_commit": "off"}}
 
 
 class Benchmark:
@@ -115,9 +90,8 @@ class Benchmark:
 
     async def run(self) -> None:
         if not self._header:
-            await self._begin()
+            self._begin()
         header = self._header
-        self._laboratory.arms = arms(header["loops"])
         seconds, seed = header["seconds"], header["seed"]
         share = header["minutes"] * 60 * TRUTH_SHARE / TRUTH_SESSIONS - OVERHEAD
         each = max(2.0, share / (2 * len(QUIET_CASES[1:])))
@@ -148,7 +122,7 @@ class Benchmark:
                     )
                     await self._session((part, repetition, session), segments)
 
-    async def _begin(self) -> None:
+    def _begin(self) -> None:
         repetitions, seconds = plan(self._options.minutes)
         self._header = {
             "minutes": self._options.minutes,
@@ -163,7 +137,6 @@ class Benchmark:
             "kernel": platform.release(),
             "cpus": os.cpu_count(),
             "neighbour": neighbour_argv(os.cpu_count() or 1)[0],
-            "loops": await find_loops(self._laboratory),
         }
         self._raw.parent.mkdir(parents=True, exist_ok=True)
         append(self._raw, {"kind": "header", **self._header})
@@ -183,7 +156,7 @@ class Benchmark:
 
 
 async def measure(options: argparse.Namespace) -> None:
-    async with open_laboratory(options.directory, options.postgres, arms(dict.fromkeys(SLOWDOWNS, 0))) as laboratory:
+    async with open_laboratory(options.directory, options.postgres, ARMS) as laboratory:
         await Benchmark(laboratory, options).run()
 
 

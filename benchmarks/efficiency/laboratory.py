@@ -49,32 +49,32 @@ SETTINGS = {
     "autovacuum": "off",
     "log_checkpoints": "off",
 }
-LOOPS = "efficiency.loops"  # the arms' own setting: turns of an empty loop in each transaction
+NEVER = 10**9
 
-# pgbench's simple-update with work() in it.
-SCRIPT = r"""
+# pgbench's simple-update. Every :twice-th time it does its work twice, and is still one transaction of the log: the
+# server has the same work to do, of the same kind, whatever limits it, and 1 / :twice of it does not count.
+_WORK = r"""
 \set aid random(1, 100000 * :scale)
 \set delta random(-5000, 5000)
 BEGIN;
 UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
-SELECT work();
 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :aid, :delta, CURRENT_TIMESTAMP);
 END;
 """
-
-_WORK = """
-    CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$
-    BEGIN
-        FOR i IN 1 .. current_setting('efficiency.loops')::int LOOP
-        END LOOP;
-    END
-    $$
-"""
+SCRIPT = f"{_WORK}\\set n :n + 1\n\\if mod(:n + 2 * :client_id, :twice) = 0\n{_WORK}\\endif\n"
 
 # Room for new versions beside the old ones, so that no update ever leaves its page: the control works more than the
 # other arms, and its table has to stay what theirs are.
 _ROOM = ("ALTER TABLE pgbench_accounts SET (fillfactor = 50)", "VACUUM (FULL, ANALYZE) pgbench_accounts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """Settings of the server, and how many transactions there are to each that does its work twice."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    twice: int = NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +94,13 @@ class Counted:
 
 @dataclass(slots=True, kw_only=True)
 class Laboratory:
-    """``arms`` maps each arm to its own settings. Made by ``open_laboratory``, which also removes it."""
+    """Made by ``open_laboratory``, which also removes it."""
 
     host: Host
     account: Account | None
     programs: Programs
     place: Path
-    arms: Mapping[str, Mapping[str, str]]
+    arms: Mapping[str, Arm]
     base: ThrowawayCluster
     twins: dict[str, ThrowawayCluster] = field(default_factory=dict)
 
@@ -116,7 +116,7 @@ class Laboratory:
 
     async def prepare(self) -> None:
         """The data, once, and their snapshot."""
-        self.base.write_settings({**SETTINGS, LOOPS: "0", "fsync": "off"})
+        self.base.write_settings({**SETTINGS, "fsync": "off"})
         await self.base.start()
         try:
             await self.host.run(
@@ -125,7 +125,7 @@ class Laboratory:
                 environment=self.base.environment(DATABASE),
                 directory=self.base.directory,
             )
-            for statement in (_WORK, *_ROOM):
+            for statement in _ROOM:
                 await execute(self.base.conninfo(DATABASE), statement)
         finally:
             await self.base.stop()
@@ -138,28 +138,26 @@ class Laboratory:
             raise PreflightError("a duet needs two CPUs")
         return found
 
-    async def session(
-        self, segments: Sequence[Segment], *, seed: int, settings: Mapping[str, Mapping[str, str]] | None = None
-    ) -> list[Counted]:
+    async def session(self, segments: Sequence[Segment], *, seed: int) -> list[Counted]:
         """Put all data back, start all servers that the segments need, play the segments, count.
 
-        ``settings`` stand in place of those of the arms. Raises WorkloadError if any of the load fails.
+        Raises WorkloadError if any of the load fails.
         """
-        chosen = settings or self.arms
         wanted = {arm for segment in segments for step in segment.steps for arm in step.arms}
-        names = [name for name in chosen if name in wanted]
+        names = [name for name in self.arms if name in wanted]
         for name in names:
             if name not in self.twins:
                 self.twins[name] = self.make_cluster(f"{self.base.directory.name}-{len(self.twins)}")
         try:
-            for name in names:
-                await Snapshot(host=self.host, cluster=self.twins[name], taken_of=self.base).restore()
-                self.twins[name].write_settings({**SETTINGS, LOOPS: "0", **chosen[name]})
-            await asyncio.gather(*(self.twins[name].start() for name in names))
+            await asyncio.gather(*(self._start(name) for name in names))
             return await self._play(names, segments, seed)
         finally:
-            for name in names:
-                await self.twins[name].stop(immediate=True)
+            await asyncio.gather(*(self.twins[name].stop(immediate=True) for name in names))
+
+    async def _start(self, name: str) -> None:
+        await Snapshot(host=self.host, cluster=self.twins[name], taken_of=self.base).restore()
+        self.twins[name].write_settings({**SETTINGS, **self.arms[name].settings})
+        await self.twins[name].start()
 
     async def _play(self, names: Sequence[str], segments: Sequence[Segment], seed: int) -> list[Counted]:
         with tempfile.TemporaryDirectory(prefix="efficiency-logs-") as logs:
@@ -216,8 +214,9 @@ class Laboratory:
     def _generator(self, logs: Path, name: str, seed: int) -> Generator:
         (folder := logs / name).mkdir()
         (logs / "update.sql").write_text(SCRIPT, encoding="ascii")
+        variables = (("scale", str(SCALE)), ("twice", str(self.arms[name].twice)), ("n", "0"))
         (generator,) = plan_generators(
-            [Scenario(name="update", variables=(("scale", str(SCALE)),))],
+            [Scenario(name="update", variables=variables)],
             LoadLevel(index=0, clients=CLIENTS),
             workload=WorkloadTable(threads=1, protocol="prepared"),
             seconds=_SPARE,
@@ -257,9 +256,7 @@ def count(
 
 
 @asynccontextmanager
-async def open_laboratory(
-    place: Path, postgres: str | None, arms: Mapping[str, Mapping[str, str]]
-) -> AsyncIterator[Laboratory]:
+async def open_laboratory(place: Path, postgres: str | None, arms: Mapping[str, Arm]) -> AsyncIterator[Laboratory]:
     """A laboratory with its data prepared; nothing of it is left afterwards."""
     host, account = LocalHost(), server_account()
     name = f"pgtrial-efficiency-{uuid.uuid4().hex[:8]}"

@@ -4,17 +4,18 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.design.slices import Step, interleave, pair_up, shuffled
+from pgtrial.design.slices import DUET_GUARD, Step, interleave, pair_up, shuffled
+from pgtrial.spec.experiment import DEFAULT_DUET_SLICE
 
 CONTROL = "control"
 COPY, SLOWER_5, SLOWER_10, ASYNC = "copy", "slower-5", "slower-10", "async-commit"
 QUIET_CASES = (COPY, SLOWER_5, SLOWER_10, ASYNC)  # each is compared with the control; the copy is case A/A
 BURSTY_CASES = (COPY, SLOWER_5)
+TWICE = {SLOWER_5: 19, SLOWER_10: 9}  # transactions to each that does its work twice
 
 CONTIGUOUS, BLOCKS, INTERLEAVED, DUET, LONG = "contiguous", "blocks", "interleaved", "duet", "long"
 SESSIONS = 6  # of a repetition: the blocks of pgtrial's own contenders
 RUN_GUARD = 0.2  # s before a run counts: on top of the wall time of a contender, as it would be in a longer run
-DUET_GUARD = 0.2  # s after two arms have changed places, likewise
 PIECES = 30  # of a contiguous run, so that it can be read as one run, as three and as ten
 
 
@@ -96,11 +97,13 @@ def interleaved(cases: Sequence[str], *, seconds: float, slice_length: float, gu
 
 
 def duet(cases: Sequence[str], *, seconds: float, seed: str) -> Segment:
-    """Each case for ``seconds`` with both arms at work, on each set of CPUs for half of it."""
+    """Each case for ``seconds`` with both arms at work, on each set of CPUs for half of it; guards are part of it."""
     steps: list[Step] = []
     counting: list[tuple[str, ...]] = []
     for case in shuffled(cases, random.Random(seed)):
-        found = pair_up((CONTROL, case), seconds=seconds, guard=DUET_GUARD, seed=f"{seed}/{case}")
+        length = fitting_slice(seconds, DEFAULT_DUET_SLICE, of=2)
+        counted = seconds * (1 - DUET_GUARD / length)
+        found = pair_up((CONTROL, case), seconds=counted, slice_length=length, guard=DUET_GUARD, seed=f"{seed}/{case}")
         steps += found
         counting += [(case,)] * len(found)
     return Segment(method=DUET, steps=tuple(steps), cases=tuple(counting))
@@ -117,6 +120,8 @@ def long_runs(*, runs: int, seconds: int) -> Segment:
     return Segment(method=LONG, steps=tuple(steps), cases=((COPY,),) * len(steps))
 
 
-def fitting_slice(seconds: float, wanted: float) -> float:
-    """Length of slices of which whole rounds (ABBA) fill ``seconds``: at least the wanted one, if that fits at all."""
-    return seconds / 4 / max(1, int(seconds / 4 / wanted + 1e-9))
+def fitting_slice(seconds: float, wanted: float, *, of: int = 4) -> float:
+    """Length of slices of which whole rounds, ``of`` so many (ABBA), fill ``seconds``: at least the wanted one, if that
+    fits at all.
+    """
+    return seconds / of / max(1, int(seconds / of / wanted + 1e-9))

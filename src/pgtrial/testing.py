@@ -16,15 +16,16 @@ from typing import Any
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import turn_seed
 from pgtrial.design.schedule import plan_schedule
-from pgtrial.design.slices import GUARD, LEAST_DUET_GUARD, Step, interleave, pair_up
+from pgtrial.design.slices import DUET_GUARD, GUARD, Step, interleave, pair_up
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.model.slice import Slice
 from pgtrial.simulated_samples import DETAILED_COUNTERS, DETAILED_GAUGES
-from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_SLICE, MIX_SCENARIOS, Experiment
+from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, MIX_SCENARIOS, Experiment
 from pgtrial.store import layout, parquet
 from pgtrial.store.state import State
 
@@ -197,6 +198,9 @@ def write_result_folder(
     state.set_meta(
         method=method,
         method_reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
+        method_guard=str(DUET_GUARD if method == "duet" else GUARD),
+        method_slice=str(experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)),
+        method_doubled=str(int(bool(simulation.builds_up))),
     )
     for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):
         members = [
@@ -410,7 +414,8 @@ def _simulate_block(
     rates: dict[str, list[float]] = {name: [] for name in runs}  # throughput of each slice
     for level in levels:
         begin = t
-        for number, step in enumerate(_steps(experiment, method, tuple(runs), block=block, doubled=is_doubled)):
+        steps = _steps(experiment, method, tuple(runs), block=block, level=level.index, doubled=is_doubled)
+        for number, step in enumerate(steps):
             t += _SWITCH if method == "interleaved" else 0.0
             for place, name in enumerate(step.arms):
                 noise = next(noise for _, arm, noise in members if arm.name == name)
@@ -445,11 +450,12 @@ def _simulate_block(
 
 
 def _steps(
-    experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int, doubled: bool
+    experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int, level: int, doubled: bool
 ) -> tuple[Step, ...]:
     seconds, seed = experiment.workload.duration, f"{experiment.design.seed}/{block}"
     if method == "duet":
-        return pair_up(arms, seconds=seconds, guard=LEAST_DUET_GUARD, seed=seed)
+        length, seed = experiment.design.slice or DEFAULT_DUET_SLICE, turn_seed(experiment.design.seed, block, level)
+        return pair_up(sorted(arms), seconds=seconds, slice_length=length, guard=DUET_GUARD, seed=seed)
     length = (experiment.design.slice or DEFAULT_SLICE) * (2 if doubled else 1)
     return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)
 

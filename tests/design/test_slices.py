@@ -43,16 +43,25 @@ def test_the_shortest_sequence_is_one_round():
 
 
 def test_pairs_change_places():
-    first, second = pair_up(["a", "b"], seconds=10, guard=1, seed="1")
+    steps = pair_up(["a", "b"], seconds=10, slice_length=0.25, guard=0.05, seed="1")
 
-    assert first.arms == second.arms[::-1]
-    assert first.length == second.length == 6  # half of the time, and the guard
+    assert len(steps) == 50  # of 0.2 s that count
+    assert all(first.arms == second.arms[::-1] for first, second in zip(steps[::2], steps[1::2], strict=True))
+    assert {(step.length, step.guard) for step in steps} == {(0.25, 0.05)}
+    assert {step.arms for step in steps[::2]} == {("a", "b"), ("b", "a")}  # at random
 
 
-def test_each_of_four_has_each_set_once():
-    steps = pair_up("abcd", seconds=8, guard=1, seed="2")
-    for place in range(4):
-        assert sorted(step.arms[place] for step in steps) == list("abcd")
+def test_each_of_four_has_each_set_once_in_a_round():
+    steps = pair_up("abcd", seconds=8, slice_length=1.5, guard=0.5, seed="2")
+
+    assert len(steps) == 8
+    for first in (0, 4):
+        for place in range(4):
+            assert sorted(step.arms[place] for step in steps[first : first + 4]) == list("abcd")
+
+
+def test_the_shortest_duet_is_one_round_of_shorter_slices():
+    assert [step.length for step in pair_up("ab", seconds=2, slice_length=10, guard=0.1, seed="")] == [1.1, 1.1]
 
 
 def test_the_seed_decides():

@@ -149,7 +149,7 @@ class Place:
         return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
     @staticmethod
-    def finish(process: Process, *, timeout: float = 120) -> Completed:
+    def finish(process: Process, *, timeout: float = 300) -> Completed:
         """Wait for the end of a command."""
         with process:
             try:
@@ -166,7 +166,7 @@ class Place:
         (folder,) = self.folders()
         return folder
 
-    def wait_until(self, condition: Callable[[ResultFolder], object], *, seconds: float = 60) -> ResultFolder:
+    def wait_until(self, condition: Callable[[ResultFolder], object], *, seconds: float = 180) -> ResultFolder:
         """The only result folder, as soon as the condition holds for it."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

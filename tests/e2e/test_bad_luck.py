@@ -66,7 +66,7 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
 
 
 def test_signals_stop_cleanly_and_resume_finishes(new_place, ended):
-    places = {number: new_place(number.name) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}
     for number, place in places.items():
         place.write_experiment(*ONE_BLOCK)

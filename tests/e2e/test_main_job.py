@@ -11,12 +11,6 @@ from pgtrial.hosts.local import server_account
 from pgtrial.model.histogram import bucket_value
 
 STATUS = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}
-# A low rate leaves the processors to what runs at the same time.
-SHORT = (
-    ('duration = "2s"', 'duration = "1s"\nrate = 100'),
-    ('warmup   = "1s"', "warmup = 0"),
-    ("blocks = 2", "blocks = 1"),
-)
 
 
 def read_findings(folder: Path):
@@ -239,12 +233,10 @@ def test_quick_way_without_a_file(mixed_and_quick):
     assert "4MB" in (folder / "experiment.toml").read_text()
 
 
-@pytest.fixture(scope="module")
-def of_embedded(embedded, new_place, ended, tmp_path_factory):
-    """Place and result of two experiments that are run at the same time: "16", and "demo", if that can be.
-
-    The demo finds no installed server, and the wheel in a directory that the server's user cannot enter.
-    """
+def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, tmp_path_factory):
+    """It finds no installed server, and the wheel in a directory that the server's user cannot enter."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
     closed = tmp_path_factory.mktemp("closed") / "site"
     closed.mkdir()
     closed.parent.chmod(0o700)
@@ -253,38 +245,12 @@ def of_embedded(embedded, new_place, ended, tmp_path_factory):
         ' ! [ -d "$place" ] || mount -t tmpfs tmpfs "$place"; done;'
         f" mount --bind '{embedded.parent}' '{closed}'; exec \"$@\""
     )
-    places, processes = {}, {}
-    if os.geteuid() == 0 and shutil.which("unshare") is not None:
-        place = places["demo"] = new_place("demo")
-        one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
-        processes["demo"] = place.start(
-            "demo", "--blocks", "2", "--duration", "1s",
-            prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
-            environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        )  # fmt: skip
-    place = places["16"] = new_place("16")
-    place.write_experiment(*SHORT, ("[dataset]", '[target]\npostgres = "16"\n[dataset]'))
-    processes["16"] = place.start("run", "small.toml")
-    ended.extend(processes.values())
-    return {name: (place, place.finish(processes[name])) for name, place in places.items()}
-
-
-def test_server_of_the_wanted_version_is_used(of_embedded):
-    place, result = of_embedded["16"]
-
-    assert result.returncode == 0, result.stderr
-    folder = place.only_folder()
-    facts = dict(folder.query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
-    assert facts["PostgreSQL/version"].startswith("16.")
-    shown = folder.query("SELECT DISTINCT value FROM setting WHERE name = 'server_version'")
-    assert [value.split()[0] for (value,) in shown] == [facts["PostgreSQL/version"]]
-    folder.assert_nothing_left()
-
-
-def test_demo_needs_no_installed_server_and_no_open_directory(of_embedded):
-    if "demo" not in of_embedded:
-        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
-    place, result = of_embedded["demo"]
+    one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
+    result = place.run(
+        "demo", "--blocks", "2", "--duration", "1s",
+        prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
+        environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    )  # fmt: skip
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()

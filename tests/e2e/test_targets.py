@@ -47,6 +47,8 @@ VERSIONS = """
 format = 1
 experiment = { name = "versions" }
 hypothesis = { expect = "not-worse", margin = "40%" }
+[target]
+postgres = "16"
 [target.server]
 checksums = true
 [dataset]
@@ -56,8 +58,7 @@ mix      = "select-only"
 clients  = 1
 duration = "1s"
 warmup   = 0
-[arms.old.server]
-postgres = 16
+[arms.old]
 [arms.new.server]
 postgres = 18
 [design]

@@ -42,7 +42,8 @@ FACTS = HostFacts(local=True, cores=((0,),), memory_available=None)
 
 
 def load(folder: Path, *, postgres: object = "16", text: str = TEXT) -> LoadedExperiment:
-    (folder / "s.sql").write_text("SELECT count(*) FROM pgbench_branches;\n")
+    # Clients that think between two transactions leave the processors to what runs at the same time.
+    (folder / "s.sql").write_text("\\sleep 4 ms\nSELECT count(*) FROM pgbench_branches;\n")
     return parse_experiment(text.format(postgres=postgres), "x", folder)
 
 

@@ -491,10 +491,11 @@ def test_page_cache_counts_and_cannot_be_more_than_the_limit(context: KnobContex
 @needs("memory")
 def test_process_that_the_kernel_ends_for_want_of_memory_is_noticed(context: KnobContext):
     async def too_much() -> tuple[int, str]:
+        locked = "import ctypes; ctypes.CDLL(None).mlockall(3)"  # else a machine with swap would make room
         entries = await turn(context, {"memory": "32MB"})
         try:
             process = await context.host.start(
-                [sys.executable, "-I", "-S", "-c", "b'x' * (64 << 20)"],
+                [sys.executable, "-I", "-S", "-c", f"{locked}; b'x' * (64 << 20)"],
                 role="test",
                 groups=KNOB.groups(context, {"memory": "32MB"}),
             )

@@ -31,7 +31,6 @@ def test_what_goes_together_is_not_refused(find: Find, design: str) -> None:
     [
         ("blocks = 3\nbudget = '1h'", "design.budget", "exclude each other"),
         ("slice = '2s'", "design.slice", 'no meaning with method = "blocks"'),
-        ("method = 'duet'\nslice = '2s'", "design.slice", 'no meaning with method = "duet"'),
         ("method = 'auto'\nslice = '16s'", "design.slice", "a slice of 16 s does not fit twice"),
         ("method = 'duet'\ncovariate = 'steal'", "design.covariate", 'no meaning with method = "duet"'),
         ("method = 'interleaved'\ncovariate = 'steal'", "design.covariate", "no meaning with method"),
@@ -53,13 +52,13 @@ def test_what_does_not_go_together_is_refused(find: Find, design: str, path: str
 
 
 def test_a_duet_needs_time_on_each_set_of_cpus(find: Find) -> None:
-    text = "duration = '3s'\n" + "".join(f"[arms.{name}]\n" for name in "abcd") + "[design]\nmethod = 'duet'\n"
+    text = "duration = '1s'\n" + "".join(f"[arms.{name}]\n" for name in "abcdef") + "[design]\nmethod = 'duet'\n"
 
-    assert "too short for a duet of 4 arms" in find(text)["workload.duration"].message
+    assert "too short for a duet of 6 arms" in find(text)["workload.duration"].message
 
 
 def test_the_arms_of_factors_are_counted_with_the_placebo(find: Find) -> None:
-    factors = "[factors.work_mem]\nlevels = [1, 2]\n[factors.jit]\nlevels = [true, false]\n"
-    text = f"duration = '4s'\n{factors}[design]\nmethod = 'duet'\nplacebo = true\n"
+    factors = "[factors.work_mem]\nlevels = [1, 2, 3]\n[factors.jit]\nlevels = [true, false]\n"
+    text = f"duration = '1s'\n{factors}[design]\nmethod = 'duet'\nplacebo = true\n"
 
-    assert "a duet of 5 arms" in find(text)["workload.duration"].message
+    assert "a duet of 7 arms" in find(text)["workload.duration"].message

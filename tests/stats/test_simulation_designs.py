@@ -55,11 +55,12 @@ def log_ratios(design, kind, blocks, *, experiments, seed, effect=0.0):
     shape = (experiments, blocks, STRETCHES)
     coins = rng.integers(0, 2, (experiments, blocks, 1))
     if design == "duet":
-        # Two halves of the machine, one faster; a part of the noise is that of the half alone. Changed half-way.
+        # Two halves of the machine, one faster; part of the noise is that of the half alone. The arms exchange them.
         both = machine(kind, experiments, blocks * STRETCHES, rng).reshape(shape)
         halves = [machine(kind, experiments, blocks * STRETCHES, rng).reshape(shape) / 2 for _ in range(2)]
         halves[0] += 0.05
-        is_first = (np.arange(STRETCHES) < STRETCHES // 2) == coins.astype(bool)
+        pairs = rng.integers(0, 2, (experiments, blocks, STRETCHES // 2, 1))
+        is_first = (pairs ^ np.array([0, 1])).reshape(shape).astype(bool)
         control = both + np.where(is_first, *halves)
         treated = both + np.where(is_first, halves[1], halves[0])
     else:

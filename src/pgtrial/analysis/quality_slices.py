@@ -4,6 +4,7 @@ Sources of the thresholds: none of them decides a verdict; each is where a distu
 few percent.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -13,6 +14,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.quality_runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
 from pgtrial.analysis.slices import slices_of, windows
+from pgtrial.design.methods import plan_steps, recorded_choice, turn_seed
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 from pgtrial.units import format_change, format_duration, format_percent
@@ -158,29 +160,46 @@ def _differing(blocks: Mapping[int, Mapping[str, float]], limit: float) -> dict[
 
 
 def check_cpu_sets(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """Which arm had which CPUs first is drawn at random, so only the size of the difference can be told.
-
-    Half of the difference between the log ratios of a block's halves is the log ratio of the speeds of the CPU sets,
-    plus or minus noise; the median over the blocks is told.
+    """Half of what the log ratio differs by when the arms have exchanged their CPUs is the log ratio of the speeds of
+    the two sets; the median over the blocks is told.
     """
     evidence = assessment.evidence
     if not is_duet(evidence) or evidence.control is None or len(evidence.arms) != 2:
         return
-    halves = [
-        abs(ratios[0] - ratios[1]) / 2
+    found = [
+        ratio
         for control, run in evidence.pairs(evidence.arms[1].name)
         for window in windows(run)
-        if (ratios := _log_ratios(assessment, control, run, window.level)) is not None and len(ratios) == 2
+        if (ratio := _compare_sets(assessment, control, run, window.level)) is not None
     ]
-    if len(halves) >= 2 and (typical := float(np.exp(np.median(halves)))) > 1 + CPU_SET_CHANGE:
+    if len(found) >= 2 and (typical := math.exp(abs(float(np.median(found))))) > 1 + CPU_SET_CHANGE:
         yield CaveatFinding(
             code="unequal-cpus",
             severity=Severity.INFO,
-            text="The halves of the blocks, between which the arms exchange their CPUs, differ by "
-            f"{format_change(typical)} in the typical block: one set of CPUs is faster, or is disturbed. As each arm "
-            "has each set for the same time, that cancels.",
+            text=f"One of the two sets of CPUs that the arms exchange is faster by {format_change(typical)} in the "
+            "typical block, or the other one is disturbed. As each arm has each set for the same time, that cancels.",
             hint="Without it fewer blocks would do: look for interrupts and other programs on these CPUs.",
         )
+
+
+def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> float | None:
+    """Log ratio of the speeds of the first and the second set of CPUs in a block; None where it is not known."""
+    evidence, ratios = assessment.evidence, _log_ratios(assessment, control, run, level)
+    design, block = evidence.experiment.design, run.slot.block
+    steps = plan_steps(
+        recorded_choice(evidence.meta),
+        sorted(arm.name for arm in evidence.arms),
+        seconds=evidence.experiment.workload.duration,
+        seed=turn_seed(design.seed, block, level),
+        block=block,
+    )
+    on_first: list[float] = []
+    on_second: list[float] = []
+    for ratio, each in zip(ratios or (), slices_of(run, level), strict=False):
+        (on_first if steps[each.number].arms[0] == run.slot.arm else on_second).append(ratio)
+    if not on_first or not on_second:
+        return None
+    return float(np.mean(on_first) - np.mean(on_second)) / 2
 
 
 def _log_ratios(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> list[float] | None:

@@ -133,8 +133,8 @@ def _slices_text(plan: Plan) -> str:
     times = f"the first {guard} of each do not count, which leaves {counted}"
     if choice.method == "duet":
         return (
-            f"In a block and load level all arms are at work at once, {count} times {length}, each time on other CPUs; "
-            f"{times}."
+            f"In a block and load level all arms are at work at once, in {count} slices of {length}, as many on each "
+            f"set of CPUs; {times}."
         )
     rounds = count // slices_per_round(len(plan.arms))
     return f"In a block and load level each arm has {count} slices of {length}, in {rounds} balanced rounds; {times}."

@@ -11,8 +11,8 @@ from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
-from pgtrial.design.slice_time import settle_guard
-from pgtrial.design.slices import LEAST_DUET_GUARD
+from pgtrial.design.slice_time import duet_slice_length, settle_guard
+from pgtrial.design.slices import DUET_GUARD
 from pgtrial.errors import SpecError
 from pgtrial.spec.control_twice import control_twice
 from pgtrial.spec.design_checks import LEAST_STRETCH
@@ -174,8 +174,8 @@ def _choice(experiment: Experiment, method: Method, slice: float | None) -> Meth
         return BLOCKS
     arms = resolve_arms(experiment)
     if method == "duet":
-        length = experiment.workload.duration / len(arms) + LEAST_DUET_GUARD
-        return MethodChoice(method=method, reason="", guard=LEAST_DUET_GUARD, slice=length)
+        length = duet_slice_length(experiment, arms)
+        return MethodChoice(method=method, reason="", guard=DUET_GUARD, slice=length)
     assert slice is not None  # interleaved
     return MethodChoice(method=method, reason="", guard=settle_guard(experiment, arms), slice=slice)
 

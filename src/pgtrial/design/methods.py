@@ -1,13 +1,14 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
-from pgtrial.design.slice_time import builds_up, settle_guard, slice_length
-from pgtrial.design.slices import LEAST_DUET_GUARD, Step, interleave, pair_up
+from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
+from pgtrial.design.slices import DUET_GUARD, Step, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
@@ -98,7 +99,25 @@ def plan_steps(
         length = choice.slice_in(block)
         whole = seconds * length / (length - choice.guard)
         return interleave(arms, seconds=whole, slice_length=length, guard=choice.guard, seed=seed)
-    return pair_up(arms, seconds=seconds, guard=choice.guard, seed=seed) if choice.method == "duet" else ()
+    if choice.method == "duet":
+        return pair_up(arms, seconds=seconds, slice_length=choice.slice, guard=choice.guard, seed=seed)
+    return ()
+
+
+def turn_seed(seed: int, block: int, what: int | str) -> str:
+    """Of the steps of a block: ``what`` is the load level's index, or a name for other load."""
+    return f"{seed}/{block}/{what}"
+
+
+def recorded_choice(meta: Mapping[str, str]) -> MethodChoice:
+    """The method of a result folder, out of its record."""
+    return MethodChoice(
+        method=cast("Method", meta["method"]),
+        reason=meta["method_reason"],
+        guard=float(meta["method_guard"]),
+        slice=float(meta["method_slice"]),
+        doubled=meta["method_doubled"] == "1",
+    )
 
 
 def _judge(method: Method, objections: Sequence[Objection]) -> Judgement:
@@ -131,6 +150,7 @@ def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason:
         guard, length = settle_guard(experiment, arms), slice_length(experiment, arms)
         doubled = builds_up(find_differences(experiment, arms))
         return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
-    guard = LEAST_DUET_GUARD if method == "duet" else 0.0
-    length = experiment.workload.duration / len(arms) + guard if method == "duet" else 0.0
-    return MethodChoice(method=method, reason=reason, guard=guard, slice=length)
+    if method == "duet":
+        length = duet_slice_length(experiment, arms)
+        return MethodChoice(method=method, reason=reason, guard=DUET_GUARD, slice=length)
+    return MethodChoice(method=method, reason=reason)

@@ -8,7 +8,7 @@ from pgtrial.design.duration import TotalEstimate, blocks_of, estimate_total
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.levels import load_levels
 from pgtrial.design.looks import plan_looks
-from pgtrial.design.methods import Judgement, MethodChoice, choose_method, judge_methods, plan_steps
+from pgtrial.design.methods import Judgement, MethodChoice, choose_method, judge_methods, plan_steps, turn_seed
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.design.slices import Step
 from pgtrial.model.arm import Arm
@@ -61,7 +61,7 @@ def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
             method,
             sorted(arm.name for arm in arms),
             seconds=experiment.workload.duration,
-            seed=f"{experiment.design.seed}/1/0",
+            seed=turn_seed(experiment.design.seed, 1, 0),
         ),
         blocks=blocks,
         looks=plan_looks(experiment.design, blocks=blocks),

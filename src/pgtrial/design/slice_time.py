@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
-from pgtrial.design.slices import GUARD
+from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.model.arm import Arm
-from pgtrial.spec.experiment import DEFAULT_SLICE, Experiment
+from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
 # bgwriter and WAL writer work several times a second, the kernel's write-back every 5 s (vm.dirty_writeback_centisecs).
@@ -30,6 +30,14 @@ def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
     usual = max(DEFAULT_SLICE, guard / USUAL_GUARD_SHARE)
     fitting = experiment.workload.duration / slices_per_round(len(arms)) + guard
     return round(max(min(usual, fitting), guard / MOST_GUARD_SHARE), 3)
+
+
+def duet_slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
+    """Seconds between two exchanges of the CPUs, guard included: as declared, else the usual; less if no round of them
+    fits into the duration.
+    """
+    length = experiment.design.slice or DEFAULT_DUET_SLICE
+    return round(min(length, experiment.workload.duration / len(arms) + DUET_GUARD), 3)
 
 
 def slices_per_round(arms: int) -> int:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 GUARD = 0.1  # s at the start of a slice that do not count: caches fill again, the CPU finds its frequency
-LEAST_DUET_GUARD = 1.0  # s, after two servers have changed places
+DUET_GUARD = 0.05  # s, after servers that are at work have changed places: only the CPUs' own caches fill again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +43,23 @@ def interleave(
     return tuple(steps)
 
 
-def pair_up(arms: Sequence[str], *, seconds: float, guard: float, seed: str) -> tuple[Step, ...]:
-    """All arms at once, each on every set of CPUs once, in random order: ``seconds`` of counted time for each arm."""
-    rng = random.Random(seed)
-    names, count = shuffled(arms, rng), len(arms)
-    turns = shuffled(range(count), rng)
-    return tuple(
-        Step(arms=tuple(names[(turn + i) % count] for i in range(count)), length=seconds / count + guard, guard=guard)
-        for turn in turns
-    )
+def pair_up(arms: Sequence[str], *, seconds: float, slice_length: float, guard: float, seed: str) -> tuple[Step, ...]:
+    """All arms at once in slices, ``seconds`` of counted time for each, rounded to whole rounds.
+
+    In a round each arm has every set of CPUs once, in random order. Where not even one round fits, there is one of
+    shorter slices.
+    """
+    rng, count = random.Random(seed), len(arms)
+    slice_length = min(slice_length, seconds / count + guard)
+    rounds = max(1, round(seconds / (slice_length - guard) / count))
+    steps: list[Step] = []
+    for _ in range(rounds):
+        names = shuffled(arms, rng)
+        steps += [
+            Step(arms=tuple(names[(turn + i) % count] for i in range(count)), length=slice_length, guard=guard)
+            for turn in shuffled(range(count), rng)
+        ]
+    return tuple(steps)
 
 
 def williams_square(count: int) -> list[list[int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.design.methods import turn_seed
 from pgtrial.design.slices import Step, shuffled
 from pgtrial.engine.cache_state import make_warm
 from pgtrial.engine.collect import (
@@ -168,7 +169,7 @@ class BlockExecution:
         )
 
     def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
-        seed = f"{self.plan.seed}/{self.block}/{what}"
+        seed = turn_seed(self.plan.seed, self.block, what)
         return self.turns.steps(sorted(self.runs), seconds=seconds, seed=seed, block=self.block)
 
     async def _play(self, level: LoadLevel, steps: Sequence[Step], *, measured: bool) -> dict[str, tuple[Slice, ...]]:

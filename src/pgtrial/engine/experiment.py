@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.arms import effective_knobs, effective_settings
+from pgtrial.design.methods import recorded_choice
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
@@ -25,7 +26,7 @@ from pgtrial.engine.target.prepare import prepare_target
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.trial import try_arms
-from pgtrial.engine.turns import plan_turns, recorded_choice
+from pgtrial.engine.turns import plan_turns
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host

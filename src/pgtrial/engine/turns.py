@@ -1,12 +1,10 @@
 """How the arms of a block share its time, as it was planned when the result folder was made."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from pgtrial.design.cpu_sets import split_cpus
-from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import MethodChoice, plan_steps
 from pgtrial.design.slices import Step
 from pgtrial.engine.method_facts import read_facts
@@ -29,17 +27,6 @@ class Turns:
 def total_length(steps: Sequence[Step]) -> float:
     """Seconds of all steps."""
     return math.fsum(step.length for step in steps)
-
-
-def recorded_choice(meta: Mapping[str, str]) -> MethodChoice:
-    """The method of a result folder, out of its record."""
-    return MethodChoice(
-        method=cast("Method", meta["method"]),
-        reason=meta["method_reason"],
-        guard=float(meta["method_guard"]),
-        slice=float(meta["method_slice"]),
-        doubled=meta["method_doubled"] == "1",
-    )
 
 
 def plan_turns(choice: MethodChoice, *, arms: int, host: Host) -> Turns | None:

@@ -1,9 +1,11 @@
 """Findings to one HTML file that opens without a network."""
 
+import hashlib
 import json
 import re
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible, plural
+from pgtrial.store.cache import cached_text
 from pgtrial.units import format_duration, tie_units
 
 _HERE = Path(__file__).parent
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"  # what the page needs of the script
 # Where the menu of vega-embed would lead; the page has no menu, and names no site.
 _EDITOR = "https://vega.github.io/editor/"
 
@@ -87,8 +91,14 @@ def _environment() -> Environment:
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and vega-embed as one script; "<" before what an HTML parser would react to is escaped."""
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    """Vega, Vega-Lite and vega-embed as one script; "<" before what an HTML parser would react to is escaped.
+
+    Putting the script together takes longer than all the rest of a report.
+    """
+    bundle = cached_text(
+        f"vega-{version('vl-convert-python')}-{hashlib.sha256(_SNIPPET.encode()).hexdigest()[:8]}.js",
+        lambda: vl_convert.javascript_bundle(_SNIPPET),
+    )
     return re.sub(r"<(?=/script|script|!--)", r"\\x3c", bundle.replace(_EDITOR, ""), flags=re.IGNORECASE)
 
 
