@@ -6,11 +6,14 @@
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 25 minutes, as root
+# make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
+# make docs       the documentation as a site in site/, without a network
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." those of the ground truth.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
+# the ground truth and of the gallery.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -18,11 +21,12 @@ PYTHON ?=
 DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
+GALLERY ?=
 PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench ground-truth lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench ground-truth gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -58,9 +62,16 @@ bench: setup-test
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)
 
+gallery: setup-test
+	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
+
+docs: setup-test
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the site begins at site/index.html"
+
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh
 
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks ground_truth gallery -name __pycache__ -type d -prune -exec rm -rf {} +

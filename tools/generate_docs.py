@@ -21,7 +21,7 @@ from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
-from pgtrial.spec import cause_tables
+from pgtrial.spec import cause_tables, disk_tables
 from pgtrial.spec import experiment as spec
 from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.spec.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
@@ -56,6 +56,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[arms.NAME]", spec.ArmTable),
     *((f"[arms.NAME.{name}]", model) for name, model in knob_models().items()),
     ("[factors.NAME]", spec.FactorTable),
+    ("[disks.NAME]", disk_tables.DiskTable),
     ("[design]", spec.DesignTable),
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
@@ -82,6 +83,8 @@ wrong with a file, `pgtrial plan FILE` shows what it will do. For completion in 
   combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each makes the control.
 - A factor varies a PostgreSQL setting, or with `knob = "sysctl"` and the like a value of another table of an arm. For
   a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
+- A disk class is declared once, `[disks.NAME]`, and named by arms or by a factor: `storage = {{ disk = "NAME" }}`.
+  With a size it is an emulation; see [disks.md](disks.md).
 - What stands in a table of `[target]`, such as `[target.sysctl]`, holds for all arms, unless an arm says otherwise.
 - What is set on a machine is written down first, read back after, and put back when the run is over, also after a
   failure. Most of it needs root.

@@ -125,14 +125,14 @@ install() {
 choose_python
 locks="run build"
 if [ "${1:-}" = test ]; then
-    locks="run build embedded test"
+    locks="run build embedded test docs"
 elif [ "${PGTRIAL_EMBEDDED:-0}" = 1 ] || ! has_postgres; then
     locks="run build embedded"
 fi
 
 # The environment for tests holds all that the others do.
 wanted=$(fingerprint "$locks")
-if is_up_to_date "$wanted" || is_up_to_date "$(fingerprint "run build embedded test")"; then
+if is_up_to_date "$wanted" || is_up_to_date "$(fingerprint "run build embedded test docs")"; then
     exit 0
 fi
 

@@ -79,6 +79,8 @@ DETAILED_COUNTERS: Mapping[tuple[str, str], float] = {
     ("proc_vmstat.pswpout", ""): 2.0,
     ("proc_vmstat.workingset_refault_anon", ""): 1.0,
     ("proc_vmstat.workingset_refault_file", ""): 12.0,
+    ("throttling.pause_time", ""): 0.2,
+    ("throttling.pauses", ""): 4.0,
 }
 
 # (metric, object) to its value.

@@ -25,7 +25,7 @@ from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.model.slice import Slice
 from pgtrial.simulated_samples import DETAILED_COUNTERS, DETAILED_GAUGES
-from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, MIX_SCENARIOS, Experiment
+from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout, parquet
 from pgtrial.store.state import State
 
@@ -535,7 +535,7 @@ def _control(experiment: Experiment) -> str:
 
 def _scenarios(experiment: Experiment) -> tuple[str, ...]:
     workload = experiment.workload
-    return MIX_SCENARIOS[workload.mix] if workload.mix else tuple(each.name for each in workload.scenario)
+    return workload.scenario_names
 
 
 def _histogram(count: int, mean: float) -> dict[int, int]:

@@ -31,6 +31,11 @@ def parse_ratio(text: str) -> float:
     return share
 
 
+def read_share(text: str) -> float:
+    """0.5 of "50%" and of "0.5", the two ways in which a share may be written in an experiment file."""
+    return parse_ratio(text) if "%" in text else float(text)
+
+
 def _parse(text: str, factors: "dict[str, float] | dict[str, int]", what: str) -> float:
     match = re.fullmatch(_NUMBER + r"\s*([A-Za-z]*)", text.strip())
     if match is None or match[2] not in factors:

@@ -29,3 +29,9 @@ def test_control_group_without_any_statistics_is() -> None:
 
     assert list(said.values()) == [f"statistics of the control group {', '.join(GROUPS)}"]
     assert worth_saying({}, ["proc_stat"], ()) == {}
+
+
+def test_a_file_that_is_there_only_when_it_was_asked_for_is_nothing_to_talk_about() -> None:
+    absent = {"throttling": "/sys/kernel/tracing/instances/pgtrial: No such file or directory"}
+
+    assert worth_saying(absent, ["proc_stat"], ()) == {}

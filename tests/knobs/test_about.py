@@ -47,6 +47,7 @@ WANTED = {
     "cgroup": {"memory": "1GB"},
     "filesystem": {"options": "noatime"},
     "memory_pressure": {"size": "64MB"},
+    "tracing": {"throttling": "required"},
 }
 
 

@@ -15,7 +15,7 @@ HOMES = {
     "jinja2": ("report/",),
     "numpy": ("stats/", "analysis/", "store/", "report/"),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
-    "pydantic": ("spec/", "analysis/findings.py"),
+    "pydantic": ("spec/", "analysis/findings.py", "analysis/cause_base.py"),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),

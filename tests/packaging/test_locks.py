@@ -43,6 +43,7 @@ def project() -> dict[str, list[str]]:
         "run": toml["project"]["dependencies"],
         "embedded": toml["project"]["optional-dependencies"]["embedded"],
         "test": toml["dependency-groups"]["test"],
+        "docs": toml["dependency-groups"]["docs"],
         "build": [*toml["build-system"]["requires"], "editables"],
     }
 

@@ -49,6 +49,8 @@ def _load(name: str) -> ModuleType:
 
 
 make_causes = _load("cause_examples").make_causes
+_disk_examples = _load("disk_examples")
+make_disks, make_pages = _disk_examples.make_disks, _disk_examples.make_pages
 
 START = 1_768_900_000.0
 ARMS = ("on", "off", "placebo")
@@ -148,7 +150,8 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
             # Of two runs of each arm; the analysis takes up to three.
             [(run.id, run.block, arm_of[run.arm]) for run in done if run.block in {(blocks + 1) // 2, blocks}],
             seconds=seconds,
-        ),
+        ).model_copy(update={"disks": make_disks(name_of)}),
+        pages=make_pages(name_of),
         settings=(
             SettingFinding(
                 name="max_wal_size",

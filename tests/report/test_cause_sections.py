@@ -18,12 +18,26 @@ from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.server_log import describe_numbers
 from pgtrial.report.text import render_text
 
-OPTIONAL = {"limits", "scorecard", "panels", "stability", "checks", "associations", "server_log"}
+OPTIONAL = {"limits", "disks", "scorecard", "panels", "stability", "checks", "associations", "server_log"}
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}"
 # What people, servers and devices name; the other texts are words of pgtrial's own.
 FREE = {
     *("text", "detail", "advice", "name", "event", "object", "near", "title", "metric", "like", "aligned", "reason"),
-    *("trade_off", "goal", "first", "second", "family", "id", "scenario", "topic", "criterion", "below", "above"),
+    *(
+        "trade_off",
+        "goal",
+        "disk",
+        "device",
+        "first",
+        "second",
+        "family",
+        "id",
+        "scenario",
+        "topic",
+        "criterion",
+        "below",
+        "above",
+    ),
 }
 
 

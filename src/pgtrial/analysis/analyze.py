@@ -18,6 +18,7 @@ from pgtrial.analysis.findings import CalibratedNoise, Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.overhead import sum_overhead
+from pgtrial.analysis.page_gains import describe_pages
 from pgtrial.analysis.quality import check_quality
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.settings import compare_settings
@@ -86,6 +87,7 @@ def analyze(folder: Path) -> Findings:
             series=trace_series(evidence, reduction),
             distributions=collect_distributions(evidence, reduction),
             waits=describe_waits(evidence, reduction, values),
+            pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),
             fingerprint=describe_world(evidence),
             overhead=sum_overhead(evidence),

@@ -6,22 +6,12 @@ Times are seconds, sizes bytes, rates per second, shares between 0 and 1. A numb
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pgtrial.analysis import cause_base
+from pgtrial.analysis.disk_findings import DiskUse
+from pgtrial.analysis.file_findings import FileUse
 
-
-class Record(BaseModel):
-    """Base of all parts. A number that is not known is null, never zero."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
-
-
-class Estimate(Record):
-    """A mean over blocks with its t interval; ``low`` and ``high`` are null with fewer than two blocks."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
+Record = cause_base.Record
+Estimate = cause_base.Estimate
 
 # --- Latency budget -------------------------------------------------------------------------------------------------
 
@@ -362,6 +352,8 @@ class Causes(Record):
     kinds: tuple[LoadKind, ...] = ()
     legacy: tuple[LegacyMetrics, ...] = ()
     scorecard: Scorecard | None = None
+    disks: tuple[DiskUse, ...] = ()
+    files: tuple[FileUse, ...] = ()  # of a load on files
     panels: tuple[Panel, ...] = ()
     marks: tuple[Mark, ...] = ()
     log: tuple[LogSummary, ...] = ()

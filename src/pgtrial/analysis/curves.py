@@ -6,7 +6,7 @@ import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CurvePoint, Distribution, Series
-from pgtrial.analysis.metrics import LATENCY_MEAN, P95, P99, TPS
+from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduce import Histogram, Reduction
 from pgtrial.analysis.slices import windows
@@ -17,7 +17,7 @@ from pgtrial.stats.quantiles import merge
 
 MAX_DISTRIBUTION_POINTS = 150
 
-_CURVE = (TPS, LATENCY_MEAN, P95, P99)
+_CURVE = tuple(metric for load in LOADS.values() for metric in (*load.shown, load.quantiles[2][0]))
 
 
 def trace_curve(evidence: Evidence, values: Values) -> tuple[CurvePoint, ...]:
@@ -56,13 +56,14 @@ def trace_series(evidence: Evidence, reduction: Reduction) -> tuple[Series, ...]
     throughput of zero, which is true because the load was running, and no latency. A last bin that its window fills
     by less than half is left out. The time of a run of slices is what counts of them, put end to end.
     """
-    return tuple(series for run in evidence.valid for series in _trace_run(reduction, run))
+    return tuple(series for run in evidence.valid for series in _trace_run(evidence.load, reduction, run))
 
 
-def _trace_run(reduction: Reduction, run: RunRow) -> Iterator[Series]:
+def _trace_run(load: LoadMetrics, reduction: Reduction, run: RunRow) -> Iterator[Series]:
     times: list[float] = []
     measured = windows(run)
-    points: dict[str, list[float | None]] = {TPS.name: [], LATENCY_MEAN.name: [], P95.name: []}
+    throughput, mean, p95 = load.shown
+    points: dict[str, list[float | None]] = {metric.name: [] for metric in load.shown}
     for place, window in enumerate(measured):
         width = reduction.widths[run.id]
         bins = {bin_.index: bin_ for bin_ in reduction.bins.get((run.id, window.level), ())}
@@ -73,10 +74,10 @@ def _trace_run(reduction: Reduction, run: RunRow) -> Iterator[Series]:
             found = bins.get(index)
             times.append(round(begin + index * width, 3))
             length = min(width, window.counted - index * width)
-            points[TPS.name].append((found.count if found else 0) / length)
-            points[LATENCY_MEAN.name].append(found.latency_mean if found else None)
-            points[P95.name].append(found.latency_p95 if found else None)
-    for metric in (TPS, LATENCY_MEAN, P95):
+            points[throughput.name].append((found.count if found else 0) / length)
+            points[mean.name].append(found.latency_mean if found else None)
+            points[p95.name].append(found.latency_p95 if found else None)
+    for metric in load.shown:
         if times:
             yield Series(
                 run=run.id,

@@ -3,14 +3,15 @@
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import ArmFinding, ExperimentFinding, LevelFinding, RunFinding
 from pgtrial.analysis.fingerprint import collect_facts
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.overhead import overhead_seconds
 from pgtrial.analysis.slices import counted_seconds
+from pgtrial.design.arms import disk_of, is_emulated
+from pgtrial.design.data_size import arm_scales, largest_files
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
-from pgtrial.units import format_duration
+from pgtrial.units import format_bytes, format_duration
 
 # Fact of the fingerprint, and what the report calls it.
 _TARGET = {
@@ -18,6 +19,7 @@ _TARGET = {
     "PostgreSQL/programs": "programs",
     "PostgreSQL/found by": "found by",
     "storage/data directory": "data directory",
+    "load generator/fio": "fio version",
 }
 
 
@@ -52,6 +54,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
                 settings=dict(arm.settings),
                 knobs={knob: arm.knob(knob) for knob in dict.fromkeys(knob for knob, _, _ in arm.knobs)},
                 version=_version_of(evidence, arm.name),
+                disk=disk_of(experiment, arm) or "",
+                is_emulated=is_emulated(experiment, arm),
                 runs_done=len(evidence.runs_of(arm.name)),
                 runs_invalid=sum(run.state is RunState.INVALID and run.slot.arm == arm.name for run in evidence.runs),
             )
@@ -94,7 +98,7 @@ def describe_runs(evidence: Evidence, values: Values) -> tuple[RunFinding, ...]:
                 }
                 for phase in run.phases
             ),
-            tps=values.get((run.id, TPS.name, None, ALL)),
+            tps=values.get((run.id, evidence.load.throughput.name, None, ALL)),
             overhead=overhead_seconds(run),
         )
         for run in evidence.runs
@@ -110,6 +114,9 @@ def _seconds(run: RunRow, phase: Phase) -> float:
 
 def _describe_workload(evidence: Evidence) -> dict[str, str]:
     experiment, workload = evidence.experiment, evidence.experiment.workload
+    if evidence.is_on_files:
+        return _describe_files(evidence)
+    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
     facts = {
         "kind": workload.kind,
         "scenarios": workload.mix or ", ".join(evidence.scenarios),
@@ -118,7 +125,7 @@ def _describe_workload(evidence: Evidence) -> dict[str, str]:
         "duration": f"{format_duration(workload.duration)} per load level",
         "warm-up": _describe_warmup(workload),
         "protocol": workload.protocol,
-        "data": f"scale {experiment.dataset.scale}" if experiment.dataset.kind == "pgbench" else "set-up SQL only",
+        "data": f"scale {scales}" if experiment.dataset.kind == "pgbench" else "set-up SQL only",
     }
     if workload.rate is not None:
         rates = dict.fromkeys(f"{level.rate:g}" for level in evidence.levels if level.rate is not None)
@@ -128,6 +135,19 @@ def _describe_workload(evidence: Evidence) -> dict[str, str]:
     if workload.max_tries > 1:
         facts["tries"] = f"at most {workload.max_tries}"
     return facts
+
+
+def _describe_files(evidence: Evidence) -> dict[str, str]:
+    """The load on files; what differs between arms is among their settings."""
+    workload = evidence.experiment.workload
+    return {
+        "kind": workload.kind,
+        "scenarios": ", ".join(evidence.scenarios),
+        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        "duration": f"{format_duration(workload.duration)} per load level",
+        "warm-up": _describe_warmup(workload),
+        "data": f"files of {format_bytes(sum(largest_files(evidence.experiment).values()))}",
+    }
 
 
 def _describe_warmup(workload: WorkloadTable) -> str:

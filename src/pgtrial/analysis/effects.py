@@ -110,7 +110,7 @@ def _estimate(
         np.array([values.get((run.id, metric.name, scenario, level), np.nan) for run in runs])
         for runs in zip(*pairs, strict=True)
     )
-    comparison = _compare(evidence, control, treated)
+    comparison = compare_when_due(evidence, control, treated, comparisons=evidence.comparisons)
     needed = blocks_needed(
         comparison,
         expect=None,
@@ -142,13 +142,16 @@ def _estimate(
     return Estimated(effect=effect, comparison=comparison)
 
 
-def _compare(evidence: Evidence, control: NDArray[np.float64], treated: NDArray[np.float64]) -> Comparison:
-    """The comparison at the confidence that is due after so many blocks, without an interval where none is."""
+def compare_when_due(
+    evidence: Evidence, control: NDArray[np.float64], treated: NDArray[np.float64], *, comparisons: int
+) -> Comparison:
+    """The comparison at the confidence that is due after so many blocks, without an interval where none is.
+
+    control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
+    """
     complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
     due = evidence.confidence_at(complete)
-    comparison = compare_blocks(
-        control, treated, confidence=due or evidence.confidence, comparisons=evidence.comparisons
-    )
+    comparison = compare_blocks(control, treated, confidence=due or evidence.confidence, comparisons=comparisons)
     return comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
 
 

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.analysis.metrics import LOADS, LoadMetrics
+from pgtrial.design.file_jobs import file_jobs
 from pgtrial.design.looks import plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.file_tables import FIO
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -68,9 +71,25 @@ class Evidence:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Names of the scenarios as the experiment declares them."""
-        workload = self.experiment.workload
-        return MIX_SCENARIOS[workload.mix] if workload.mix else tuple(each.name for each in workload.scenario)
+        """Names of the scenarios, or of the jobs of a load on files, as the experiment declares them."""
+        return self.experiment.workload.scenario_names
+
+    @property
+    def load(self) -> LoadMetrics:
+        """What its kind of load is measured by."""
+        return LOADS[self.experiment.workload.kind]
+
+    @property
+    def is_on_files(self) -> bool:
+        """Whether the load is on files, and there is no server."""
+        return self.experiment.workload.kind == FIO
+
+    def request_sizes(self, arm: str) -> Mapping[str, int]:
+        """Bytes of a request of each job of a load on files; {} of a load on a server."""
+        found = next((each for each in self.arms if each.name == arm), None)
+        if found is None or not self.is_on_files:
+            return {}
+        return {job.name: job.block_size for job in file_jobs(self.experiment, found)}
 
     @property
     def margin(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pgtrial.analysis.cause_findings import Causes
+from pgtrial.analysis.page_findings import HugePages
 from pgtrial.errors import StoreError
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
@@ -35,6 +36,8 @@ class ArmFinding(Record):
     settings: dict[str, str]  # as declared
     knobs: dict[str, dict[str, str]] = {}  # what else it declares: table of the file to name to value
     version: str = ""  # of its server, as that said it; "" where no run told it
+    disk: str = ""  # class that it is on; "" for none
+    is_emulated: bool = False  # its disk is one that pgtrial emulates: a loop device with limits
     runs_done: int
     runs_invalid: int
 
@@ -328,6 +331,7 @@ class Findings(Record):
     distributions: tuple[Distribution, ...]
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
+    pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint
     overhead: Overhead

@@ -4,12 +4,49 @@ from dataclasses import dataclass
 
 from pgtrial.model.metric import Better, Kind, Metric
 
-TPS = Metric(name="pgbench.tps", unit="1/s", kind=Kind.GAUGE, better=Better.HIGHER)
-LATENCY_MEAN = Metric(name="pgbench.latency_mean", unit="s", kind=Kind.GAUGE, better=Better.LOWER)
-QUANTILES = tuple(
-    (Metric(name=f"pgbench.latency_{name}", unit="s", kind=Kind.GAUGE, better=Better.LOWER), q)
-    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
-)
+_QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadMetrics:
+    """What a kind of load is measured by; ``bandwidth`` only of what has bytes."""
+
+    throughput: Metric
+    latency_mean: Metric
+    quantiles: tuple[tuple[Metric, float], ...]
+    bandwidth: Metric | None = None
+
+    @property
+    def every(self) -> tuple[Metric, ...]:
+        first = () if self.bandwidth is None else (self.bandwidth,)
+        return (*first, self.throughput, self.latency_mean, *(metric for metric, _ in self.quantiles))
+
+    @property
+    def shown(self) -> tuple[Metric, Metric, Metric]:
+        """What is drawn over time: throughput, mean latency and its 95th percentile."""
+        return self.throughput, self.latency_mean, self.quantiles[1][0]
+
+
+def _load_metrics(kind: str, throughput: str, *, bandwidth: bool = False) -> LoadMetrics:
+    def latency(name: str) -> Metric:
+        return Metric(name=f"{kind}.latency_{name}", unit="s", kind=Kind.GAUGE, better=Better.LOWER)
+
+    def rate(name: str, unit: str) -> Metric:
+        return Metric(name=f"{kind}.{name}", unit=unit, kind=Kind.GAUGE, better=Better.HIGHER)
+
+    return LoadMetrics(
+        throughput=rate(throughput, "1/s"),
+        latency_mean=latency("mean"),
+        quantiles=tuple((latency(name), q) for name, q in _QUANTILES),
+        bandwidth=rate("bandwidth", "B/s") if bandwidth else None,
+    )
+
+
+LOADS = {"pgbench": _load_metrics("pgbench", "tps"), "fio": _load_metrics("fio", "iops", bandwidth=True)}
+PGBENCH = LOADS["pgbench"]
+TPS = PGBENCH.throughput
+LATENCY_MEAN = PGBENCH.latency_mean
+QUANTILES = PGBENCH.quantiles
 P95 = QUANTILES[1][0]
 P99 = QUANTILES[2][0]
 FAILURES = Metric(name="pgbench.failures", unit="ratio", kind=Kind.GAUGE, better=Better.LOWER)
@@ -95,5 +132,5 @@ COUNTERS = tuple(
 )
 
 # Every metric that arms are compared by; the shares of failed, late and skipped transactions are observations only.
-COMPARED = (TPS, LATENCY_MEAN, *(metric for metric, _ in QUANTILES), *(cost.metric for cost in COSTS))
+COMPARED = (*(metric for load in LOADS.values() for metric in load.every), *(cost.metric for cost in COSTS))
 METRICS = (*COMPARED, FAILURES, LATE, SKIPPED)

@@ -5,19 +5,11 @@ from collections.abc import Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Observation
-from pgtrial.analysis.metrics import (
-    COSTS,
-    FAILURES,
-    LATE,
-    LATENCY_MEAN,
-    QUANTILES,
-    SKIPPED,
-    TPS,
-    Cost,
-)
+from pgtrial.analysis.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.analysis.reduce import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, windows
 from pgtrial.model.run import RunRow
+from pgtrial.spec.file_tables import FIO
 from pgtrial.stats.quantiles import histogram_quantile
 
 ALL = "all"
@@ -72,15 +64,24 @@ def _observe_run(evidence: Evidence, reduction: Reduction, run: RunRow) -> Itera
 
 def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, window: Window) -> _LevelValues:
     values: _LevelValues = {}
+    load, sizes = evidence.load, evidence.request_sizes(run.slot.arm)
     for scenario in reported_scenarios(evidence):
         cell: Cell = (run.id, window.level, scenario)
         # The run is valid, so the load ran through the whole window: no row means that no transaction ended in it.
         totals = reduction.totals.get(cell, _NO_TRANSACTIONS)
-        values[TPS.name, scenario] = totals.count / window.counted
+        values[load.throughput.name, scenario] = totals.count / window.counted
         if totals.count > 0:
-            values[LATENCY_MEAN.name, scenario] = totals.latency_sum / totals.count
-        for metric, latency in _quantiles(reduction.histograms.get(cell)).items():
+            values[load.latency_mean.name, scenario] = totals.latency_sum / totals.count
+        for metric, latency in _quantiles(load, reduction.histograms.get(cell)).items():
             values[metric, scenario] = latency
+        if load.bandwidth is not None:
+            counts = {
+                name: reduction.totals.get((run.id, window.level, name), _NO_TRANSACTIONS).count
+                for name in sizes
+                if scenario in (None, name)
+            }
+            moved = sum(count * sizes[name] for name, count in counts.items())
+            values[load.bandwidth.name, scenario] = moved / window.counted
         for metric, share in _shares(evidence, totals).items():
             values[metric, scenario] = share
     transactions = reduction.totals.get((run.id, window.level, None), _NO_TRANSACTIONS).count
@@ -95,10 +96,10 @@ def _observe_level(evidence: Evidence, reduction: Reduction, *, run: RunRow, win
     return values
 
 
-def _quantiles(histogram: Histogram | None) -> dict[str, float]:
+def _quantiles(load: LoadMetrics, histogram: Histogram | None) -> dict[str, float]:
     if histogram is None:
         return {}
-    found = {metric.name: histogram_quantile(histogram.buckets, histogram.counts, q) for metric, q in QUANTILES}
+    found = {metric.name: histogram_quantile(histogram.buckets, histogram.counts, q) for metric, q in load.quantiles}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -107,6 +108,8 @@ def _shares(evidence: Evidence, totals: Totals) -> dict[str, float]:
     workload = evidence.experiment.workload
     everything = totals.count + totals.failed + totals.skipped
     shares: dict[str, float] = {}
+    if workload.kind == FIO:
+        return shares  # a request that fails ends its job, and the run does not count
     if everything > 0:
         shares[FAILURES.name] = totals.failed / everything
         if workload.rate is not None and workload.latency_limit is not None:

@@ -84,6 +84,12 @@ _MEMORY = (
             ("limit for background writing", "dirty.background"),
         ),
     ),
+    _Part(
+        topic="write-back",
+        title="writers asleep because of dirty pages",
+        unit="",
+        lines=(("asleep", "throttling.paused"),),
+    ),
 )
 
 

@@ -5,7 +5,7 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator
 
-from pgtrial.analysis import quality_blocks, quality_host, quality_runs, quality_slices, quality_world
+from pgtrial.analysis import quality_blocks, quality_disks, quality_host, quality_runs, quality_slices, quality_world
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
@@ -50,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     quality_host.check_quota,
     quality_host.check_oom,
     quality_host.check_space,
+    quality_disks.check_emulation,
     quality_world.check_recorded,
 )
 

@@ -3,7 +3,7 @@
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed, Stopping
-from pgtrial.analysis.metrics import TPS
+from pgtrial.analysis.metrics import LOADS
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
@@ -27,12 +27,17 @@ _REASONS = {
 }
 
 _LATENCIES = {
-    "pgbench.latency_mean": "mean latency",
-    "pgbench.latency_p50": "median latency",
-    "pgbench.latency_p95": "95th percentile of latency",
-    "pgbench.latency_p99": "99th percentile of latency",
-    "pgbench.latency_p999": "99.9th percentile of latency",
+    f"{kind}.latency_{name}": words
+    for kind in LOADS
+    for name, words in {
+        "mean": "mean latency",
+        "p50": "median latency",
+        "p95": "95th percentile of latency",
+        "p99": "99th percentile of latency",
+        "p999": "99.9th percentile of latency",
+    }.items()
 }
+_SPEEDS = {metric.name for load in LOADS.values() for metric in (load.throughput, load.bandwidth) if metric is not None}
 
 
 def judge_hypothesis(
@@ -107,7 +112,7 @@ def _about(blocks: int) -> Needed:
 def _size(evidence: Evidence, effect: Effect, ratio: float) -> str:
     """ "off is 2.3 times as fast as on (+131 %, between +120 % and +143 %)"."""
     control = evidence.control.name if evidence.control else ""
-    if effect.metric == TPS.name:
+    if effect.metric in _SPEEDS:
         words = f"{effect.arm} is {_compared(ratio, more='faster', less='slower', same='as fast as')} {control}"
         if not 0.5 < ratio < 2:
             words = f"{effect.arm} is {format_times(ratio)} as fast as {control}"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import WaitShare
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduce import Reduction
 
@@ -34,7 +33,7 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, values: Values, arm:
         per_transaction = [
             {kind: number / tps for kind, number in found.items()}
             for run, found in zip(runs, by_run, strict=True)
-            if (tps := values.get((run, TPS.name, None, level.index), 0.0)) > 0
+            if (tps := values.get((run, evidence.load.throughput.name, None, level.index), 0.0)) > 0
         ]
         sessions.append(_mean(by_run))
         seconds.append(_mean(per_transaction))

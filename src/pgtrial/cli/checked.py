@@ -9,12 +9,15 @@ from pgtrial.design.arms import resolve_arms
 from pgtrial.design.plan import Plan, make_plan
 from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
+from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.catalogue import VERSIONS, check_settings
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.file_tables import FIO
 from pgtrial.spec.load import LoadedExperiment, examine, locate_problems, refuse
 from pgtrial.spec.quick import quick_experiment
 from pgtrial.spec.syntax import read_text
+from pgtrial.workloads.fio import find_fio
 
 _log = logging.getLogger(__name__)
 
@@ -39,21 +42,28 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """An experiment without errors; ``servers`` are those of its arms, the control's first."""
+    """An experiment without errors; ``servers`` are those of its arms, the control's first.
+
+    A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
+    reason that ``without_fio`` says.
+    """
 
     loaded: LoadedExperiment
     plan: Plan
     servers: tuple[Server, ...]
+    fio: str = ""
+    without_fio: str = ""
 
     @property
     def version(self) -> int:
-        """The control's major version."""
-        return self.servers[0].version
+        """The control's major version; the newest that is known where there is no server."""
+        return self.servers[0].version if self.servers else VERSIONS[-1]
 
     @property
     def missing(self) -> str:
         """Why the experiment cannot run on this machine, "" if it can."""
-        return "; ".join(server.missing for server in self.servers if server.missing)
+        reasons = (*(server.missing for server in self.servers), self.without_fio)
+        return "; ".join(reason for reason in reasons if reason)
 
 
 def load_file_or_quick(
@@ -116,11 +126,21 @@ def check_text(text: str, source_name: str, folder: Path) -> Checked:
     if plan is None:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
     loaded = LoadedExperiment(experiment=experiment, folder=folder, text=text, source_name=source_name)
-    return Checked(loaded=loaded, plan=plan, servers=servers)
+    fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
+    return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
+
+
+def _look_for_fio() -> tuple[str, str]:
+    try:
+        return find_fio(LocalHost()).version, ""
+    except PreflightError as error:
+        return "", error.message
 
 
 def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
     """The servers that the arms ask for; that of [target] where the arms cannot be resolved."""
+    if experiment.target.kind == "host":
+        return ()
     arms: dict[str | None, tuple[str, ...]] = {}
     try:
         for arm in resolve_arms(experiment):

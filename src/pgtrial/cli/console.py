@@ -1,92 +1,35 @@
-"""Progress on standard error: a live line on a terminal, plain lines elsewhere. A view of the engine's events."""
+"""Progress on standard error: a live display on a terminal, plain lines elsewhere. A view of the engine's events."""
 
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.markup import escape
-from rich.text import Text
+from rich.segment import Segment
 
+from pgtrial.cli.live_text import Line, live_lines, progress_line
 from pgtrial.engine.events import (
     BlockJudged,
     Event,
     HostRestored,
     LoadProgress,
     Observer,
-    PhaseStarted,
     Preparing,
     RunEnded,
     RunStarted,
     Stopping,
 )
+from pgtrial.engine.live.view import LiveView
+from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.run import RunState
-from pgtrial.units import format_count, format_duration
+from pgtrial.report.words import make_visible
+from pgtrial.units import format_count
 
 _PLAIN_INTERVAL = 10.0  # s between lines about a load that goes on, where there is no terminal
-
-
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """What is known of the running experiment, and how it reads in one line."""
-
-    clock: Any = time.monotonic
-    run: RunStarted | None = None
-    run_began: float = 0.0
-    phase: PhaseStarted | None = None
-    phase_began: float = 0.0
-    load: LoadProgress | None = None
-    preparing: str = ""
-    stopping: bool = False
-
-    def see(self, event: Event) -> None:
-        now = self.clock()
-        match event:
-            case Preparing():
-                self.preparing = event.step
-            case RunStarted():
-                self.run, self.run_began, self.phase, self.load = event, now, None, None
-            case PhaseStarted():
-                self.phase, self.phase_began, self.load = event, now, None
-            case LoadProgress():
-                self.load = event
-            case RunEnded():
-                self.phase = self.load = None
-            case Stopping():
-                self.stopping = True
-
-    def line(self) -> str:
-        """Run k of n, block, arm, phase, current tps, time left."""
-        if self.stopping:
-            return "stopping: ending the load and the server, removing the data …"
-        if self.run is None:
-            return f"preparing: {self.preparing}"
-        now, slot = self.clock(), self.run.slot
-        arms, last = self.run.arms, slot.number + len(self.run.arms) - 1
-        runs = f"run {slot.number}" if len(arms) == 1 else f"runs {slot.number} to {last}"
-        who = f"arm{'' if len(arms) == 1 else 's'} {', '.join(arms)}"
-        parts = [f"{runs} of {self.run.slots}", f"block {slot.block}", who]
-        if self.run.attempt > 1:
-            parts.append(f"repeat {self.run.attempt - 1}")
-        if self.phase is not None:
-            parts.append(self._phase(now))
-        if self.load is not None:
-            parts.append(f"{format_count(self.load.tps)} tps")
-        left = max(0.0, self.run.remaining - (now - self.run_began))
-        parts.append(f"{format_duration(round(left))} left")
-        return " · ".join(parts)
-
-    def _phase(self, now: float) -> str:
-        assert self.phase is not None  # the caller has looked
-        text = str(self.phase.name)
-        if self.phase.level is not None:
-            text += f" {self.phase.level.label}"
-        if self.phase.length is not None:
-            text += f" {min(now - self.phase_began, self.phase.length):.0f}/{self.phase.length:.0f} s"
-        return text
 
 
 class ProgressConsole(Console):
@@ -104,12 +47,12 @@ def describe_run(event: RunEnded) -> str:
     spent = f"{event.seconds:.1f} s, {event.not_load:.1f} s of it not load"
     if event.state is RunState.DONE:
         return f"{head} {format_count(event.tps) if event.tps is not None else '–':>8} tps   {spent}"
-    return f"{head} {event.state}: {event.reason}"
+    return f"{head} {event.state}: {make_visible(event.reason)}"
 
 
 def describe_restored(event: HostRestored) -> str:
     """One line about a change of the host that was not simply put back."""
-    return f"{event.undone.outcome}: {event.undone.text}"
+    return f"{event.undone.outcome}: {make_visible(event.undone.text)}"
 
 
 def describe_judged(event: BlockJudged) -> str:
@@ -118,38 +61,94 @@ def describe_judged(event: BlockJudged) -> str:
 
 
 @contextmanager
-def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Observer]:
-    """Observer that draws on ``console`` (standard error)."""
+def show_progress(console: Console, *, quiet: bool = False, folder: Path | None = None) -> Iterator[Observer]:
+    """Observer that draws on ``console`` (standard error).
+
+    With a result ``folder`` it also shows what the folder tells while a run is at work, and keeps the same there for
+    "pgtrial serve", also when it is ``quiet``.
+    """
     if quiet:
-        yield lambda _event: None
-    elif console.is_terminal:
-        with _live(console) as observer:
+        with watching(_draw_nothing, folder=folder) as watch:
+            yield watch
+    elif console.is_terminal and not console.is_dumb_terminal:
+        with _live(console, folder) as observer:
             yield observer
     else:
-        yield _Plain(console=console)
+        with watching(_draw_nothing, folder=folder) as watch:
+            yield _Plain(console=console, watch=watch)
+
+
+def _draw_nothing(_view: LiveView) -> None:
+    """Nobody looks."""
 
 
 @contextmanager
-def _live(console: Console) -> Iterator[Observer]:
-    progress = Progress()
+def _live(console: Console, folder: Path | None) -> Iterator[Observer]:
+    """The watch's thread draws the display and the lines above it: the experiment waits for no terminal."""
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        display = _Display(console=console, live=live)
+        try:
+            with watching(display.draw, folder=folder) as watch:
 
-    class _Line:
-        def __rich__(self) -> Text:
-            return Text(progress.line(), overflow="ellipsis", no_wrap=True)
+                def observe(event: Event) -> None:
+                    line = _describe(event)
+                    if line is not None:
+                        display.waiting.append(line)
+                    watch(event)
+                    if line is not None or isinstance(event, Stopping):
+                        watch.hurry()
 
-    with Live(_Line(), console=console, refresh_per_second=4, transient=True):
+                yield observe
+        finally:
+            display.flush()
 
-        def observe(event: Event) -> None:
-            progress.see(event)
-            if isinstance(event, RunEnded):
-                style = "" if event.state is RunState.DONE else "[yellow]"
-                console.print(style + escape(describe_run(event)), highlight=False)
-            if isinstance(event, BlockJudged):
-                console.print(escape(describe_judged(event)), highlight=False)
-            if isinstance(event, HostRestored) and event.undone.text:
-                console.print("[yellow]" + escape(describe_restored(event)), highlight=False)
 
-        yield observe
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Lines that fit already. Rich's own Text would be measured, broken and padded, which costs four times as much."""
+
+    lines: Sequence[Line]
+
+    def __rich_console__(self, console: Console, _options: ConsoleOptions) -> RenderResult:
+        for number, line in enumerate(self.lines):
+            if number:
+                yield Segment.line()
+            for text, style in line:
+                yield Segment(text, console.get_style(style) if style else None)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Display:
+    """``waiting`` are (text, style) of lines that are to stand above the display."""
+
+    console: Console
+    live: Live
+    waiting: deque[tuple[str, str]] = field(default_factory=deque)
+
+    def draw(self, view: LiveView) -> None:
+        self.flush()
+        size = self.console.size
+        ascii_only = not self.console.encoding.startswith("utf")
+        lines = live_lines(view, width=size.width, height=max(1, size.height - 1), ascii_only=ascii_only)
+        self.live.update(_Lines(lines), refresh=True)
+
+    def flush(self) -> None:
+        while self.waiting:
+            text, style = self.waiting.popleft()
+            self.console.print(text, style=style or None, markup=False, highlight=False)
+
+
+def _describe(event: Event) -> tuple[str, str] | None:
+    """(text, style) of the line that stays about an event, None for most."""
+    match event:
+        case RunEnded():
+            return describe_run(event), "" if event.state is RunState.DONE else "yellow"
+        case BlockJudged():
+            return describe_judged(event), ""
+        case HostRestored() if event.undone.text:
+            return describe_restored(event), "yellow"
+        case _:
+            return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,22 +156,19 @@ class _Plain:
     """Lines for a log file: each step and each run, and now and then the load that goes on."""
 
     console: Console
-    progress: Progress = field(default_factory=Progress)
+    watch: Watch
     said: float = 0.0
 
     def __call__(self, event: Event) -> None:
-        self.progress.see(event)
+        line = _describe(event)
+        if line is not None:  # before the estimate, which may take a moment
+            self._say(line[0])
+        self.watch(event)
         match event:
-            case RunEnded():
-                self._say(describe_run(event))
-            case BlockJudged():
-                self._say(describe_judged(event))
-            case HostRestored() if event.undone.text:
-                self._say(describe_restored(event))
             case Preparing() | RunStarted() | Stopping():
-                self._say(self.progress.line())
+                self._say(progress_line(self.watch.view()))
             case LoadProgress() if time.monotonic() - self.said >= _PLAIN_INTERVAL:
-                self._say(self.progress.line())
+                self._say(progress_line(self.watch.view()))
             case _:
                 pass
 

@@ -50,6 +50,7 @@ def intent_of(checked: Checked) -> Intent:
     experiment, plan = checked.loaded.experiment, checked.plan
     variants = variants_of(experiment, plan.arms)
     is_throwaway = experiment.target.kind == "throwaway"
+    is_ours = experiment.target.kind != "server"
     # What this machine lacks is among the notes about the file already.
     known = {name for server in checked.servers if server.programs for name in server.arms}
     wanted = [
@@ -58,9 +59,9 @@ def intent_of(checked: Checked) -> Intent:
     return Intent(
         # Where the data of a server lie that is there already, only that server could say.
         places=tuple({(each.data or "/var/tmp", each.wal or each.data or "/var/tmp"): None for each in variants})
-        if is_throwaway
+        if is_ours
         else (),
-        bytes_needed=2 * plan.data_size * len(variants),
+        bytes_needed=(2 if is_throwaway else 1) * plan.data_size * len(variants),
         postgres=tuple(dict.fromkeys(wanted)) if is_throwaway else (),
         clients=max(level.clients for level in plan.levels),
         threads=experiment.workload.threads,

@@ -37,6 +37,11 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("status", "Say how far an experiment is."),
     ("restore", "Put back what a killed pgtrial left changed on hosts."),
     ("report", "Analyse a result folder again and rebuild its report."),
+    ("narrate", "Say in plain words what an experiment found."),
+    ("compare", "Put experiments, or plain pgbench logs, side by side."),
+    ("serve", "Show experiments in a browser, also while they run."),
+    ("export", "Write results for other programs, or as one archive."),
+    ("unpack", "Check a bundle that somebody sent, and unpack it."),
     ("schema", "Print the JSON Schema of the experiment file, for editors."),
 )
 

@@ -1,8 +1,13 @@
 """Arguments and options that several commands share. Importing this costs no more than click."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
+
+from pgtrial.cli.gate import Gate
 
 file = click.argument("file", type=click.Path(path_type=Path))
 folder = click.argument("folder", type=click.Path(path_type=Path))
@@ -26,5 +31,34 @@ host_changes = click.option(
     is_flag=True,
     help='Let the experiment change settings of the host, and put them back; "pgtrial plan" shows them.',
 )
-gate = click.option("--assert", "gate", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid.")
+_file = click.Path(dir_okay=False, path_type=Path)
+_GATE = (
+    click.option("--assert", "asserts", is_flag=True, help="Exit with 3 if refuted, 4 if inconclusive, 5 if invalid."),
+    click.option("--junit", default=None, metavar="FILE", type=_file, help="Write the result as JUnit XML."),
+    click.option(
+        "--summary-markdown",
+        "summary",
+        default=None,
+        metavar="FILE",
+        type=_file,
+        help="Write verdict, effects and caveats as Markdown.",
+    ),
+    click.option(
+        "--github-summary", "github", is_flag=True, help="Add the same to the file that $GITHUB_STEP_SUMMARY names."
+    ),
+)
+
+
+def gate(function: Callable[..., None]) -> Callable[..., None]:
+    """What a pipeline asks for, four options that a command gets as one argument, ``gate``."""
+
+    @functools.wraps(function)
+    def command(*, asserts: bool, junit: Path | None, summary: Path | None, github: bool, **others: Any) -> None:
+        function(gate=Gate(asserts=asserts, junit=junit, summary=summary, github=github), **others)
+
+    for option in reversed(_GATE):
+        option(command)
+    return command
+
+
 quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")

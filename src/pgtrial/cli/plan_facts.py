@@ -6,24 +6,29 @@ from typing import Any
 
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_changes import host_changes_data
+from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
-from pgtrial.design.arms import common_settings, effective_knobs, effective_settings
+from pgtrial.design.arms import common_settings, disk_of, effective_knobs, effective_settings, is_emulated
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.engine.preview import Preview
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
-from pgtrial.spec.experiment import RELATIONS
+from pgtrial.spec.experiment import RELATIONS, Experiment
+from pgtrial.spec.file_jobs import job_tables
+from pgtrial.spec.file_tables import FIO, FileJobTable
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
 # Tables of an arm that concern the server alone, and when each takes effect.
 _AROUND = {
     "server": "own cluster",
+    "dataset": "own cluster",
     "storage": "own cluster",
     "extensions": "before load",
     "sql": "before load",
+    FIO: "by the load",
 }
 
 
@@ -37,8 +42,12 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
         "load levels": _shorten(level.label for level in plan.levels),
         "runs": f"{len(plan.slots)} in {plan.blocks} blocks, about {format_duration(plan.estimate.total)}",
-        "settings": f"{count}, checked against PostgreSQL {' and '.join(str(s.version) for s in checked.servers)}",
     }
+    if checked.servers:
+        versions = " and ".join(str(server.version) for server in checked.servers)
+        facts["settings"] = f"{count}, checked against PostgreSQL {versions}"
+    else:
+        facts["jobs"] = jobs_text(checked)
     return facts, tuple(plan_notes(checked))
 
 
@@ -71,7 +80,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | N
             {"setting": name, "values": values, "needs_restart": needs_restart(name, checked.version)}
             for name, values in changed_settings(checked).items()
         ],
-        "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS),
+        "own_settings": dict(OWN_SETTINGS) | dict(DEFAULT_SETTINGS) if checked.servers else {},
         "levels": [
             {"clients": level.clients, "rate": level.rate, "by_scenario": split}
             for level, split in split_levels(checked)
@@ -81,7 +90,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | N
         "schedule": [
             {"run": slot.number, "block": slot.block, "position": slot.position, "arm": slot.arm} for slot in plan.slots
         ],
-        "server_starts": plan.trials + len(plan.slots),
+        "server_starts": plan.trials + len(plan.slots) if checked.servers else 0,
         "seconds": {
             "prepare": plan.estimate.prepare,
             "run": {
@@ -135,10 +144,19 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
             if knob in _AROUND
             for name, value in table.items()
         }
+        | _disk(experiment, arm)
         for arm in arms
     }
     names = dict.fromkeys([*common_settings(experiment), *(name for settings in by_arm.values() for name in settings)])
     return {name: {arm: settings.get(name) for arm, settings in by_arm.items()} for name in names}
+
+
+def _disk(experiment: Experiment, arm: Arm) -> dict[str, str]:
+    """The disk class of an arm, which among the knobs stands as what it is made of."""
+    name = disk_of(experiment, arm)
+    if name is None:
+        return {}
+    return {"storage.disk": f"{name} (emulated)" if is_emulated(experiment, arm) else name}
 
 
 def takes_effect(name: str, version: int) -> str:
@@ -150,13 +168,22 @@ def takes_effect(name: str, version: int) -> str:
 
 
 def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] | None]]:
-    """Each load level with the clients of each scenario; None where all clients run all scenarios."""
+    """Each load level with the clients of each scenario or job; None where all clients run all scenarios."""
     experiment = checked.loaded.experiment
-    scenarios = scenarios_of(experiment, checked.loaded.folder)
-    shares = [ScenarioShare(name=s.name, share=s.share, sessions=s.sessions) for s in scenarios]
+    shares = [
+        *(
+            ScenarioShare(name=scenario.name, share=scenario.share, sessions=scenario.sessions)
+            for scenario in scenarios_of(experiment, checked.loaded.folder)
+        ),
+        *(ScenarioShare(name=job.name, share=job.share) for job in _jobs(experiment)),
+    ]
     for level in checked.plan.levels:
         by_sessions = experiment.workload.share == "sessions"
         yield level, split_clients(level.clients, shares) if by_sessions else None
+
+
+def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:
+    return job_tables(experiment.workload) if experiment.workload.kind == FIO else ()
 
 
 def plan_notes(checked: Checked) -> Iterator[str]:
@@ -170,6 +197,9 @@ def plan_notes(checked: Checked) -> Iterator[str]:
         if key in seen and arm.role is not Role.PLACEBO:
             yield f'arms "{seen[key].name}" and "{arm.name}" have the same settings'
         seen.setdefault(key, arm)
+    emulated = [arm.name for arm in plan.arms if is_emulated(experiment, arm)]
+    if emulated:
+        yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
     if 1 < plan.blocks < 6:
         yield f"{plan.blocks} blocks are few: at least 6 are needed for p < 0.05 by the exact test"
     if plan.blocks == 1:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.arms import effective_settings
+from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.variants import variant_of, variants_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.spec.experiment import TargetTable
@@ -17,6 +19,8 @@ def server_text(checked: Checked) -> str:
     """Which server it is."""
     target = checked.loaded.experiment.target
     where = f" on {target.host}" if target.host else ""
+    if target.kind == "host":
+        return plan_files.program_text(checked)
     if target.kind == "server":
         return f"existing, reached by {target.connection or 'the PG* variables'}{where}"
     return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
@@ -35,9 +39,12 @@ def data_text(checked: Checked) -> str:
     """What the data are and how often they are there."""
     experiment, size = checked.loaded.experiment, format_bytes(checked.plan.data_size)
     dataset = experiment.dataset
+    if experiment.target.kind == "host":
+        return plan_files.files_text(checked)
     if dataset.kind == "existing":
         return f'what is in database "{experiment.target.database}"'
-    made = f"pgbench tables, scale {dataset.scale}" if dataset.kind == "pgbench" else "what the set-up file makes"
+    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
+    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "what the set-up file makes"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
     clusters = len(variants_of(experiment, checked.plan.arms))
@@ -52,7 +59,7 @@ def data_text(checked: Checked) -> str:
 def own_settings_text(checked: Checked) -> str:
     """Settings beside those of the file, "" if there are none."""
     experiment = checked.loaded.experiment
-    if experiment.target.kind == "server":
+    if experiment.target.kind != "throwaway":
         return ""
     declared = {name for arm in checked.plan.arms for name in effective_settings(experiment, arm)}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
@@ -64,6 +71,8 @@ def starts_text(checked: Checked) -> str:
     """How often the server starts, and when the data are put back."""
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
+    if experiment.target.kind == "host":
+        return plan_files.runs_text(checked)
     if experiment.target.kind == "server":
         restart = experiment.target.restart
         started = f"{runs} runs. The server is " + (
@@ -85,6 +94,9 @@ def place_texts(checked: Checked) -> Iterator[str]:
     """What is made outside the result folder, and goes again."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
     target = experiment.target
+    if target.kind == "host":
+        yield from plan_files.place_texts(checked)
+        return
     if target.kind == "throwaway":
         yield (
             "The server listens on a socket in a private directory; it and its data are removed at the end, and no "
@@ -93,7 +105,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
         arms = checked.plan.arms
         for variant in variants_of(experiment, arms):
             copies = sum(variant_of(experiment, arm) == variant for arm in arms) if checked.plan.steps else 1
-            size = format_bytes((1 + copies) * checked.plan.data_size)
+            size = format_bytes((1 + copies) * estimate_data_size(experiment, scale=variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_changes import host_changes
 from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, own_settings_text, place_texts, server_text, starts_text
 from pgtrial.cli.table import render_table
@@ -51,7 +52,9 @@ def _overview(checked: Checked) -> list[str]:
         "test": claim_sentence(checked),
         "server": server_text(checked),
         "data": data_text(checked),
-        "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol",
+        "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol"
+        if checked.servers
+        else jobs_text(checked),
         "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
     }
     return [

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.gate import Gate
 
 
 @click.command()
@@ -17,20 +18,25 @@ from pgtrial.cli import options
     help="Where the page goes. Default: report.html in FOLDER.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
-def command(*, folder: Path, output: Path | None, as_json: bool) -> None:
+@options.gate
+def command(*, folder: Path, output: Path | None, as_json: bool, gate: Gate) -> None:
     """Analyse result FOLDER again; write findings.json and report.html and print the summary.
 
     Needs nothing but the folder: no server, no network.
 
     \b
-    Example:
+    Examples:
       pgtrial report results/first-20260120T101500Z --output first.html
+      pgtrial report results/first-20260120T101500Z --assert --junit first.xml
     """
     from pgtrial.cli.session import print_report, write_report
     from pgtrial.store import layout
 
+    gate.prepare()
     findings = write_report(folder, output=output)
     if as_json:
         click.echo(findings.model_dump_json(indent=2))
     else:
         print_report(findings, output or folder / layout.REPORT)
+    gate.write(findings)
+    gate.leave(findings)

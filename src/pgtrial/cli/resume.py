@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.gate import Gate
 
 
 @click.command()
@@ -13,7 +14,7 @@ from pgtrial.cli import options
 @options.host_changes
 @options.gate
 @options.quiet
-def command(*, folder: Path, work_directory: Path | None, host_changes: bool, gate: bool, quiet: bool) -> None:
+def command(*, folder: Path, work_directory: Path | None, host_changes: bool, gate: Gate, quiet: bool) -> None:
     """Finish the schedule in result FOLDER; finished runs are kept.
 
     \b
@@ -23,5 +24,6 @@ def command(*, folder: Path, work_directory: Path | None, host_changes: bool, ga
     from pgtrial.cli.session import run_and_report
     from pgtrial.engine.experiment import Permission
 
+    gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
     run_and_report(folder, permission=permission, gate=gate, quiet=quiet)

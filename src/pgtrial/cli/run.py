@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.gate import Gate
 
 
 @click.command()
@@ -83,7 +84,7 @@ def command(
     results: Path,
     work_directory: Path | None,
     host_changes: bool,
-    gate: bool,
+    gate: Gate,
     quiet: bool,
     **quick: "str | int | bool | None",
 ) -> None:
@@ -92,6 +93,7 @@ def command(
     \b
     Examples:
       pgtrial run experiment.toml
+      pgtrial run experiment.toml --assert --junit pgtrial.xml
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.checked import load_file_or_quick
@@ -99,5 +101,6 @@ def command(
     from pgtrial.engine.experiment import Permission
 
     loaded = load_file_or_quick(file, settings, quick)
+    gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
     run_new(loaded, results, permission=permission, gate=gate, quiet=quiet)

@@ -3,17 +3,16 @@
 import contextlib
 import logging
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pgtrial.cli.gate import NO_GATE, Gate
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.run import RunState
-from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
 from pgtrial.store.state import State
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pgtrial.spec.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
-
-GATE_STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +49,7 @@ def run_new(
     results: Path,
     *,
     permission: "Permission",
-    gate: bool = False,
+    gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
     """Make the result folder of an experiment, and run it."""
@@ -68,7 +65,7 @@ def run_and_report(
     folder: Path,
     *,
     permission: "Permission",
-    gate: bool = False,
+    gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
     """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
@@ -77,14 +74,16 @@ def run_and_report(
 
     console = ProgressConsole(stderr=True)
     try:
-        with show_progress(console, quiet=quiet) as observer:
+        with show_progress(console, quiet=quiet, folder=folder) as observer:
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
             run_experiment(folder, permission=permission, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
         if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
                 if _has_finished_runs(folder):
-                    print_report(write_report(folder), folder / layout.REPORT)
+                    findings = write_report(folder)
+                    print_report(findings, folder / layout.REPORT)
+                    gate.write(findings)
             if isinstance(error, KeyboardInterrupt):
                 click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
@@ -93,8 +92,8 @@ def run_and_report(
         done = sum(arm.runs_done for arm in findings.experiment.arms)
         click.echo(f"all {done} runs are done; nothing to run", err=True)
     print_report(findings, folder / layout.REPORT)
-    if gate:
-        sys.exit(GATE_STATUS[findings.hypothesis.verdict])
+    gate.write(findings)
+    gate.leave(findings)
 
 
 def _has_finished_runs(folder: Path) -> bool:

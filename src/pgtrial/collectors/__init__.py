@@ -23,6 +23,7 @@ from pgtrial.collectors import (
     proc_stat,
     proc_vmstat,
     sessions,
+    throttling,
     zoneinfo,
 )
 from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector
@@ -36,6 +37,7 @@ COLLECTORS: tuple[FileCollector | ProcessCollector | QueryCollector | SessionCol
     proc_meminfo.COLLECTOR,
     proc_loadavg.COLLECTOR,
     zoneinfo.COLLECTOR,
+    throttling.COLLECTOR,
     *pressure.COLLECTORS,
     *cgroup.COLLECTORS,
     backend_cpu.COLLECTOR,

@@ -34,7 +34,8 @@ class FileCollector:
 
     ``per_device``: objects are names of block devices, only those under the data are kept. ``by_number``: objects are
     numbers of block devices ("254:0"), which get their names when the readings are stored. With ``lines`` only lines
-    that begin with one of these are kept: of a file that is long for other reasons.
+    that begin with one of these are kept: of a file that is long for other reasons. ``optional``: mostly it is not
+    there, and nobody expects it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class FileCollector:
     by_number: bool = False
     in_group: bool = False
     lines: tuple[str, ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pgtrial.errors import SpecError
 from pgtrial.model.arm import Arm, Role
+from pgtrial.spec.disk_tables import DISK, STORAGE, put_disk
 from pgtrial.spec.experiment import PLACEBO, Experiment
 from pgtrial.spec.factors import combine_factors
 
@@ -57,7 +58,31 @@ def effective_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
 
 
 def effective_knobs(experiment: Experiment, arm: Arm) -> dict[str, dict[str, str]]:
-    """Everything else an arm has, knob to name to value: what [target] says for all, overridden by the arm's own."""
+    """Everything else an arm has, knob to name to value: what [target] says for all, overridden by the arm's own.
+
+    A disk class is there as what it stands for.
+    """
+    return {knob: dict(table) for knob, table in put_disk(experiment.disks, _declared(experiment, arm)).items()}
+
+
+def disk_of(experiment: Experiment, arm: Arm) -> str | None:
+    """Name of the disk class that an arm is on, None for none."""
+    return _declared(experiment, arm).get(STORAGE, {}).get(DISK)
+
+
+def is_emulated(experiment: Experiment, arm: Arm) -> bool:
+    """Whether an arm's disk is one that pgtrial emulates."""
+    disk = disk_of(experiment, arm)
+    return disk is not None and disk in experiment.disks and experiment.disks[disk].is_emulated
+
+
+def scale_of(experiment: Experiment, arm: Arm) -> int:
+    """Scale of the pgbench tables that an arm works on."""
+    declared = _declared(experiment, arm).get("dataset", {}).get("scale")
+    return experiment.dataset.scale if declared is None else int(declared)
+
+
+def _declared(experiment: Experiment, arm: Arm) -> _Tables:
     common = {knob: table for knob, table in experiment.target.texts().items() if knob != POSTGRESQL}
     return _overridden(common, {knob: arm.knob(knob) for knob, _, _ in arm.knobs})
 

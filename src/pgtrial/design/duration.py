@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.arms import resolve_arms
-from pgtrial.design.data_size import estimate_data_size
+from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
 from pgtrial.errors import SpecError, SpecProblem
@@ -75,19 +75,25 @@ def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEs
         measure = _shared_seconds(choice, arms, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=SERVER_SECONDS,
+        server=_start_seconds(experiment),
         warmup=warmup,
-        checkpoint=size / 10 / CHECKPOINT_RATE,
+        # A load on files has its dirty pages written before the next run, which is what restoring is there.
+        checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE,
         measure=measure,
     )
 
 
+def _start_seconds(experiment: Experiment) -> float:
+    return 0.0 if experiment.target.kind == "host" else SERVER_SECONDS
+
+
 def estimate_total(experiment: Experiment, *, blocks: int, choice: MethodChoice = BLOCKS) -> TotalEstimate:
     size, arms = estimate_data_size(experiment), len(resolve_arms(experiment))
-    scale = experiment.dataset.scale if experiment.dataset.kind == "pgbench" else 0
+    has_tables = experiment.dataset.kind == "pgbench" and experiment.target.kind != "host"
+    scale = sum(arm_scales(experiment)) if has_tables else 0
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
-        prepare=(2 + arms) * SERVER_SECONDS + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
+        prepare=(2 + arms) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
         run=estimate_run(experiment, choice),
         runs=blocks * arms,
     )

@@ -24,7 +24,7 @@ from pgtrial.design.slices import GUARD
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import Experiment
-from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, parse_ratio
+from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
 
 Method = Literal["interleaved", "duet", "blocks"]
 METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty
@@ -89,7 +89,7 @@ class Case:
         left = float(self.facts.memory_available)
         pressures = [effective_knobs(self.experiment, arm).get("memory_pressure", {}) for arm in self.arms]
         taken = [parse_bytes(one["size"]) for one in pressures if "size" in one]
-        taken += [left * _share(one["share"]) for one in pressures if "share" in one]
+        taken += [left * read_share(one["share"]) for one in pressures if "share" in one]
         return left - max(taken, default=0.0)
 
     @property
@@ -122,7 +122,8 @@ def shared_buffers(experiment: Experiment, arm: Arm) -> float:
 def _check_place(case: Case) -> Iterator[Objection]:
     target = case.experiment.target
     if target.kind != "throwaway":
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text="an existing server has no twin")
+        text = "an existing server has no twin" if target.kind == "server" else "a load on files has no servers"
+        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
     elif target.host is not None or (case.facts is not None and not case.facts.local):
         text = "the server is on another machine; servers are only made to take turns on this one"
         yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
@@ -307,7 +308,3 @@ def _checkpoint_timeout(experiment: Experiment, arm: Arm) -> float:
     with contextlib.suppress(ValueError):
         return float(text) if re.fullmatch(r"[0-9]+", text) else parse_duration(text)
     return _CHECKPOINT_TIMEOUT
-
-
-def _share(text: str) -> float:
-    return parse_ratio(text) if "%" in text else float(text)

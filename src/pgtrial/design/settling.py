@@ -63,7 +63,7 @@ class Difference:
 # Of the machine, and switched from one arm's value to another's between slices.
 SWITCHED = ("sysctl", "block_device", "transparent_huge_pages")
 # Of the machine, and there for as long as a server runs.
-STANDING = ("storage", "filesystem", "huge_pages", "memory_pressure")
+STANDING = ("storage", "filesystem", "huge_pages", "memory_pressure", "tracing")
 
 _ON_DEVICE = (Shared.PAGE_CACHE, Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE)
 _LIBRARIES = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
@@ -310,6 +310,14 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             reason="bears on how tables and indexes grow and bloat",
         ),
     ),
+    "dataset": (
+        Rule(
+            patterns=("*",),
+            settling=Settling.BUILDS_UP,
+            reason="means data of another size, of which the caches hold another part",
+            shares=(Shared.PAGE_CACHE,),
+        ),
+    ),
     "storage": (
         Rule(
             patterns=("*",),
@@ -351,6 +359,19 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
             settling=Settling.BUILDS_UP,
             reason="makes the kernel reclaim memory and swap, over minutes",
             shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+        ),
+    ),
+    "tracing": (
+        Rule(
+            patterns=("*",), settling=Settling.AT_ONCE, reason="counts what happens on the whole machine, in all arms"
+        ),
+    ),
+    "fio": (
+        Rule(
+            patterns=("*",),
+            settling=Settling.BUILDS_UP,
+            reason="decides which pages are cached and dirty, for all that use the machine",
+            shares=_ON_DEVICE,
         ),
     ),
 }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from pgtrial.design.arms import effective_knobs
+from pgtrial.design.arms import effective_knobs, scale_of
 from pgtrial.model.arm import Arm
 from pgtrial.spec.experiment import Experiment
 
@@ -18,6 +18,7 @@ ON_HOST = (
     "transparent_huge_pages",
     "huge_pages",
     "memory_pressure",
+    "tracing",
 )
 
 
@@ -25,7 +26,8 @@ ON_HOST = (
 class Variant:
     """What a cluster is made with: its programs, its places, and a file system of its own ((key, value), () for none).
 
-    ``postgres`` is as in the file, None for what is found first; ``checksums`` None for the version's default.
+    ``postgres`` is as in the file, None for what is found first; ``checksums`` None for the version's default;
+    ``scale`` that of pgbench's tables, None where there are none.
     """
 
     postgres: str | None
@@ -33,6 +35,7 @@ class Variant:
     data: str | None
     wal: str | None
     filesystem: tuple[tuple[str, str], ...]
+    scale: int | None = None
 
     @property
     def key(self) -> str:
@@ -51,6 +54,7 @@ def variant_of(experiment: Experiment, arm: Arm) -> Variant:
         data=storage.get("data", experiment.target.directory),
         wal=storage.get("wal"),
         filesystem=tuple(sorted(filesystem.items())) if "type" in filesystem else (),
+        scale=scale_of(experiment, arm) if experiment.dataset.kind == "pgbench" else None,
     )
 
 

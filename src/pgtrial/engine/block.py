@@ -10,7 +10,6 @@ from pathlib import Path
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import turn_seed
 from pgtrial.design.slices import Step, shuffled
-from pgtrial.engine.cache_state import make_warm
 from pgtrial.engine.collect import (
     InvalidRunError,
     check_run,
@@ -35,8 +34,8 @@ from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.model.slice import Slice
 from pgtrial.postgres.connect import execute
 from pgtrial.store import layout
-from pgtrial.store.transactions import IngestReport, LevelLog
-from pgtrial.workloads.pgbench import Generator
+from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog
+from pgtrial.workloads.base import Generator
 
 _SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
 
@@ -56,7 +55,7 @@ class BlockExecution:
     servers: dict[str, RunningServer] = field(default_factory=dict, init=False)
     samplers: dict[str, Sampler] = field(default_factory=dict, init=False)
     log_folders: dict[str, Path] = field(default_factory=dict, init=False)
-    logs: dict[str, list[LevelLog]] = field(default_factory=dict, init=False)
+    logs: dict[str, list[LoadLog]] = field(default_factory=dict, init=False)
     outcomes: dict[str, list[tuple[LoadLevel, LoadOutcome]]] = field(default_factory=dict, init=False)
 
     async def execute(self) -> dict[str, float]:
@@ -74,10 +73,11 @@ class BlockExecution:
                     await self.twins.restore()
             with self.record.phase(PhaseName.START):
                 self.servers = await self.twins.start(order, {name: run.id for name, run in self.runs.items()})
-            if self.plan.cache == "warm":
+            load, arms = self.plan.load, self.twins.arms
+            if any(load.cache_of(arms[name]) == "warm" for name in self.servers):
                 with self.record.phase(PhaseName.CACHE):
-                    for server in self.servers.values():
-                        await make_warm(server.conninfo(server.database))
+                    for name, server in self.servers.items():
+                        await load.make_warm(arms[name], server)
             for name, run in self.runs.items():
                 await self.record.add_server(run, self.twins.arms[name], self.servers[name])
             directories = tuple(path for server in self.servers.values() for path in server.directories)
@@ -177,7 +177,9 @@ class BlockExecution:
         generators: list[tuple[str, Generator]] = [
             (name, replace(one, environment={**server.environment, **one.environment}))
             for name, server in self.servers.items()
-            for one in self.plan.generators(
+            for one in self.plan.load.generators(
+                self.twins.arms[name],
+                server,
                 level,
                 block=self.block,
                 seconds=math.ceil(guard_time(level) + total_length(steps)) + _SPARE,
@@ -205,9 +207,10 @@ class BlockExecution:
 
         outcome = await run_generators(
             self.plan.client_host,
-            self.twins.base.client.path("pgbench"),
+            self.plan.load.program,
             [generator for _, generator in generators],
             environment={},
+            output=self.plan.load.output,
             conduct=conduct,
         )
         label = level.label if measured else "warm-up"
@@ -236,7 +239,7 @@ class BlockExecution:
         )
         window = (slices[0].counted, slices[-1].ended)
         chosen = [generators[i][1] for i in own]
-        self.logs.setdefault(name, []).extend(self.plan.logs(level, chosen, window=window, slices=slices))
+        self.logs.setdefault(name, []).extend(self.plan.load.logs(level, chosen, window=window, slices=slices))
 
     def _sampler_pid(self, name: str) -> int:
         pid = self.samplers[name].pid
@@ -266,9 +269,8 @@ class BlockExecution:
         check_run(self.outcomes[name], self.logs[name], sampler=both, ingested=ingested, clock_step=clock_step)
 
     def _counted_seconds(self, name: str) -> float:
-        return math.fsum(one.seconds for log in self.logs[name] for one in log.slices) / max(
-            1, len(self.logs[name]) // len(self.plan.levels)
-        )
+        logs = [log for log in self.logs[name] if isinstance(log, LevelLog)]  # all that have slices
+        return math.fsum(one.seconds for log in logs for one in log.slices) / max(1, len(logs) // len(self.plan.levels))
 
     async def _stop(self, *, immediate: bool) -> None:
         try:

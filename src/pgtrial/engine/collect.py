@@ -10,7 +10,7 @@ from pgtrial.errors import StoreError
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout
-from pgtrial.store.transactions import IngestReport, LevelLog, ingest
+from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog, ingest
 
 _SPOOL = "spool"  # of the sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
@@ -23,7 +23,7 @@ class InvalidRunError(Exception):
 
 
 def make_raw_folders(folder: Path) -> tuple[Path, Path]:
-    """Make the folder of a run, in it one for the sampler and one for pgbench's logs: these two. Raises StoreError."""
+    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
     spool, logs = folder / _SPOOL, folder / _LOGS
     try:
         folder.mkdir(parents=True)
@@ -45,20 +45,20 @@ def make_shared_spool(folder: Path) -> Path:
 
 
 def collect(
-    folder: Path, logs: Sequence[LevelLog], *, clock: HostClock | None, shared: Path | None = None
+    folder: Path, logs: Sequence[LoadLog], *, clock: HostClock | None, shared: Path | None = None
 ) -> IngestReport:
-    """Write the run's Parquet files out of what pgbench and the sampler wrote; ``clock`` is the one of their host.
+    """Write the run's Parquet files out of what load and sampler wrote; ``clock`` is the one of their host.
 
     ``shared`` is the spool of the machine that the run has in common with the others of its block.
     """
-    is_sliced = any(log.slices for log in logs)
+    is_sliced = any(isinstance(log, LevelLog) and log.slices for log in logs)
     report = ingest(logs, folder / layout.TRANSACTIONS, slices=folder / layout.SLICES if is_sliced else None)
     convert(folder / _SPOOL, *([] if shared is None else [shared]), folder=folder, clock=clock)
     return report
 
 
 def discard_raw(folder: Path) -> None:
-    """Remove what the files were made from, or would have been: pgbench's logs can be larger than all the rest."""
+    """Remove what the files were made from, or would have been: the load's logs can be larger than all the rest."""
     for name in (_SPOOL, _SHARED_SPOOL, _LOGS):
         shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -71,15 +71,16 @@ def clock_offset(ops: Operations) -> float:
 
 def check_run(
     outcomes: Sequence[tuple[LoadLevel, LoadOutcome]],
-    logs: Sequence[LevelLog],
+    logs: Sequence[LoadLog],
     *,
     sampler: SamplerReport,
     ingested: IngestReport,
     clock_step: float,
+    program: str = "pgbench",
 ) -> None:
     """Raise InvalidRunError for whatever makes the run's numbers untrue.
 
-    ``clock_step`` is by how many seconds the machine's clock was set during the run.
+    ``clock_step`` is by how many seconds the machine's clock was set during the run, ``program`` the load generator.
     """
     if abs(clock_step) > _CLOCK_STEP:
         raise InvalidRunError(f"the machine's clock was set by {clock_step:.1f} s, or it slept")
@@ -96,9 +97,9 @@ def check_run(
             raise InvalidRunError(f"{level.label}: {failed} transactions failed")
         for summary in outcome.summaries:
             if summary.processed is None:
-                raise InvalidRunError(f"{level.label}: pgbench ended without a summary")
+                raise InvalidRunError(f"{level.label}: {program} ended without a summary")
             told += summary.processed + (summary.skipped or 0)
-    if told != ingested.transactions:
+    if not 0 <= told - ingested.transactions <= ingested.unlogged:
         raise InvalidRunError(
-            f"pgbench did {told} transactions but its log has {ingested.transactions}: is the disk full?"
+            f"{program} did {told} transactions but its log has {ingested.transactions}: is the disk full?"
         )

@@ -41,6 +41,50 @@ class LoadProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsProgress:
+    """Throughput (1/s, of its own time) of an arm that shares the time of its block, since its load level began."""
+
+    arm: str
+    tps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySampled:
+    """95th percentile of latency (s) in a sample of the latest transactions of an arm, all scenarios together."""
+
+    arm: str
+    p95: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitsSampled:
+    """What the sessions of an arm's load were found at in the latest seconds: ("LWLock:WALWrite", average number of
+    active sessions), most first; those that waited for nothing are "CPU".
+    """
+
+    arm: str
+    waits: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateUpdated:
+    """The effect that the claim is about, over the ``blocks`` so far; ratios of arm to control.
+
+    ``low`` and ``high`` are None where no interval is due yet.
+    """
+
+    arm: str
+    control: str
+    metric: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    margin: float
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
     slot: Slot
     state: RunState
@@ -84,6 +128,10 @@ Event = (
     | RunStarted
     | PhaseStarted
     | LoadProgress
+    | TurnsProgress
+    | LatencySampled
+    | WaitsSampled
+    | EstimateUpdated
     | RunEnded
     | BlockJudged
     | HostChanged

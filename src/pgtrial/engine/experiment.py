@@ -17,6 +17,8 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
+from pgtrial.engine.loads.make import make_load
+from pgtrial.engine.pages.watch import KNOBS
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
@@ -43,7 +45,6 @@ from pgtrial.spec.restore import effective_restore
 from pgtrial.store import layout
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State
-from pgtrial.workloads.scenarios import scenarios_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,33 +172,24 @@ async def _try_and_plan(
     """Try every arm, and put together what all runs share."""
     experiment = loaded.experiment
     arms, levels, slots = state.arms(), state.levels(), state.slots()
-    scenarios = scenarios_of(experiment, loaded.folder)
-    scripts = folder / layout.FILES
-    constant = sum(scenario.sessions or 0 for scenario in scenarios)
-    baseline = await try_arms(
-        target,
-        arms,
-        scenarios,
-        client_host=here,
-        clients=max(level.clients for level in levels) + constant,
-        scripts=scripts,
-        tell=tell,
-    )
+    load = make_load(loaded, target, here=here, scripts=folder / layout.FILES)
+    baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
-    state.add_fingerprint({**read_environment(here.ops, programs=target.client), **target.facts()})
+    environment = read_environment(here.ops, programs=target.client)
+    state.add_fingerprint({**environment, **load.facts(), **target.facts()})
     plan = Plan(
         workload=experiment.workload,
-        scenarios=scenarios,
+        load=load,
         levels=levels,
-        scripts=scripts,
         seed=experiment.design.seed,
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),
         sysctls=tuple({name: None for arm in arms for name in effective_knobs(experiment, arm).get("sysctl", {})}),
         restore=effective_restore(experiment),
-        cache=experiment.design.cache,
+        watches_pages=experiment.target.kind != "host"
+        and any(not KNOBS.isdisjoint(effective_knobs(experiment, arm)) for arm in arms),
     )
     return Schedule(
         loaded=loaded,
@@ -221,7 +213,7 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
         if knob in ON_HOST
         for name, value in table.items()
     ]
-    if experiment.design.cache == "cold":
+    if experiment.design.cache == "cold" and experiment.target.kind != "host":
         found.append("the page cache is dropped before each run")
     if experiment.target.kind == "server":
         found += [f"{name} = {value}" for arm in arms for name, value in effective_settings(experiment, arm).items()]

@@ -13,7 +13,8 @@ from typing import Any
 
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.running import end_process
-from pgtrial.workloads.pgbench import Generator, Progress, Summary, find_errors, parse_progress, parse_summary
+from pgtrial.workloads.base import Generator, Output, Progress, Summary
+from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
 _LONGEST_LINE = 4000  # characters of one of them
@@ -49,8 +50,8 @@ class _Seconds:
             return None
         del self.seen[second]
         tps = math.fsum(one.tps for one in told)
-        weighted = math.fsum(one.tps * one.latency for one in told if one.tps > 0 and one.latency is not None)
-        return tps, weighted / tps if tps > 0 else None
+        weighted = [one.tps * one.latency for one in told if one.tps > 0 and one.latency is not None]
+        return tps, math.fsum(weighted) / tps if weighted else None
 
 
 async def run_generators(
@@ -59,10 +60,13 @@ async def run_generators(
     generators: Sequence[Generator],
     *,
     environment: Mapping[str, str],
+    output: Output = PGBENCH,
     on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
     conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
+
+    ``output`` says how the program speaks.
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Raises
     HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends, none of them is
@@ -78,6 +82,7 @@ async def run_generators(
                 [program, *generator.argv_tail],
                 role="load",
                 environment={**environment, **generator.environment},
+                groups=generator.groups,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
@@ -85,7 +90,7 @@ async def run_generators(
             processes.append(process)
         all_started = time.time()
         listeners = [
-            asyncio.create_task(_listen(process, index, seconds, on_second, enough))
+            asyncio.create_task(_listen(process, index, seconds, on_second, enough, output=output))
             for index, process in enumerate(processes)
         ]
         waiting = [asyncio.create_task(asyncio.wait(listeners)), asyncio.create_task(enough.wait())]
@@ -106,13 +111,13 @@ async def run_generators(
         ]
     errors = [
         f"{', '.join(generator.scenario_names)}: {line}"
-        for generator, (status, _, stderr) in ended
-        for line in _complaints(status, stderr)
+        for generator, (status, stdout, stderr) in ended
+        for line in _complaints(output, status, stdout, stderr)
     ]
     return LoadOutcome(
         started=started,
         all_started=all_started,
-        summaries=tuple(parse_summary(stdout) for _, (_, stdout, _) in ended),
+        summaries=tuple(output.parse_summary(stdout, stderr) for _, (_, stdout, stderr) in ended),
         errors=tuple(errors),
     )
 
@@ -126,11 +131,11 @@ def _finish(process: HostProcess) -> None:
         process.send_signal(signal.SIGALRM)
 
 
-def _complaints(status: int, stderr: str) -> Sequence[str]:
-    found = find_errors(stderr)
+def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequence[str]:
+    found = output.find_errors(stdout, stderr)
     if found or status == 0:
         return found
-    return stderr.strip().splitlines()[-3:] or [f"pgbench ended with status {status} and printed nothing"]
+    return stderr.strip().splitlines()[-3:] or [f"{output.program} ended with status {status} and printed nothing"]
 
 
 async def _listen(
@@ -139,8 +144,10 @@ async def _listen(
     seconds: _Seconds,
     on_second: Callable[[float, float | None], bool],
     enough: asyncio.Event,
+    *,
+    output: Output,
 ) -> tuple[int, str, str]:
-    """Read both outputs of a generator to their ends; (exit status, stdout, stderr without progress lines).
+    """Read both outputs of a generator to their ends; (exit status, stdout, stderr), without progress lines.
 
     One that fails is enough to end the others: their run cannot count any more.
     """
@@ -148,10 +155,13 @@ async def _listen(
     assert process.stderr is not None
     first: list[str] = []
     last: deque[str] = deque(maxlen=_LINES_KEPT)
-    stdout = asyncio.create_task(process.stdout.read())
+    told, rest = process.stdout, process.stderr
+    if output.progress == "stderr":
+        told, rest = rest, told
+    reading = asyncio.create_task(rest.read())
     try:
-        async for line in _read_lines(process.stderr):
-            progress = parse_progress(line)
+        async for line in _read_lines(told):
+            progress = output.parse_progress(line)
             if progress is None:
                 (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue
@@ -161,9 +171,10 @@ async def _listen(
         status = await process.wait()
         if status != 0:
             enough.set()
-        return status, (await stdout).decode("utf-8", "replace"), "\n".join((*first, *last))
+        others, text = "\n".join((*first, *last)), (await reading).decode("utf-8", "replace")
+        return (status, others, text) if output.progress == "stdout" else (status, text, others)
     finally:
-        stdout.cancel()
+        reading.cancel()
 
 
 async def _read_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:

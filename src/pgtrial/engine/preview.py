@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
@@ -53,6 +53,7 @@ async def preview_changes(experiment: Experiment, arms: Sequence[Arm], host: Hos
         wanted = host_knobs(experiment, arm)
         if variant.filesystem:
             found += await _preview(context, arm, {FILESYSTEM: dict(variant.filesystem)}, for_all_runs=True)
+            context = replace(context, on_image=True)
         found += await _preview(context, arm, wanted, for_all_runs=False)
     return tuple(found)
 

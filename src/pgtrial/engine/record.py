@@ -63,7 +63,8 @@ class Record:
                 entry.t, run=run.id, knob=change.knob, name=change.name, old=change.old_text, new=change.new_text
             )
         self.state.add_settings(run.id, [(s.name, s.shown, s.source) for s in server.settings.values()])
-        self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
+        if server.is_there:
+            self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
 
     def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
         """The state of the server's host, before the load or ``since`` then."""

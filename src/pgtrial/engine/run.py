@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.engine.cache_state import make_cold, make_warm
 from pgtrial.engine.collect import (
     InvalidRunError,
     check_run,
@@ -19,6 +18,7 @@ from pgtrial.engine.collect import (
 )
 from pgtrial.engine.events import LoadProgress, Observer
 from pgtrial.engine.load import LoadOutcome, run_generators
+from pgtrial.engine.pages.watch import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import (
@@ -35,12 +35,13 @@ from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.model.arm import Arm
+from pgtrial.model.pages import AFTER, BEFORE, UNDER_LOAD
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.postgres.connect import execute
 from pgtrial.spec.experiment import WarmupTable
 from pgtrial.stats.steady import is_steady, steady_window
 from pgtrial.store import layout
-from pgtrial.store.transactions import LevelLog
+from pgtrial.store.transactions import LoadLog
 
 OnSecond = Callable[[float, float | None], bool]
 
@@ -58,28 +59,34 @@ class RunExecution:
     restore: bool
     tell: Observer
     clock: HostClock | None = field(default=None, init=False)  # of the server's machine
-    logs: list[LevelLog] = field(default_factory=list, init=False)
+    logs: list[LoadLog] = field(default_factory=list, init=False)
     outcomes: list[tuple[LoadLevel, LoadOutcome]] = field(default_factory=list, init=False)
+    pages: PageWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pages = PageWatch(is_on=self.plan.watches_pages, host=self.target.host, record=self.record)
 
     async def execute(self) -> float | None:
         """Do it all. Returns mean tps over the levels. Raises InvalidRunError; TargetError and the like from below."""
         spool, log_folder = make_raw_folders(self.folder)
-        target, offsets = self.target, self._clock_offsets()
+        target, load, offsets = self.target, self.plan.load, self._clock_offsets()
         try:
             if self.restore:
                 with self.record.phase(PhaseName.RESTORE):
                     await target.restore(self.arm)
-            if self.plan.cache == "cold":
+            if load.cache_of(self.arm) == "cold":
                 with self.record.phase(PhaseName.CACHE):
-                    await make_cold(target.host)
+                    await load.make_cold(self.arm)
+            self.pages.note(BEFORE)
             with self.record.phase(PhaseName.START):
                 server = await target.start(self.arm, run=self.run.id)
-            if self.plan.cache == "warm":
+            if load.cache_of(self.arm) == "warm":
                 with self.record.phase(PhaseName.CACHE):
-                    await make_warm(server.conninfo(server.database))
+                    await load.make_warm(self.arm, server)
             await self.record.add_server(self.run, self.arm, server)
             before = self.record.add_machine(target.host, server.directories)
             report = await self._load(server, spool, log_folder)
+            other_pages = self.pages.note(UNDER_LOAD, server=server)
             self.record.add_machine(target.host, server.directories, since=before)
             lost = await target.find_lost()
             step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
@@ -88,13 +95,21 @@ class RunExecution:
                 await target.keep_log(self.folder / layout.SERVER_LOG)
                 # Data that the next run goes on with must not need recovery: it would be part of that run alone.
                 await self._stop(immediate=self.plan.restore == "each-run")
+            self.pages.note(AFTER)
             with self.record.phase(PhaseName.COLLECT):
                 ingested = await asyncio.to_thread(collect, self.folder, self.logs, clock=self.clock)
             if died:
                 raise InvalidRunError("the server died")
-            if lost:
-                raise InvalidRunError(lost)
-            check_run(self.outcomes, self.logs, sampler=report, ingested=ingested, clock_step=step)
+            if lost or other_pages:
+                raise InvalidRunError(lost or other_pages)
+            check_run(
+                self.outcomes,
+                self.logs,
+                sampler=report,
+                ingested=ingested,
+                clock_step=step,
+                program=load.output.program,
+            )
         finally:
             try:
                 await target.keep_log(self.folder / layout.SERVER_LOG)
@@ -177,9 +192,10 @@ class RunExecution:
             return False
 
         self.record.measuring(level, guard + duration)
-        outcome = await self._run(
-            server, level, seconds=math.ceil(guard + duration), log_directory=str(log_folder), on_second=on_second
-        )
+        async with self.pages.counting(server, level, guard=guard, duration=duration):
+            outcome = await self._run(
+                server, level, seconds=math.ceil(guard + duration), log_directory=str(log_folder), on_second=on_second
+            )
         start = outcome.started + guard
         self.record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
         self.outcomes.append((level, outcome))
@@ -200,18 +216,20 @@ class RunExecution:
     async def _run(
         self, server: RunningServer, level: LoadLevel, *, seconds: int, log_directory: str | None, on_second: OnSecond
     ) -> LoadOutcome:
-        generators = self.plan.generators(
-            level, block=self.run.slot.block, seconds=seconds, log_directory=log_directory
+        load = self.plan.load
+        generators = load.generators(
+            self.arm, server, level, block=self.run.slot.block, seconds=seconds, log_directory=log_directory
         )
         outcome = await run_generators(
             self.plan.client_host,
-            self.target.client.path("pgbench"),
+            load.program,
             generators,
             environment=server.environment,
+            output=load.output,
             on_second=on_second,
         )
         if log_directory is not None:
             start = outcome.started + guard_time(level)
             window = (start, start + self.plan.workload.duration)
-            self.logs += self.plan.logs(level, generators, window=window)
+            self.logs += load.logs(level, generators, window=window)
         return outcome

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pgtrial.engine.folder import is_locked, lock_folder
-from pgtrial.engine.sweep import sweep
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
 from pgtrial.store.state import STOPPED, State
@@ -34,11 +33,22 @@ class Status:
 
 def read_status(folder: Path) -> Status:
     """Read a result folder's state; if no pgtrial is at work there, first end what a killed one left behind."""
+    from pgtrial.engine.sweep import sweep  # it needs DuckDB, and whoever only looks does not
+
     State.open(folder).close()  # a folder that is none is said so before anything is touched
     running, ended = is_locked(folder), 0
     if not running:
         with contextlib.suppress(StoreError), lock_folder(folder):
             ended = sweep(folder)
+    return _describe(folder, running=running, ended=ended)
+
+
+def peek_status(folder: Path) -> Status:
+    """Read a result folder's state and touch nothing, also what a killed pgtrial left behind. Raises StoreError."""
+    return _describe(folder, running=is_locked(folder), ended=0)
+
+
+def _describe(folder: Path, *, running: bool, ended: int) -> Status:
     with contextlib.closing(State.open(folder)) as state:
         slots, runs, arms, meta = state.slots(), state.runs(), state.arms(), state.meta()
     done = [run for run in runs if run.state is RunState.DONE]

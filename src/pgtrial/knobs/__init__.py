@@ -11,6 +11,7 @@ from pgtrial.knobs.memory_pressure import MemoryPressure
 from pgtrial.knobs.server_database import ServerDatabase
 from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.knobs.sysctl import Sysctl
+from pgtrial.knobs.tracing import Tracing
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
 
 # In the order in which they are applied; undone in the reverse order. Transparent huge pages change
@@ -23,6 +24,7 @@ HOST_KNOBS: tuple[HostKnob, ...] = (
     BlockDevice(),
     HugePages(),
     MemoryPressure(),
+    Tracing(),
 )
 
 

@@ -25,7 +25,7 @@ class About:
 class KnobContext:
     """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data`` and ``wal`` are those of the
     server that is about to start, None while an experiment is only planned. ``token`` is unique to the experiment and
-    fit for names of files and control groups.
+    fit for names of files and control groups. ``on_image``: the data will be on a loop device that is not there yet.
     """
 
     host: Host
@@ -36,6 +36,7 @@ class KnobContext:
     data: str | None = None
     wal: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    on_image: bool = False
 
 
 class HostKnob(ABC):

@@ -26,6 +26,7 @@ from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
+_TO_COME = Device(name="the loop device of the image", number="0:0")  # while an experiment is only planned
 
 
 class Cgroup(HostKnob):
@@ -48,7 +49,7 @@ class Cgroup(HostKnob):
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
-        device = _device(context) if needs_device(wanted) else None
+        device = (_TO_COME if context.on_image else _device(context)) if needs_device(wanted) else None
         changes = []
         for hierarchy, items in place_limits(hierarchies(ops), wanted):
             _require_writable(ops, hierarchy)

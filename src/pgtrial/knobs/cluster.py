@@ -20,10 +20,18 @@ CLUSTER_KNOBS: Mapping[str, About] = {
         verified="the version is asked of the running server",
         undone="goes with the cluster",
     ),
+    "dataset": About(
+        sets="the scale of pgbench's tables",
+        takes_effect="arms with another scale have a cluster and a snapshot of their own",
+        rights="none",
+        verified="pgbench makes the tables of the cluster at that scale, and fails loudly",
+        undone="goes with the cluster",
+    ),
     "storage": About(
-        sets="the directories of the data and of the WAL",
+        sets="the directories of the data and of the WAL, or the disk class that they are on ([disks.NAME]): a place, "
+        "or an emulation, which is a filesystem and limits of a cgroup, below",
         takes_effect="arms with other directories have a cluster of their own",
-        rights="the server's user may write there",
+        rights="the server's user may write there; an emulation needs root",
         verified="data_directory and the link pg_wal are read back",
         undone="goes with the cluster",
     ),
@@ -40,5 +48,13 @@ CLUSTER_KNOBS: Mapping[str, About] = {
         rights="those of the statements",
         verified="each statement fails loudly",
         undone="the data are put back before the next run, or by its own undo statements",
+    ),
+    "fio": About(
+        sets="what the jobs of a load on files do: pattern, size of the file, block size, direct, fsync, engine and "
+        "depth, and the state of the page cache before a run",
+        takes_effect="for the load of the arm; the files are made once, as large as any arm needs them",
+        rights="none",
+        verified="each job does a few requests before anything is measured; fio fails loudly",
+        undone="the files are removed at the end of the experiment",
     ),
 }

@@ -11,7 +11,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import About, HostKnob, KnobContext
 from pgtrial.knobs.memory import available_memory
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
-from pgtrial.units import format_bytes, format_share, parse_bytes
+from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
 
 _MARGIN = 256 << 20  # bytes that have to stay available, so that a server can start at all
 _PATIENCE = 30.0  # seconds in which the kernel has to find the next part
@@ -62,7 +62,7 @@ class MemoryPressure(HostKnob):
         if "size" in wanted:
             asked, text = int(parse_bytes(wanted["size"])), ""
         else:
-            share = float(wanted["share"])
+            share = read_share(wanted["share"])
             asked, text = int(available * share), f" ({format_share(share)} of {format_bytes(available)} available)"
         asked -= asked % ops.page_size()
         if asked == 0:

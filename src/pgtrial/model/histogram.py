@@ -3,12 +3,20 @@
 Bucket i holds latencies in (GAMMA**(i-1), GAMMA**i] microseconds: whatever value in it stands for a latency, the error
 is at most GAMMA - 1, 1 %. A bucket as a whole is represented by the value at the same relative distance from both ends,
 2·GAMMA**i / (GAMMA + 1), with half that error. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019, section 2.1.
+
+A load generator that keeps histograms itself has its own buckets, and moving them into others would add an error to
+theirs. Those of fio (stat.c, plat_idx_to_val) have the indexes from FINE on: bucket FINE + i is number i there, of
+whole nanoseconds, 64 of the same width between a power of two and the next. They are at most 1/64 of a latency wide, so
+that ``standing_bounds`` has values from the middle that are at most 1 % away from any latency of the bucket.
 """
 
 import math
 
 GAMMA = 1.01
 RELATIVE_ERROR = GAMMA - 1  # of any value inside the bucket
+FINE = 10_000  # above the index of any latency in buckets of GAMMA: that one would be 10**37 s
+_STEPS = 64  # buckets between two powers of two, of those from FINE on
+_NANOSECOND = 1e-9
 
 
 def bucket_of(microseconds: float) -> int:
@@ -20,13 +28,37 @@ def bucket_of(microseconds: float) -> int:
 
 def bucket_value(bucket: int) -> float:
     """Representative latency of a bucket in seconds."""
+    if bucket >= FINE:
+        lower, upper = bucket_bounds(bucket)
+        return (lower + upper) / 2
     if bucket <= 0:
         return 1e-6
     return 2 * GAMMA**bucket / (GAMMA + 1) * 1e-6
 
 
 def bucket_bounds(bucket: int) -> tuple[float, float]:
-    """Lower (excluded) and upper (included) end of a bucket in seconds."""
+    """Lower and upper end of a bucket in seconds; which of the two belongs to it is a matter of one clock tick."""
+    if bucket >= FINE:
+        return _fine_bounds(bucket - FINE)
     if bucket <= 0:
         return 0.0, 1e-6
     return GAMMA ** (bucket - 1) * 1e-6, GAMMA**bucket * 1e-6
+
+
+def standing_bounds(bucket: int) -> tuple[float, float]:
+    """The ends between which a value may stand for any latency of the bucket with an error of at most RELATIVE_ERROR.
+
+    Below 64 ns a bucket of one nanosecond is wider than that.
+    """
+    lower, upper = bucket_bounds(bucket)
+    if bucket < FINE or upper * (1 - RELATIVE_ERROR) >= lower * (1 + RELATIVE_ERROR):
+        return lower, upper
+    return max(lower, upper * (1 - RELATIVE_ERROR)), min(upper, lower * (1 + RELATIVE_ERROR))
+
+
+def _fine_bounds(number: int) -> tuple[float, float]:
+    if number < 2 * _STEPS:
+        return number * _NANOSECOND, (number + 1) * _NANOSECOND
+    width = 1 << (number // _STEPS - 1)
+    lower = (_STEPS + number % _STEPS) * width
+    return lower * _NANOSECOND, (lower + width) * _NANOSECOND

@@ -18,6 +18,7 @@ from pgtrial.report.words import (
     format_p,
     interval_text,
     is_finished,
+    latency_of,
     make_visible,
     metric_label,
     needed_text,
@@ -28,10 +29,11 @@ from pgtrial.report.words import (
     plural,
     single_runs_text,
     sort_caveats,
+    throughput_of,
 )
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
-METRICS = ("pgbench.tps", "pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p99")
+LATENCIES = ("p50", "p95", "p99")
 HEADS = ("change", "interval", "p", "decision")
 LEFT = {"arm", "metric", "load", "decision"}
 NARROWEST_ARM = 8
@@ -81,7 +83,8 @@ def _effects(findings: Findings, width: int) -> list[str]:
     """All metrics over all load levels; then the metric of the hypothesis by scenario and by load level."""
     asked = findings.hypothesis
     effects = (*findings.effects, *findings.placebo)
-    metrics = list(dict.fromkeys((asked.metric, *METRICS)))
+    latencies = (latency_of(findings, name) for name in LATENCIES)
+    metrics = list(dict.fromkeys((asked.metric, throughput_of(findings), *latencies)))
     overall = [
         (effect, metric_label(metric))
         for metric in metrics

@@ -7,9 +7,10 @@ from pgtrial.analysis.findings import CaveatFinding, Effect, Findings, SingleRun
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.spec.experiment import RELATIONS
-from pgtrial.units import format_change, format_count, format_duration, format_percent, format_share
+from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_percent, format_share
 
 ALL = "all"
+EMULATED = "emulated disk"  # behind the name of an arm, in all tables
 
 METRIC_LABELS = {
     "pgbench.tps": "throughput",
@@ -19,7 +20,18 @@ METRIC_LABELS = {
     "pgbench.latency_p99": "latency p99",
     "pgbench.latency_p999": "latency p99.9",
     "pgbench.failures": "failures",
+    "fio.bandwidth": "bandwidth",
+    "fio.iops": "file requests per second",
+    "fio.latency_mean": "latency mean",
+    "fio.latency_p50": "latency p50",
+    "fio.latency_p95": "latency p95",
+    "fio.latency_p99": "latency p99",
+    "fio.latency_p999": "latency p99.9",
 }
+# By the kind of load.
+_THROUGHPUTS = {"pgbench": "pgbench.tps", "fio": "fio.iops"}
+RATES = ("pgbench.tps", "fio.iops", "fio.bandwidth")  # more is faster
+REQUESTS = {"pgbench.tps": "transactions per second", "fio.iops": "file requests per second"}
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
 VERDICT_SYMBOLS = {
@@ -52,12 +64,26 @@ def metric_label(metric: str) -> str:
     return METRIC_LABELS.get(metric, metric)
 
 
+def throughput_of(findings: Findings) -> str:
+    """The metric that counts what the load gets done."""
+    return _THROUGHPUTS.get(findings.experiment.workload.get("kind", ""), "pgbench.tps")
+
+
+def latency_of(findings: Findings, name: str) -> str:
+    """A latency of the load by its last part: "p95" is "pgbench.latency_p95"."""
+    return f"{throughput_of(findings).partition('.')[0]}.latency_{name}"
+
+
 def format_metric(metric: str, value: float | None) -> str:
     """A value of a metric with its unit: "2.37 k tps", "1.42 ms", "0.1 %"; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return "–"
     if metric == "pgbench.tps":
         return f"{format_count(value)} tps"
+    if metric == "fio.iops":
+        return f"{format_count(value)} IOPS"
+    if metric == "fio.bandwidth":
+        return f"{format_bytes(value)}/s"
     if metric in LATENCY_METRICS:
         return format_duration(value)
     if metric == "pgbench.failures":
@@ -77,11 +103,17 @@ def level_label(findings: Findings, level: int | str) -> str:
 
 
 def arm_label(findings: Findings, name: str) -> str:
-    """An arm's name, with its server's version where the arms have several: "new (18.4)"."""
-    versions = {arm.name: arm.version for arm in findings.experiment.arms}
-    if len(set(versions.values())) < 2 or not versions.get(name):
-        return name
-    return f"{name} ({versions[name]})"
+    """An arm's name, with its server's version where the arms have several: "new (18.4)".
+
+    An arm whose disk is emulated says so wherever it is named: "slow (emulated disk)".
+    """
+    arms = {arm.name: arm for arm in findings.experiment.arms}
+    remarks = []
+    if name in arms and arms[name].version and len({arm.version for arm in arms.values()}) > 1:
+        remarks.append(arms[name].version)
+    if name in arms and arms[name].is_emulated:
+        remarks.append(EMULATED)
+    return f"{name} ({', '.join(remarks)})" if remarks else name
 
 
 def control_of(findings: Findings) -> str:
@@ -182,7 +214,7 @@ def single_runs_text(findings: Findings) -> str:
     found = find_single_runs(findings, asked.arm)
     if found is None:
         return ""
-    above, below = ("faster", "slower") if asked.metric == "pgbench.tps" else ("higher", "lower")
+    above, below = ("faster", "slower") if asked.metric in RATES else ("higher", "lower")
     within = found.blocks - found.above - found.below
     text = (
         f"Of {plural(found.blocks, 'block')}, each taken alone, {found.above} would have said {above} by more than the "

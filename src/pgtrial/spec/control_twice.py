@@ -46,7 +46,7 @@ def control_twice(
             "format": data["format"],
             "experiment": {"name": name},
             "hypothesis": {**hypothesis, "claim": "The control does not differ from itself", "expect": expect},
-            **{key: data[key] for key in ("target", "dataset") if key in data},
+            **{key: data[key] for key in ("target", "dataset", "disks") if key in data},
             "workload": workload,
             "arms": {CONTROL: _control(data), AGAIN: {"inherit": CONTROL}},
             "design": design,

@@ -26,6 +26,8 @@ def _lower(metric: str, label: str, floor: float = 0.0, *, stable: bool = False)
 
 THROUGHPUT = "pgbench.tps"
 LATENCY_P99 = "pgbench.latency_p99"
+FILE_REQUESTS = "fio.iops"
+FILE_LATENCY_P99 = "fio.latency_p99"
 LOWEST = "stability.lowest"
 VARIATION = "stability.variation"
 DIP_SHARE = "stability.dip_share"
@@ -44,6 +46,13 @@ _CRITERIA = (
     _lower(VARIATION, "variation of throughput", 0.01, stable=True),
     _lower(DIP_SHARE, "share of the time in dips", 0.01, stable=True),
     _lower(STALLED, "share of seconds without a commit", 1e-3, stable=True),
+    Criterion(metric="fio.bandwidth", label="bandwidth", better=Better.HIGHER),
+    Criterion(metric=FILE_REQUESTS, label="requests to files per second", better=Better.HIGHER),
+    _lower("fio.latency_mean", "mean latency"),
+    _lower("fio.latency_p50", "latency p50"),
+    _lower("fio.latency_p95", "latency p95", stable=True),
+    _lower(FILE_LATENCY_P99, "latency p99", stable=True),
+    _lower("fio.latency_p999", "latency p99.9", stable=True),
     _lower("cost.cpu_seconds", "CPU time per transaction"),
     _lower("cost.context_switches", "context switches per transaction", 0.01),
     _lower("cost.blocks_hit", "blocks hit per transaction", 0.01),

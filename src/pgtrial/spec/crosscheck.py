@@ -12,9 +12,11 @@ from pgtrial.spec.arm_checks import (
 )
 from pgtrial.spec.cause_checks import check_criteria, check_limits, check_pairs
 from pgtrial.spec.design_checks import check_blocks, check_covariate, check_slices, check_stop
+from pgtrial.spec.disk_checks import check_arms_on_disks, check_disks, check_scales
 from pgtrial.spec.experiment import METRICS, PLACEBO, Expect, Experiment
 from pgtrial.spec.factor_checks import check_factor_knobs
 from pgtrial.spec.factors import MOST_COMBINATIONS, combine_factors, count_combinations
+from pgtrial.spec.file_checks import check_file_jobs, check_file_load, check_only_files
 from pgtrial.spec.knob_checks import (
     check_completeness,
     check_conflicts,
@@ -47,11 +49,15 @@ def crosscheck(experiment: Experiment, folder: FilePath | None) -> Iterator[Foun
 
 def _check_hypothesis(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     hypothesis = experiment.hypothesis
-    if hypothesis.metric not in METRICS:
+    metrics = [metric for metric in METRICS if metric.startswith(f"{experiment.workload.kind}.")]
+    if hypothesis.metric not in metrics:
+        other = hypothesis.metric in METRICS
         yield (
             ("hypothesis", "metric"),
-            f'unrecognized metric "{hypothesis.metric}"',
-            hint_name(hypothesis.metric, METRICS),
+            f'metric "{hypothesis.metric}" is not of kind "{experiment.workload.kind}", the load\'s'
+            if other
+            else f'unrecognized metric "{hypothesis.metric}"',
+            hint_name(hypothesis.metric, metrics),
         )
     if hypothesis.margin == 0 and hypothesis.expect is Expect.EQUIVALENT:
         message = 'expect = "equivalent" needs a margin above 0'
@@ -91,6 +97,9 @@ _CHECKS: tuple[Check, ...] = (
     check_completeness,
     check_conflicts,
     check_undo,
+    check_disks,
+    check_arms_on_disks,
+    check_scales,
     _check_hypothesis,
     check_scenarios,
     check_shares,
@@ -101,6 +110,9 @@ _CHECKS: tuple[Check, ...] = (
     check_directories,
     check_knobs_of_server,
     check_database,
+    check_file_load,
+    check_file_jobs,
+    check_only_files,
     check_blocks,
     check_slices,
     check_covariate,

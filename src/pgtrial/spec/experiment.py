@@ -7,10 +7,12 @@ Only the shape of single values is checked here. What needs two places of the fi
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.spec.cause_tables import AssociationsTable, CheckTable, CriterionTable
-from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
+from pgtrial.spec.disk_tables import DiskTable
+from pgtrial.spec.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables, Scale
 from pgtrial.spec.table import Table
 from pgtrial.spec.values import (
     Command,
@@ -38,6 +40,7 @@ METRICS = (
     "pgbench.latency_p99",
     "pgbench.latency_p999",
     "pgbench.failures",
+    *FIO_METRICS,
 )
 MIX_SCENARIOS = {
     "oltp": ("read", "insert", "update"),
@@ -71,6 +74,15 @@ RELATIONS: dict[str, str] = {
 }
 
 
+# What a load on files has where the file says nothing: there is no server, a process is a client, nothing is warmed up
+# because the state of the page cache is chosen, and what is asked for is mostly bytes per second.
+_OF_FILES = {
+    "target": {"kind": "host"},
+    "workload": {"clients": 1, "warmup": 0},
+    "hypothesis": {"metric": "fio.bandwidth"},
+}
+
+
 class ExperimentTable(Table):
     """What the experiment is called."""
 
@@ -90,7 +102,7 @@ class HypothesisTable(Table):
     )
     metric: str = Field(
         default="pgbench.tps",
-        description=f"What is compared: {', '.join(METRICS)}.",
+        description=f"What is compared: {', '.join(METRICS)}. Left out: pgbench.tps, with fio fio.bandwidth.",
         json_schema_extra={"enum": list(METRICS)},
     )
     scenario: str | None = Field(
@@ -106,9 +118,10 @@ class HypothesisTable(Table):
 class TargetTable(KnobTables):
     """The server that is tested. The tables of an arm stand here too, ``[target.sysctl]`` and so on, for all arms."""
 
-    kind: Literal["throwaway", "server"] = Field(
+    kind: Literal["throwaway", "server", "host"] = Field(
         default="throwaway",
-        description="throwaway: a cluster made for the experiment and removed after it. server: one that is there.",
+        description="throwaway: a cluster made for the experiment and removed after it. server: one that is there. "
+        "host: no server, for a load on files, which has nothing else.",
     )
     host: Host | None = Field(
         default=None,
@@ -136,8 +149,8 @@ class TargetTable(KnobTables):
     )
     directory: str | None = Field(
         default=None,
-        description="Existing directory in which the cluster's data are put; it chooses the storage that is tested. "
-        "Left out: /var/tmp.",
+        description="Existing directory in which the cluster's data, or the files of a load on files, are put; it "
+        "chooses the storage that is tested. Left out: /var/tmp.",
     )
 
 
@@ -149,7 +162,7 @@ class DatasetTable(Table):
         description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there, in "
         "the database that [target] names.",
     )
-    scale: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = Field(
+    scale: Scale = Field(
         default=10,
         description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
@@ -247,16 +260,27 @@ Warmup = Annotated[
 class WorkloadTable(Table):
     """The load."""
 
-    kind: Literal["pgbench"] = Field(default="pgbench", description="The load generator.")
+    kind: Literal["pgbench", "fio"] = Field(
+        default="pgbench", description="The load generator. pgbench: on a server. fio: on files, without a server."
+    )
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
         default=None, description="A shipped set of scenarios, or one of pgbench's own scripts."
     )
     scenario: tuple[ScenarioTable, ...] = Field(default=(), description="Own scenarios, instead of a mix.")
+    job: tuple[FileJobTable, ...] = Field(
+        default=(),
+        description="Jobs of a load on files (fio), at the same time. Left out: one, as the tables fio of target and "
+        "arms say.",
+    )
     share: Literal["sessions", "transactions"] = Field(
         default="sessions",
         description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction.",
     )
-    clients: ClientLevels = Field(default=8, description="Load levels: a number, a list, or a ramp.")
+    clients: ClientLevels = Field(
+        default=8,
+        description="Load levels: a number, a list, or a ramp. With fio the number of its processes. Left out: 8, "
+        "with fio 1.",
+    )
     rate: RateLevels | None = Field(
         default=None,
         description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
@@ -270,7 +294,7 @@ class WorkloadTable(Table):
     warmup: Warmup = Field(
         default="auto",
         description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
-        'or { cap = "2min" } for another cap.',
+        'or { cap = "2min" } for another cap. Left out: "auto", with fio 0.',
     )
     protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
     threads: Count | None = Field(
@@ -279,6 +303,15 @@ class WorkloadTable(Table):
     max_tries: Count = Field(
         default=1, description="Tries of a transaction that fails with a serialization error or a deadlock."
     )
+
+    @property
+    def scenario_names(self) -> tuple[str, ...]:
+        """Names of the scenarios, or of the jobs of a load on files; () when there is neither a mix nor a scenario."""
+        if self.kind == FIO:
+            return tuple(job.name for job in self.job) or (FILES,)
+        if self.scenario:
+            return tuple(scenario.name for scenario in self.scenario)
+        return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
 
 
 class ArmTable(KnobTables):
@@ -365,9 +398,21 @@ class Experiment(Table):
     workload: WorkloadTable = Field(description="The load.")
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
     factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
+    disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Put in what is left out of a load on files."""
+        workload = data.get("workload") if isinstance(data, dict) else None
+        if not isinstance(workload, dict) or workload.get("kind") != FIO:
+            return data
+        tables = {name: data.get(name, {}) for name in _OF_FILES}
+        given = {name: table for name, table in tables.items() if isinstance(table, dict)}
+        return {**data, **{name: _OF_FILES[name] | table for name, table in given.items()}}

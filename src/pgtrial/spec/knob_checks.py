@@ -80,7 +80,7 @@ def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[F
         size, share = arm.get(("memory_pressure", "size")), arm.get(("memory_pressure", "share"))
         if size is not None and share is not None:
             message = "the memory that is taken away is given as a size and as a share"
-            found.append((_later(size, share), message, "Remove one of the two."))
+            found.append((later(size, share), message, "Remove one of the two."))
     for given in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
         found.append((given.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
     for given in _unused(arms, "block_device", "device", _sets_queue):
@@ -110,12 +110,12 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
             for name in names:
                 if table is not None and name in settings:
                     message = f'setting "{name}" and knob "{knob}" exclude each other'
-                    found.append((_later(table, settings[name]), message, advice))
+                    found.append((later(table, settings[name]), message, advice))
         for one, other in EXCLUSIVE_SYSCTLS:
             pair = [arm["sysctl", name] for name in (one, other) if ("sysctl", name) in arm]
             if len(pair) == 2 and all(given.value.strip() != "0" for given in pair):
                 message = f'"{one}" and "{other}" exclude each other'
-                found.append((_later(*pair), message, "The kernel sets one to 0 when the other is set. Remove one."))
+                found.append((later(*pair), message, "The kernel sets one to 0 when the other is set. Remove one."))
     yield from dict.fromkeys(found)
 
 
@@ -139,6 +139,6 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     yield from dict.fromkeys(found)
 
 
-def _later(*given: Given) -> Path:
+def later(*given: Given) -> Path:
     """Where the one stands that is nearer to the arm."""
     return max((one.path for one in given), key=lambda path: ("target", "arms", "factors").index(str(path[0])))

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pgtrial.spec.file_tables import FilesTable
 from pgtrial.spec.table import Table
 from pgtrial.spec.values import Directory, Flag, KernelValue, MountOptions, Name, Ratio, SettingValue, Size, Version
 
@@ -22,6 +23,7 @@ EXCLUSIVE_SYSCTLS = (
 )
 
 Natural = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
+Scale = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 PerSecond = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
 
@@ -37,9 +39,20 @@ class ServerTable(Table):
     )
 
 
+class ScaleTable(Table):
+    """Another size of pgbench's tables than [dataset] has."""
+
+    scale: Scale | None = Field(
+        default=None, description="pgbench's scale; every scale has a cluster and a snapshot of its own."
+    )
+
+
 class StorageTable(Table):
     """Where the data lie."""
 
+    disk: Name | None = Field(
+        default=None, description="Name of a disk class, [disks.NAME]: a place, or an emulation with limits."
+    )
     data: Directory | None = Field(default=None, description="Existing directory in which the cluster's data are put.")
     wal: Directory | None = Field(default=None, description="Existing directory for the WAL. Left out: with the data.")
 
@@ -110,6 +123,16 @@ class MemoryPressureTable(Table):
     share: Ratio | None = Field(default=None, description='This share of the memory that is available: "50%".')
 
 
+class TracingTable(Table):
+    """What the kernel is asked to count while a run is made, because it has no counter of it."""
+
+    throttling: Literal["off", "if-possible", "required"] | None = Field(
+        default=None,
+        description="Pauses of writers (tracepoint writeback:balance_dirty_pages). It needs root and tracefs with "
+        "histogram triggers; if-possible: without them nothing is counted.",
+    )
+
+
 class ExtensionsTable(Table):
     """Libraries and extensions."""
 
@@ -133,6 +156,7 @@ class KnobTables(Table):
     server: ServerTable = Field(default=ServerTable(), description="The server's programs.")
     extensions: ExtensionsTable = Field(default=ExtensionsTable(), description="Libraries and extensions.")
     sql: SqlTable | None = Field(default=None, description="SQL that is run before the load.")
+    dataset: ScaleTable = Field(default=ScaleTable(), description="The size of the data.")
     storage: StorageTable = Field(default=StorageTable(), description="Where the data lie.")
     filesystem: FilesystemTable = Field(default=FilesystemTable(), description="The file system under the data.")
     cgroup: CgroupTable = Field(default=CgroupTable(), description="Limits for the server.")
@@ -145,6 +169,8 @@ class KnobTables(Table):
     memory_pressure: MemoryPressureTable = Field(
         default=MemoryPressureTable(), description="Memory that is taken away."
     )
+    tracing: TracingTable = Field(default=TracingTable(), description="What the kernel counts beside its counters.")
+    fio: FilesTable = Field(default=FilesTable(), description="What the jobs of a load on files do.")
 
     def texts(self) -> dict[str, dict[str, str]]:
         """Knob to name to value as text, only what was given; lists are joined by ", "."""

@@ -14,6 +14,7 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.spec import position
 from pgtrial.spec.crosscheck import crosscheck
 from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.file_tables import FIO
 from pgtrial.spec.knob_tables import KNOB_NAMES
 from pgtrial.spec.position import Found, format_path, locate_keys
 from pgtrial.spec.syntax import explain_syntax, read_text
@@ -161,5 +162,7 @@ def _follows(path: position.Path, broken: list[position.Path]) -> bool:
         or (path == ("hypothesis", "scenario") and wrong[:2] in {("workload",), ("workload", "mix")})
         or (path == ("hypothesis", "scenario") and wrong[:2] == ("workload", "scenario"))
         or (wrong[:2] in _OF_TARGET and _depends_on_target(path))
+        or (path == ("workload",) and (FIO in wrong or wrong[0] in {"arms", "factors"}))
+        or (wrong == ("workload", "kind") and path[0] in {"workload", "target", "arms", "factors", "hypothesis"})
         for wrong in broken
     )

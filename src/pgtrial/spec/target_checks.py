@@ -9,29 +9,30 @@ from pgtrial.spec.given import all_given
 from pgtrial.spec.knob_checks import check_version
 from pgtrial.spec.position import Found, Path
 
-# Knobs that an existing server cannot have, and why.
+# Knobs that an existing server cannot have, and why. (What a load on files cannot have is in file_checks.py.)
 NOT_ON_SERVER = {
     "server": "the server that is there runs the programs it runs",
+    "dataset": "its database is made once, for all arms",
     "storage": "the data of an existing server stay where they are",
     "filesystem": "the file system under an existing server is not touched",
     "cgroup": "only a server that pgtrial starts begins in a control group",
     "huge_pages": "the server would have to be started with a pool of huge pages made for it",
 }
-_ON_MACHINE = ("sysctl", "block_device", "transparent_huge_pages", "memory_pressure")
+_ON_MACHINE = ("sysctl", "block_device", "transparent_huge_pages", "memory_pressure", "tracing")
 _ONLY_SERVER = ("connection", "database", "restart")
 
 
 def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     target = experiment.target
-    if target.kind == "throwaway":
+    if target.kind != "server":
         for key in _ONLY_SERVER:
             if key in target.model_fields_set:
-                message = f'"{key}" has no meaning with kind = "throwaway"'
+                message = f'"{key}" has no meaning with kind = "{target.kind}"'
                 yield ("target", key), message, 'Remove it, or set kind = "server".'
     elif target.directory is not None:
         message = '"directory" has no meaning with kind = "server"'
         yield ("target", "directory"), message, "The data of an existing server stay where they are. Remove it."
-    if target.directory is not None and target.kind == "throwaway":
+    if target.directory is not None and target.kind != "server":
         directory = FilePath(target.directory)
         if not directory.expanduser().is_absolute():
             yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""

@@ -115,6 +115,8 @@ def _word_type(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, s
     hint = ""
     if key == "scenario" and isinstance(value, dict):
         hint = "Each scenario is a table of its own: [[workload.scenario]], with two brackets."
+    elif key == "job" and isinstance(value, dict):
+        hint = "Each job is a table of its own: [[workload.job]], with two brackets."
     elif key == "criteria" and isinstance(value, dict):
         hint = "Each criterion is a table of its own: [[criteria]], with two brackets."
     elif context["type"] == "bool_type":

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.spec.file_tables import FIO
 from pgtrial.spec.nearest import hint_name
 from pgtrial.spec.position import Found, Path
 from pgtrial.spec.values import MOST_CLIENTS
@@ -12,14 +13,13 @@ from pgtrial.spec.values import MOST_CLIENTS
 
 def scenario_names(experiment: Experiment) -> tuple[str, ...]:
     """Names of the scenarios, () when there is neither a mix nor a scenario."""
-    workload = experiment.workload
-    if workload.scenario:
-        return tuple(scenario.name for scenario in workload.scenario)
-    return MIX_SCENARIOS[workload.mix] if workload.mix is not None else ()
+    return experiment.workload.scenario_names
 
 
 def check_scenarios(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     workload = experiment.workload
+    if workload.kind == FIO:
+        return  # file_checks.py says what it has in place of scenarios
     if workload.mix is not None and workload.scenario:
         yield ("workload", "mix"), "a mix and own scenarios exclude each other", "Remove one of the two."
     if workload.mix is None and not workload.scenario:
@@ -127,6 +127,8 @@ def check_times(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
 
 def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
     dataset, workload = experiment.dataset, experiment.workload
+    if workload.kind == FIO:
+        return
     if dataset.kind == "existing":
         yield from _check_existing(experiment)
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgtrial.model.histogram import bucket_bounds, bucket_value
+from pgtrial.model.histogram import bucket_value, standing_bounds
 
 
 def histogram_quantile(buckets: ArrayLike, counts: ArrayLike, q: float) -> float | None:
@@ -39,7 +39,7 @@ def _value_at(numbers: NDArray[np.int64], sizes: NDArray[np.int64], ends: NDArra
     bucket, size = int(numbers[index]), int(sizes[index])
     if bucket <= 0:
         return bucket_value(bucket)
-    lower, upper = bucket_bounds(bucket)
+    lower, upper = standing_bounds(bucket)
     return lower + (upper - lower) * (place - int(ends[index]) + size + 0.5) / size
 
 

@@ -1,7 +1,8 @@
 -- The columns of the Parquet files of a run; times are seconds since the epoch, latencies seconds.
 --
 -- transactions.parquet: one row per load level, second and scenario, of the measured time only. Latencies of a run of
--- slices are without the time in which the arm stood still.
+-- slices are without the time in which the arm stood still. Of a load on files a row is of a job, and a transaction is a
+-- request to a file.
 CREATE TABLE transactions (
     level        INTEGER,        -- load level
     second       INTEGER,        -- whole seconds of measured time since its start; in a run of slices only the counted

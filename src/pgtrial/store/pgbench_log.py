@@ -66,8 +66,8 @@ def read_logs(log: LevelLog) -> str:
     )
 
 
-def check_whole(path: Path) -> None:
-    """A pgbench that is killed leaves a line that may still look like one, with a number that was cut off."""
+def check_whole(path: Path, *, program: str = "pgbench") -> None:
+    """A generator that is killed leaves a line that may still look like one, with a number that was cut off."""
     try:
         with path.open("rb") as file:
             if file.seek(0, os.SEEK_END) == 0:
@@ -75,11 +75,11 @@ def check_whole(path: Path) -> None:
             file.seek(-1, os.SEEK_END)
             is_whole = file.read(1) == b"\n"
     except OSError as err:
-        raise WorkloadError(f'cannot read pgbench\'s log "{path}": {err.strerror}') from err
+        raise WorkloadError(f'cannot read {program}\'s log "{path}": {err.strerror}') from err
     if not is_whole:
         raise WorkloadError(
-            f'pgbench\'s log "{path}" ends in the middle of a line',
-            detail="pgbench was killed while it wrote, or the disk is full.",
+            f'{program}\'s log "{path}" ends in the middle of a line',
+            detail=f"{program} was killed while it wrote, or the disk is full.",
         )
 
 

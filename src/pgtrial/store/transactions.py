@@ -1,4 +1,4 @@
-"""Turn pgbench's per-transaction logs into transactions.parquet: counts and latency histograms per second."""
+"""Turn what load generators logged into transactions.parquet: counts and latency histograms per second."""
 
 import math
 import tempfile
@@ -10,11 +10,14 @@ import duckdb
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
+from pgtrial.store.fio_log import HistogramLog, read_histograms
 from pgtrial.store.parquet import connect, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
 from pgtrial.store.slices import create_table, placed
 
-__all__ = ["IngestReport", "LevelLog", "ingest", "merge_reports"]
+__all__ = ["HistogramLog", "IngestReport", "LevelLog", "LoadLog", "ingest", "merge_reports"]
+
+LoadLog = LevelLog | HistogramLog  # what a process of a load generator has logged at a load level
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 # In place of a latency bucket, for transactions without a latency.
@@ -28,6 +31,7 @@ class IngestReport:
     ``transactions`` are all lines, whatever became of the transaction, ``outside_window`` those that ended outside
     the measured window. Of the ones inside, ``counted`` succeeded, ``failed`` were given up, ``skipped`` not begun;
     ``first`` and ``last`` are the ends of the earliest and the latest, in seconds since the epoch, None without any.
+    ``unlogged`` is how many more the generator may have done, because its log does not reach to its end.
     """
 
     transactions: int
@@ -37,9 +41,10 @@ class IngestReport:
     skipped: int
     first: float | None
     last: float | None
+    unlogged: int = 0
 
 
-def ingest(logs: Sequence[LevelLog], out: Path, *, slices: Path | None = None) -> IngestReport:
+def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) -> IngestReport:
     """Read the logs and write ``out``, whose columns are in columns.sql; only the measured time is written.
 
     ``slices`` is the file of slices of a run that has them.
@@ -50,16 +55,18 @@ def ingest(logs: Sequence[LevelLog], out: Path, *, slices: Path | None = None) -
     """
     for log in logs:
         if not log.files:
-            raise WorkloadError(f"pgbench left no log of load level {log.level}")
-        for path in log.files:
-            check_whole(path)
+            program = "pgbench" if isinstance(log, LevelLog) else "fio"
+            raise WorkloadError(f"{program} left no log of load level {log.level}")
+        if isinstance(log, LevelLog):
+            for path in log.files:
+                check_whole(path)
     try:
         with connect() as db, tempfile.TemporaryDirectory(prefix=".ingest-", dir=out.parent) as spill:
             db.execute("SET temp_directory = ?", [spill])
             db.execute("SET preserve_insertion_order = false")
             for table in ("transactions", "slices"):
                 db.execute(_table_definition(table))
-            report = merge_reports([_ingest_log(db, log) for log in logs])
+            report = merge_reports([_ingest(db, log) for log in logs])
             write_query(db, "SELECT * FROM transactions ORDER BY level, second, scenario", out)
             if slices is not None:
                 write_query(db, "SELECT * FROM slices ORDER BY level, slice, part, scenario", slices)
@@ -80,6 +87,49 @@ def merge_reports(reports: Sequence[IngestReport]) -> IngestReport:
         skipped=sum(report.skipped for report in reports),
         first=min((report.first for report in reports if report.first is not None), default=None),
         last=max((report.last for report in reports if report.last is not None), default=None),
+        unlogged=sum(report.unlogged for report in reports),
+    )
+
+
+def _ingest(db: duckdb.DuckDBPyConnection, log: LoadLog) -> IngestReport:
+    match log:
+        case LevelLog():
+            return _ingest_log(db, log)
+        case HistogramLog():
+            return _ingest_histograms(db, log)
+
+
+def _ingest_histograms(db: duckdb.DuckDBPyConnection, log: HistogramLog) -> IngestReport:
+    found = read_histograms(log)
+    counted = sum(row.count for row in found.rows)
+    if found.rows:
+        db.execute(
+            """
+            INSERT INTO transactions BY NAME
+            SELECT ?::INTEGER AS level, unnest(?::INTEGER[]) AS second, ?::VARCHAR AS scenario,
+                   unnest(?::BIGINT[]) AS count, unnest(?::DOUBLE[]) AS latency_sum, 0 AS failed, 0 AS skipped,
+                   0 AS late, 0 AS retried, 0 AS retries,
+                   unnest(?::INTEGER[][]) AS buckets, unnest(?::BIGINT[][]) AS bucket_counts
+            """,
+            [
+                log.level,
+                [row.second for row in found.rows],
+                log.scenario,
+                [row.count for row in found.rows],
+                [row.latency_sum for row in found.rows],
+                [list(row.buckets) for row in found.rows],
+                [list(row.bucket_counts) for row in found.rows],
+            ],
+        )
+    return IngestReport(
+        transactions=found.requests,
+        outside_window=found.requests - counted,
+        counted=counted,
+        failed=0,
+        skipped=0,
+        first=found.first,
+        last=found.last,
+        unlogged=found.unlogged,
     )
 
 

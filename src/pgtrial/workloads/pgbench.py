@@ -1,9 +1,7 @@
 """Call pgbench: one process per scenario, or one for all, whose clients, rates and weights are as the file asks."""
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +9,12 @@ from pathlib import Path
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import WorkloadTable
-from pgtrial.workloads.pgbench_output import Progress, Summary, find_errors, parse_progress, parse_summary
+from pgtrial.workloads.base import Generator, Progress, Summary, derive_seed
+from pgtrial.workloads.pgbench_output import OUTPUT, find_errors, parse_progress, parse_summary
 from pgtrial.workloads.scenarios import Scenario
 
 __all__ = [
+    "OUTPUT",
     "Generator",
     "Progress",
     "Summary",
@@ -32,22 +32,6 @@ _RATE_STEP = Decimal("0.000001")  # 1/s
 
 # pgbench is translated and coloured where the environment says so; its words are parsed here.
 _ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generator:
-    """One pgbench process.
-
-    ``argv_tail`` follows the program's name; where the server is stands in the environment (PGHOST and the like), to
-    which ``environment`` is added. ``scenario_names`` are in the order of pgbench's script numbers. The logs of its
-    threads are ``log_prefix`` followed by a dot and numbers; None where nothing is logged.
-    """
-
-    argv_tail: tuple[str, ...]
-    environment: Mapping[str, str]
-    scenario_names: tuple[str, ...]
-    clients: int
-    log_prefix: str | None
 
 
 def plan_generators(
@@ -85,7 +69,7 @@ def plan_generators(
             threads=min(workload.threads or cpus, count),
             script_directory=script_directory,
             log_prefix=None if log_directory is None else f"{log_directory}/level{level.index}-{name}",
-            seed=None if seed is None else _derive_seed(seed, level.index, name),
+            seed=None if seed is None else derive_seed(seed, level.index, name),
         )
         for (name, group, count), rate in zip(parts, rates, strict=True)
     )
@@ -176,12 +160,6 @@ def split_rate(rate: float, scenarios: Sequence[Scenario], clients: Mapping[str,
     largest = max(range(len(parts)), key=parts.__getitem__)
     parts[largest] += asked - sum(parts)
     return tuple(parts)
-
-
-def _derive_seed(seed: int, level: int, name: str) -> int:
-    """Numbers that are far apart for names that are near: pgbench seeds its generators from it one after the other."""
-    digest = hashlib.blake2b(f"{seed}/{level}/{name}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
 
 
 def initialize_argv(program: Path, *, scale: int, foreign_keys: bool) -> list[str | Path]:

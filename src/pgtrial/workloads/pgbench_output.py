@@ -5,8 +5,11 @@ commandFailed.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from pgtrial.workloads.base import Output, Progress, Summary
+
+__all__ = ["OUTPUT", "Progress", "Summary", "find_errors", "parse_progress", "parse_summary"]
 
 _NUMBER = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
 
@@ -49,46 +52,6 @@ _WITHOUT_LEVEL = re.compile(r"client \d+ .*aborted|connection to server .*failed
 # The server's own words reach stderr without pgbench's name when the connection ends with them.
 _SERVER_LAST_WORDS = re.compile(r"(?:FATAL|PANIC):  ")
 _SERVER_NOTICE = re.compile(r"(?:WARNING|NOTICE|INFO|LOG|DEBUG):  ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """One progress line, of the time since the one before.
-
-    ``t`` is its end in seconds since the epoch (with --progress-timestamp), ``tps`` in 1/s; ``latency`` and ``lag`` are
-    means in seconds. None is what was not printed, and a mean of no transactions.
-    """
-
-    t: float
-    tps: float
-    latency: float | None
-    lag: float | None = None
-    failed: int | None = None
-    skipped: int | None = None
-    retried: int | None = None
-    retries: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What pgbench prints at its end, of all its scripts; times in seconds, None is what was not printed.
-
-    ``processed`` does not include the ``failed`` and the ``skipped``; ``tps`` is without the time to connect.
-    """
-
-    processed: int | None
-    tps: float | None
-    failed: int | None
-    skipped: int | None
-    late: int | None
-    retried: int | None
-    retries: int | None
-    serialization_failures: int | None
-    deadlock_failures: int | None
-    clients: int | None
-    latency_mean: float | None
-    lag_mean: float | None
-    connection_time: float | None
 
 
 def parse_progress(line: str) -> Progress | None:
@@ -175,3 +138,12 @@ def _count(text: str | None) -> int | None:
 
 def _seconds(milliseconds: str | None) -> float | None:
     return None if milliseconds is None else float(milliseconds) / 1000
+
+
+OUTPUT = Output(
+    program="pgbench",
+    progress="stderr",
+    parse_progress=parse_progress,
+    parse_summary=lambda stdout, _stderr: parse_summary(stdout),
+    find_errors=lambda _stdout, stderr: find_errors(stderr),
+)

@@ -3,11 +3,13 @@
 The shipped mixes are pgbench scripts below ``mixes/``, one folder per mix and one file per scenario.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
+from pgtrial.spec.file_tables import FIO
 
 _MIXES = Path(__file__).with_name("mixes")
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}
@@ -35,6 +37,8 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
     Raises SpecError with every script that cannot be read.
     """
     workload = experiment.workload
+    if workload.kind == FIO:
+        return ()  # a load on files has jobs instead
     # pgbench finds the scale in the tables for its own scripts only; for others ":scale" would be 1.
     dataset = experiment.dataset
     variables = (("scale", str(dataset.scale)),) if dataset.kind != "sql" else ()
@@ -53,6 +57,16 @@ def scenarios_of(experiment: Experiment, folder: Path) -> tuple[Scenario, ...]:
             for name in MIX_SCENARIOS[workload.mix]
         )
     return (Scenario(name=workload.mix, builtin=workload.mix, share=1.0),)
+
+
+def at_scale(scenarios: Iterable[Scenario], scale: int | None) -> tuple[Scenario, ...]:
+    """The same scenarios on tables of another scale than the file's [dataset] has; None: as they are."""
+    if scale is None:
+        return tuple(scenarios)
+    return tuple(
+        replace(one, variables=tuple((name, str(scale) if name == "scale" else value) for name, value in one.variables))
+        for one in scenarios
+    )
 
 
 def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ...]:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.cause_findings import Estimate
+from pgtrial.analysis.metrics import LOADS, PGBENCH
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
 
 Array = NDArray[np.float64]
 
-THROUGHPUT = "pgbench.tps"
-LATENCY = "pgbench.latency_mean"
+THROUGHPUT = PGBENCH.throughput.name
+THROUGHPUTS = frozenset(load.throughput.name for load in LOADS.values())
+LATENCIES = frozenset(load.latency_mean.name for load in LOADS.values())
 
 
 def group_cells(timelines: Iterable[Timeline]) -> Mapping[tuple[str, int], tuple[Timeline, ...]]:
@@ -26,14 +28,14 @@ def group_cells(timelines: Iterable[Timeline]) -> Mapping[tuple[str, int], tuple
 
 def find_series(timeline: Timeline, metric: str, about: str = "") -> Array | None:
     """Values of a metric, with throughput and mean latency of the load among them."""
-    if metric == THROUGHPUT:
+    if metric in THROUGHPUTS:
         return timeline.tps
-    return timeline.latency if metric == LATENCY else timeline.get(metric, about)
+    return timeline.latency if metric in LATENCIES else timeline.get(metric, about)
 
 
 def find_objects(timelines: Iterable[Timeline], metric: str) -> tuple[str, ...]:
     """All objects of a metric in any of the timelines, sorted; ("",) where it has none of its own."""
-    if metric in (THROUGHPUT, LATENCY):
+    if metric in THROUGHPUTS | LATENCIES:
         return ("",)
     return tuple(sorted({about for timeline in timelines for about in timeline.objects(metric)}))
 

@@ -14,6 +14,8 @@ from pgtrial.model.metric import Better
 from pgtrial.spec.criteria import (
     CRITERIA,
     DIP_SHARE,
+    FILE_LATENCY_P99,
+    FILE_REQUESTS,
     LATENCY_P99,
     LOWEST,
     STALLED,
@@ -27,6 +29,7 @@ from pgtrial.stats.dips import Steadiness, find_dips
 Array = NDArray[np.float64]
 
 _DEFAULT = (THROUGHPUT, LATENCY_P99, LOWEST, VARIATION)
+_DEFAULT_OF_FILES = (FILE_REQUESTS, FILE_LATENCY_P99, LOWEST, VARIATION)
 
 _OF_STEADINESS: Mapping[str, Callable[[Steadiness], float]] = {
     LOWEST: lambda steadiness: steadiness.lowest,
@@ -59,7 +62,8 @@ def chosen_criteria(evidence: Evidence) -> tuple[Weighted, ...]:
             for each in declared
             if each.metric in CRITERIA
         )
-    return tuple(Weighted(criterion=CRITERIA[name], better=CRITERIA[name].better, weight=1.0) for name in _DEFAULT)
+    names = _DEFAULT_OF_FILES if evidence.is_on_files else _DEFAULT
+    return tuple(Weighted(criterion=CRITERIA[name], better=CRITERIA[name].better, weight=1.0) for name in names)
 
 
 def read_criterion(

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit
+from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit, LoadKind
 from pgtrial.analysis.causes.associations import find_associations
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
 from pgtrial.analysis.causes.checks import check_samples
+from pgtrial.analysis.causes.disks import describe_disks
+from pgtrial.analysis.causes.files import describe_files, tell_files
 from pgtrial.analysis.causes.legacy import describe_legacy
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, what_changed
 from pgtrial.analysis.causes.load_curve import find_crossings, model_curves
@@ -47,7 +49,12 @@ def explain(measured: Measured) -> Causes:
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
     differences = compare_budgets(evidence, reduction, values)
-    limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=measured.cpus))
+    files = describe_files(evidence, timelines, values)
+    limits: tuple[Limit, ...] = ()
+    kinds: tuple[LoadKind, ...] = ()
+    if not evidence.is_on_files:  # whose limit is told without sessions and transactions
+        limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=measured.cpus))
+        kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
         tier=tier(evidence, reduction),
         budgets=budgets,
@@ -59,14 +66,22 @@ def explain(measured: Measured) -> Causes:
         stability=describe_stability(evidence, timelines, events or ()),
         associations=find_associations(evidence, timelines),
         checks=check_samples(evidence, timelines, events),
-        kinds=describe_load_kinds(evidence, timelines, values),
+        kinds=kinds,
         legacy=describe_legacy(timelines),
         scorecard=score_arms(evidence, values, timelines),
+        disks=describe_disks(evidence, timelines, limits),
+        files=files,
         panels=make_panels(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
-        text=tell_why(evidence, differences, limits),
+        text=tell_why(evidence, differences, limits) or tell_files(files, arms=_lead_arms(evidence)),
     )
+
+
+def _lead_arms(evidence: Evidence) -> tuple[str, ...]:
+    """The control and the claim's arm."""
+    control = (evidence.control.name,) if evidence.control is not None else ()
+    return (*control, evidence.hypothesis_arm)
 
 
 def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> str:

@@ -7,7 +7,6 @@ from pgtrial.analysis.cause_findings import Crossing, CurveModel, Estimate
 from pgtrial.analysis.effects import Estimated, find_effect
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Effect
-from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
 
@@ -36,7 +35,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
     levels = sorted(evidence.levels, key=lambda level: level.clients)
     found = []
     for arm in evidence.candidates:
-        effects = [_effect_at(estimated, arm.name, level.index) for level in levels]
+        effects = [_effect_at(evidence, estimated, arm.name, level.index) for level in levels]
         ratios = [math.log(effect.ratio) if effect is not None and effect.ratio else math.nan for effect in effects]
         for crossing in crossings([level.clients for level in levels], ratios):
             below, above = evidence.control.name, arm.name
@@ -57,7 +56,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
 
 def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
     throughput = [
-        [values.get((run.id, TPS.name, None, level.index), math.nan) for level in evidence.levels]
+        [values.get((run.id, evidence.load.throughput.name, None, level.index), math.nan) for level in evidence.levels]
         for run in evidence.runs_of(arm)
     ]
     fit = fit_scalability([level.clients for level in evidence.levels], throughput, confidence=evidence.confidence)
@@ -96,8 +95,9 @@ def _estimate(parameter: Parameter | None) -> Estimate | None:
     return Estimate(value=parameter.value, low=parameter.low, high=None if high is None or math.isinf(high) else high)
 
 
-def _effect_at(estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:
-    found = find_effect(tuple(estimated), arm=arm, metric=TPS.name, scenario=None, level=level)
+def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:
+    metric = evidence.load.throughput.name
+    found = find_effect(tuple(estimated), arm=arm, metric=metric, scenario=None, level=level)
     return found.effect if found is not None else None
 
 

@@ -8,13 +8,16 @@ import numpy as np
 from pgtrial.analysis.cause_findings import Estimate, Recommendation
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
 from pgtrial.model.metric import Better
-from pgtrial.spec.criteria import THROUGHPUT
+from pgtrial.spec.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 
 FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"
 SURE = 0.95  # share of the draws from which on a recommendation is called sure
-_SPEED = (THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50")
+_SPEED = (
+    *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),
+    *(FILE_REQUESTS, "fio.bandwidth", "fio.latency_mean", "fio.latency_p50"),
+)
 _TIED = 1e-9  # difference of log ratios that is rounding
 
 

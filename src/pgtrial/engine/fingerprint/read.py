@@ -84,10 +84,12 @@ def read_machine(
     return Machine(facts=facts, times=times)
 
 
-def read_environment(ops: Operations, *, programs: Programs) -> dict[str, str]:
+def read_environment(ops: Operations, *, programs: Programs | None) -> dict[str, str]:
     """Facts of the experiment as a whole. ``programs`` are those of the load generator and, if its arm says nothing
-    else, of the server.
+    else, of the server; None where there is no server.
     """
+    if programs is None:
+        return dict(_OWN)
     facts = {
         VERSION_FACT: programs.version,
         "PostgreSQL/programs": str(programs.directory),

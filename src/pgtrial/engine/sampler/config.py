@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.engine.sampler.remote import reader_argv
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.devices import devices_under, disks_of
+from pgtrial.hosts.devices import BlockDevice, devices_under
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Caveat, Severity
 
@@ -62,12 +62,20 @@ class SamplerConfig:
 
 
 def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
-    """The disks under directories of a host."""
+    """The disks under directories of a host.
+
+    Of a loop device it is the loop device itself: its limits are its own, and the disk that holds its file has other
+    work as well. Both together would count everything twice.
+    """
     found = {directory: devices_under(ops, directory) for directory in dict.fromkeys(directories)}
     return Disks(
-        names=disks_of(device for under in found.values() for device in under.devices),
+        names=tuple(dict.fromkeys(name for under in found.values() for d in under.devices for name in _observed(d))),
         caveats=tuple(_no_device(under.reason) for under in found.values() if not under.devices),
     )
+
+
+def _observed(device: BlockDevice) -> tuple[str, ...]:
+    return (device.name,) if device.is_loop else device.disks
 
 
 def find_server(ops: Operations, directories: Sequence[str]) -> int | None:

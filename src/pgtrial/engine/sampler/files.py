@@ -106,7 +106,8 @@ def worth_saying(absent: Mapping[str, str], sources: Sequence[str], groups: Sequ
     that all are missing does.
     """
     in_group = {c.name for c in COLLECTORS if isinstance(c, FileCollector) and c.in_group}
-    said = {source: reason for source, reason in absent.items() if source not in in_group}
+    unexpected = {c.name for c in COLLECTORS if isinstance(c, FileCollector) and c.optional}
+    said = {source: reason for source, reason in absent.items() if source not in in_group | unexpected}
     if groups and in_group.isdisjoint(sources):
         said[_GROUP] = f"statistics of the control group {', '.join(groups)}"
     return said

@@ -27,6 +27,9 @@ class RunningServer:
     ``control`` one that is not the load's, so that statements of pgtrial do not count there. ``version_num`` is
     server_version_num. ``directories`` hold the data and the WAL, ``groups`` are its control groups; both are of the
     server's host, and empty where they cannot be known.
+
+    A load on files has no server: then ``directories`` has the one of the files, ``control`` is "", and nothing is to
+    be asked of it.
     """
 
     settings: Mapping[str, Setting]
@@ -43,9 +46,15 @@ class RunningServer:
     altered: bool = False  # the arm's SQL has changed the data
     may_checkpoint: bool = True
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a server to ask."""
+        return self.control != ""
+
 
 class Target(Protocol):
-    """``client`` are the programs whose pgbench drives the load, the same for all arms; ``caveats`` hold for all runs.
+    """``client`` are the programs whose pgbench drives the load, the same for all arms; None for a load on files.
+    ``caveats`` hold for all runs.
 
     Whatever a method raises, ``stop`` and ``remove`` may be called after it, more than once.
     """
@@ -53,7 +62,7 @@ class Target(Protocol):
     @property
     def host(self) -> Host: ...
     @property
-    def client(self) -> Programs: ...
+    def client(self) -> Programs | None: ...
     @property
     def caveats(self) -> Sequence[Caveat]: ...
 

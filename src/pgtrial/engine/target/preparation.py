@@ -156,7 +156,7 @@ class _Preparation:
         place = Path(wanted).expanduser().absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
-        _check_space(host, place, self.loaded.experiment)
+        _check_space(host, place, self.loaded.experiment, scale=self.variant.scale)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Written down first: what is not made yet is easily removed, what is not known never.
         self.state.add_work_directory(place / name, variant=self.variant.key)
@@ -202,11 +202,11 @@ class _Preparation:
         await cluster.start()
         await execute(cluster.conninfo(), f"CREATE DATABASE {DATABASE}")
         dataset = experiment.dataset
-        if dataset.kind == "pgbench":
-            self.tell(Preparing(step=f"loading pgbench tables, scale {dataset.scale}"))
+        if self.variant.scale is not None:
+            self.tell(Preparing(step=f"loading pgbench tables, scale {self.variant.scale}"))
             await self.target.host.run(
                 initialize_argv(
-                    cluster.programs.path("pgbench"), scale=dataset.scale, foreign_keys=dataset.foreign_keys
+                    cluster.programs.path("pgbench"), scale=self.variant.scale, foreign_keys=dataset.foreign_keys
                 ),
                 account=self.target.account,
                 environment=cluster.host_environment(DATABASE),
@@ -225,12 +225,12 @@ def _socket_of(host: Host, work: Path) -> Path:
     return inside if host.ops.is_directory(str(inside)) else Path("/tmp") / work.name
 
 
-def _check_space(host: Host, base: Path, experiment: Experiment) -> None:
+def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int | None) -> None:
     """The data are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
-    needed = 2 * (estimate_data_size(experiment) + _ROOM)
+    needed = 2 * (estimate_data_size(experiment, scale=scale) + _ROOM)
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(

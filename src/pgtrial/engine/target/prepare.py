@@ -7,6 +7,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.hosts.base import Host
 from pgtrial.spec.load import LoadedExperiment
@@ -29,6 +30,10 @@ async def prepare_target(
     ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
     them. Raises PgTrialError; whatever was made then is removed.
     """
-    if loaded.experiment.target.kind == "server":
-        return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
-    return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)
+    match loaded.experiment.target.kind:
+        case "server":
+            return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
+        case "host":
+            return await prepare_host(loaded, state, host=host, changes=changes, base=base, tell=tell)
+        case "throwaway":
+            return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)

@@ -13,7 +13,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.charts.usl import peaks_text, usl_layers
-from pgtrial.report.words import METRIC_LABELS, format_metric, metric_label
+from pgtrial.report.words import METRIC_LABELS, REQUESTS, format_metric, metric_label
 
 
 def curve_charts(findings: Findings) -> list[Chart]:
@@ -37,7 +37,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
         if point.metric == metric and point.load_level in levels and shorten(point.value) is not None
         for row in [_row(findings, point, levels[point.load_level])]
     ]
-    is_rate = metric == "pgbench.tps"
+    is_rate = metric in REQUESTS
     open_loop = any(level.rate is not None for level in levels.values())
     load = "arrival rate, transactions per second" if open_loop else "clients"
     colour = {"field": "colour", "type": "nominal", "scale": None}
@@ -52,7 +52,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
         "type": "quantitative",
         "scale": {"zero": True},
         "axis": {
-            "title": "transactions per second" if is_rate else metric_label(metric),
+            "title": REQUESTS.get(metric, metric_label(metric)),
             "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
             "tickCount": 5,
         },

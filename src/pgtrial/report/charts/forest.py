@@ -3,7 +3,14 @@
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_changes
-from pgtrial.report.words import LATENCY_METRICS, change_text, interval_text, level_label, metric_label
+from pgtrial.report.words import (
+    LATENCY_METRICS,
+    change_text,
+    interval_text,
+    level_label,
+    metric_label,
+    throughput_of,
+)
 
 ROW_HEIGHT = 48
 # As units.format_change, but the tick at no effect has no sign, and there is no largest factor.
@@ -46,8 +53,9 @@ def latency_forest(findings: Findings) -> Chart | None:
 
 def throughput_forest(findings: Findings) -> Chart | None:
     """Throughput where the hypothesis is about something else."""
-    effects = _overall(findings, "pgbench.tps")
-    return _forest(findings, effects, [effect.arm for effect in effects], subject="throughput")
+    metric = throughput_of(findings)
+    effects = _overall(findings, metric)
+    return _forest(findings, effects, [effect.arm for effect in effects], subject=metric_label(metric))
 
 
 def scenario_forest(findings: Findings) -> Chart | None:

@@ -14,7 +14,7 @@ from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.marks import kinds_of, marks_chart
 from pgtrial.report.charts.panel import largest_value, panel_chart
 from pgtrial.report.charts.run_throughput import throughput_chart
-from pgtrial.report.words import arm_label
+from pgtrial.report.words import arm_label, throughput_of
 
 TOPICS = ("waits", "cpu", "disk", "write-back", "memory")
 
@@ -38,7 +38,7 @@ def run_panels(findings: Findings) -> list[RunPanels]:
     tps = {
         series.run: series
         for series in findings.series
-        if series.metric == "pgbench.tps" and series.t and series.run in shown
+        if series.metric == throughput_of(findings) and series.t and series.run in shown
     }
     ends = [panel.t[-1] for panel in panels] + [series.t[-1] for series in tps.values()]
     times = (0.0, max(ends))

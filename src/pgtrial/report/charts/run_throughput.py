@@ -22,8 +22,8 @@ def throughput_chart(findings: Findings, series: Series, times: tuple[float, flo
         if dip.run == series.run
     ]
     title = (
-        f"Throughput: {format_metric('pgbench.tps', mean)} on average, at least "
-        f"{format_metric('pgbench.tps', min(values, default=None))}"
+        f"Throughput: {format_metric(series.metric, mean)} on average, at least "
+        f"{format_metric(series.metric, min(values, default=None))}"
     )
     layers = [
         *checkpoint_layer(findings, series.run, times),

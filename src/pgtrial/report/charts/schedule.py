@@ -4,7 +4,7 @@ from pgtrial.analysis.findings import Findings, RunFinding
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_seconds
-from pgtrial.report.words import format_metric, plural
+from pgtrial.report.words import format_metric, plural, throughput_of
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
 NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
@@ -19,9 +19,12 @@ def schedule_chart(findings: Findings) -> Chart | None:
     ticks = place_seconds(0, max(run.ended for run in runs if run.ended is not None) - origin)
     arms = [arm.name for arm in findings.experiment.arms]
     colours = arm_colours(findings)
-    whole = [_bar(run, colours, start=run.started, end=run.ended, origin=origin) for run in runs]
+    whole = [
+        _bar(run, colours, metric=throughput_of(findings), start=run.started, end=run.ended, origin=origin)
+        for run in runs
+    ]
     measured = [
-        _bar(run, colours, start=phase["start"], end=phase["end"], origin=origin)
+        _bar(run, colours, metric=throughput_of(findings), start=phase["start"], end=phase["end"], origin=origin)
         for run in runs
         for phase in run.phases
         if phase["name"] == PhaseName.MEASURE
@@ -98,7 +101,7 @@ def order_chart(findings: Findings) -> Chart | None:
             "tps": shorten(run.tps),
             "arm": run.arm,
             "colour": colours.get(run.arm, "currentColor"),
-            "text": format_metric("pgbench.tps", run.tps),
+            "text": format_metric(throughput_of(findings), run.tps),
             "block": run.block,
         }
         for run in counted
@@ -139,7 +142,15 @@ def order_chart(findings: Findings) -> Chart | None:
     )
 
 
-def _bar(run: RunFinding, colours: dict[str, str], *, start: float | None, end: float | None, origin: float) -> Spec:
+def _bar(
+    run: RunFinding,
+    colours: dict[str, str],
+    *,
+    metric: str,
+    start: float | None,
+    end: float | None,
+    origin: float,
+) -> Spec:
     begin, finish = (start or origin) - origin, (end or origin) - origin
     return {
         "arm": run.arm,
@@ -151,5 +162,5 @@ def _bar(run: RunFinding, colours: dict[str, str], *, start: float | None, end: 
         "end": round(finish, 1),
         "middle": round((begin + finish) / 2, 1),
         "took": f"{finish - begin:.0f} s",
-        "tps": format_metric("pgbench.tps", run.tps),
+        "tps": format_metric(metric, run.tps),
     }

@@ -4,7 +4,7 @@ from pgtrial.analysis.findings import Findings, RunFinding, Series
 from pgtrial.model.run import PhaseName
 from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_logs, place_seconds
-from pgtrial.report.words import is_sliced, metric_label, plural
+from pgtrial.report.words import RATES, REQUESTS, is_sliced, metric_label, plural
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
@@ -94,10 +94,10 @@ def _lines(
     low, high = extent
     scale: Spec = {"domain": [0, high * 1.05]}
     ticks: Spec = {"tickCount": 4}
-    if low > 0 and high / low > LOG_FROM and metric != "pgbench.tps":
+    if low > 0 and high / low > LOG_FROM and metric not in RATES:
         scale = {"type": "log", "domain": [low / 1.1, high * 1.1]}
         ticks = {"values": place_logs(low / 1.1, high * 1.1)}
-    is_rate = metric == "pgbench.tps"
+    is_rate = metric in RATES
     return {
         "data": {"values": rows},
         "transform": [{"flatten": ["t", "v"]}],
@@ -119,7 +119,7 @@ def _lines(
                 "type": "quantitative",
                 "scale": scale,
                 "axis": {
-                    "title": "transactions per second" if is_rate else metric_label(metric),
+                    "title": REQUESTS.get(metric, metric_label(metric)),
                     "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
                     **ticks,
                     "minExtent": 40,

@@ -5,11 +5,14 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.caveats import CAVEATS
 from pgtrial.report.sections.checks import CHECKS
 from pgtrial.report.sections.curve import CURVE
+from pgtrial.report.sections.disks import DISKS
 from pgtrial.report.sections.effects import EFFECTS
+from pgtrial.report.sections.files import FILES
 from pgtrial.report.sections.latency import LATENCY
 from pgtrial.report.sections.limits import LIMITS
 from pgtrial.report.sections.method import METHOD
 from pgtrial.report.sections.noise import NOISE
+from pgtrial.report.sections.pages import PAGES
 from pgtrial.report.sections.panels import PANELS
 from pgtrial.report.sections.schedule import SCHEDULE
 from pgtrial.report.sections.scorecard import SCORECARD
@@ -27,7 +30,10 @@ SECTIONS: tuple[Section, ...] = (
     NOISE,
     WHY,
     LIMITS,
+    FILES,
     SCORECARD,
+    DISKS,
+    PAGES,
     CURVE,
     SERIES,
     PANELS,

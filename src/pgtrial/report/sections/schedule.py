@@ -4,7 +4,7 @@ from pgtrial.analysis.findings import Findings, RunFinding
 from pgtrial.model.run import RunState
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import arm_label, format_metric
+from pgtrial.report.words import arm_label, format_metric, throughput_of
 from pgtrial.units import format_duration
 
 STATE_SYMBOLS = {
@@ -38,7 +38,7 @@ def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
         "symbol": STATE_SYMBOLS[RunState(run.state)],
         "counts": run.state not in NOT_COUNTED,
         "reason": run.reason,
-        "tps": format_metric("pgbench.tps", run.tps),
+        "tps": format_metric(throughput_of(findings), run.tps),
         "took": "–" if took is None else format_duration(took),
         "overhead": "–" if run.overhead is None else format_duration(run.overhead),
     }

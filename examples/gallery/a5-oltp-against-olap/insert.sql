@@ -1,0 +1,32 @@
+-- What a session of the arm's mix inserts: the scenario "insert" of pgtrial's mix olap or oltp, word for word. Which of
+-- them it is, a setting of the server says; to ask for it is one more short statement in each transaction of both arms.
+SELECT (current_setting('gallery.mix') = 'olap')::integer AS is_olap \gset
+\if :is_olap
+-- One row for a random account into the history table.
+-- One random number makes its reference, its account, and that account's teller and branch.
+\set reference random(1, 2000000000)
+\set aid :reference % (100000 * :scale) + 1
+\set tid (:aid - 1) / 10000 + 1
+\set bid (:aid - 1) / 100000 + 1
+\set delta random(-5000, 5000)
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, reference)
+VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP, :reference);
+\else
+-- Ten rows for random accounts into the history table, in one transaction.
+-- One random number per row makes its reference, its account, and that account's teller and branch.
+\set r1 random(1, 2000000000)
+\set r2 random(1, 2000000000)
+\set r3 random(1, 2000000000)
+\set r4 random(1, 2000000000)
+\set r5 random(1, 2000000000)
+\set r6 random(1, 2000000000)
+\set r7 random(1, 2000000000)
+\set r8 random(1, 2000000000)
+\set r9 random(1, 2000000000)
+\set r10 random(1, 2000000000)
+\set delta random(-5000, 5000)
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, reference)
+SELECT (aid - 1) / 10000 + 1, (aid - 1) / 100000 + 1, aid, :delta::integer, CURRENT_TIMESTAMP, reference
+FROM unnest(ARRAY[:r1, :r2, :r3, :r4, :r5, :r6, :r7, :r8, :r9, :r10]::integer[]) AS new (reference)
+CROSS JOIN LATERAL (VALUES (reference % (100000 * :scale::bigint) + 1)) AS account (aid);
+\endif

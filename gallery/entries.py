@@ -1,0 +1,124 @@
+"""The experiments of the gallery: what each one asks, its files, what its page shows and says."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+ENTRIES = FOLDER / "gallery.toml"
+EXAMPLES = FOLDER.parent / "examples" / "gallery"
+
+# What a page can show of the findings; charts.py draws them.
+CHARTS = (
+    "effects",
+    "scenarios",
+    "blocks",
+    "curve",
+    "budget",
+    "budget-by-scenario",
+    "difference",
+    "throughput",
+    "waits",
+    "disk",
+    "disk-rates",
+    "page-gains",
+    "memory",
+    "write-back",
+)
+NEEDS = ("swap",)
+# Tables of an experiment file whose values are not the server's own.
+_OF_HOST = {
+    "block_device",
+    "cgroup",
+    "filesystem",
+    "huge_pages",
+    "memory_pressure",
+    "sysctl",
+    "transparent_huge_pages",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One experiment of the gallery. ``quick`` is the file that is run, ``full`` are those of the article's size.
+
+    ``article`` is the experiment's name in the published series ("A1"), ``scaled`` says how the quick size differs.
+    ``context`` is what the article reports, ``reading`` how the page is read; both are Markdown. ``needs`` is what the
+    runner makes where the machine lacks it. ``extra``: longer than ten minutes, and run last, if there is time for it.
+    """
+
+    name: str
+    title: str
+    article: str
+    question: str
+    scaled: str
+    reading: str
+    context: str
+    charts: tuple[str, ...]
+    quick: Path
+    full: tuple[Path, ...]
+    needs: tuple[str, ...]
+    extra: bool
+
+    @property
+    def changes_host(self) -> bool:
+        """Whether the quick file touches more than its own server: then it needs root and a permission."""
+        table = _read(self.quick)
+        arms = [table.get("target", {}), *table.get("arms", {}).values()]
+        factors = table.get("factors", {})
+        knobs = {*(name for arm in arms for name in arm), *(factor.get("knob") for factor in factors.values())}
+        empties_cache = table.get("design", {}).get("cache") == "cold"
+        return bool(knobs & _OF_HOST) or "disks" in table or empties_cache or bool(self.needs)
+
+    @property
+    def scripts(self) -> tuple[Path, ...]:
+        """The SQL files that the quick file names, in its order."""
+        table = _read(self.quick)
+        scenarios = table.get("workload", {}).get("scenario", [])
+        names = [table.get("dataset", {}).get("setup"), *(scenario.get("file") for scenario in scenarios)]
+        return tuple(self.quick.parent / name for name in dict.fromkeys(names) if name)
+
+
+def read_entries(path: Path = ENTRIES) -> tuple[Entry, ...]:
+    """All entries in the order of the file, those that are extra last. ValueError where one of them makes no sense."""
+    entries = [_entry(table) for table in _read(path)["experiment"]]
+    return tuple(sorted(entries, key=lambda entry: entry.extra))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _entry(table: dict[str, Any]) -> Entry:
+    name = table["name"]
+    folder = EXAMPLES / table.get("folder", name)
+    entry = Entry(
+        name=name,
+        title=table["title"],
+        article=table["article"],
+        question=table["question"].strip(),
+        scaled=table["scaled"].strip(),
+        reading=table["reading"].strip(),
+        context=table["context"].strip(),
+        charts=tuple(table["charts"]),
+        quick=folder / table.get("quick", "quick.toml"),
+        full=tuple(folder / file for file in table.get("full", ["full.toml"])),
+        needs=tuple(table.get("needs", ())),
+        extra=table.get("extra", False),
+    )
+    unknown = {*(set(entry.charts) - set(CHARTS)), *(set(entry.needs) - set(NEEDS))}
+    missing = [str(file) for file in (entry.quick, *entry.full) if not file.is_file()]
+    if unknown or missing or not entry.charts or not entry.full:
+        what = ", ".join([*sorted(unknown), *missing]) or "no charts, or no file of the full size"
+        raise ValueError(f'experiment "{name}" of the gallery: {what}')
+    return entry
+
+
+def choose(entries: tuple[Entry, ...], names: list[str]) -> tuple[Entry, ...]:
+    """The entries of these names; all without any. ValueError for a name that none has."""
+    known = [entry.name for entry in entries]
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise ValueError(f"the gallery has no {', '.join(unknown)}; there are {', '.join(known)}")
+    return tuple(entry for entry in entries if not names or entry.name in names)

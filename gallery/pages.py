@@ -1,0 +1,129 @@
+"""The pages of docs/gallery: one for each experiment, an index, and their images."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from gallery.charts import Picture, draw_charts
+from gallery.entries import FOLDER, Entry
+from gallery.results import describe_result
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.markdown import escape
+
+ROOT = FOLDER.parent
+PAGES = ROOT / "docs" / "gallery"
+IMAGES = "images"
+BEGIN, END = "<!-- begin: result -->", "<!-- end: result -->"
+NO_RESULT = "There is no result of this experiment yet."
+_LONGEST_TEXT = 700  # characters of an image's text alternative; the tables have what is cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A picture of a page, with its path relative to that."""
+
+    title: str
+    text: str
+    path: str
+
+
+def write_page(entry: Entry, findings: Findings | None, folder: Path = PAGES) -> Path:
+    """Write the page of an entry and its images; without findings with the result that the page has had."""
+    path = folder / f"{entry.name}.md"
+    if findings is None:
+        result = read_result(path)
+    else:
+        pictures = draw_charts(findings, entry.charts)
+        result = render_result(findings, write_images(entry, pictures, folder))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_page(entry, result, folder), encoding="utf-8")
+    return path
+
+
+def write_index(entries: Sequence[Entry], folder: Path = PAGES) -> None:
+    """Write the index; its answers are those of the pages that are there."""
+    rows = [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "article": entry.article,
+            "answer": first_paragraph(read_result(folder / f"{entry.name}.md")),
+        }
+        for entry in entries
+    ]
+    (folder / "index.md").write_text(_template("index.md.j2").render(rows=rows), encoding="utf-8")
+
+
+def write_images(entry: Entry, pictures: Iterable[Picture], folder: Path) -> list[Shown]:
+    """Write the images of an entry in place of those that it has had."""
+    images = folder / IMAGES
+    images.mkdir(parents=True, exist_ok=True)
+    for old in images.glob(f"{entry.name}.*.svg"):
+        old.unlink()
+    shown = []
+    for picture in pictures:
+        name = f"{entry.name}.{picture.name}.svg"
+        (images / name).write_text(picture.svg, encoding="utf-8")
+        shown.append(Shown(title=escape(picture.title), text=escape(_cut(picture.text)), path=f"{IMAGES}/{name}"))
+    return shown
+
+
+def render_result(findings: Findings, pictures: Sequence[Shown]) -> str:
+    """The part of a page that comes from a result folder."""
+    return _template("result.md.j2").render(pictures=pictures, **describe_result(findings)).strip()
+
+
+def render_page(entry: Entry, result: str, folder: Path = PAGES) -> str:
+    """The whole page around a result."""
+    place = entry.quick.relative_to(ROOT).as_posix()
+    run = f".venv/bin/pgtrial run {place}"
+    return _template("page.md.j2").render(
+        entry=entry,
+        result=f"{BEGIN}\n\n{result}\n\n{END}",
+        command=f"make setup\nsudo {run} --allow-host-changes" if entry.changes_host else f"make setup\n{run}",
+        full=[{"name": file.name, "link": Path(os.path.relpath(file, folder)).as_posix()} for file in entry.full],
+        files=[
+            {
+                "place": file.relative_to(ROOT).as_posix(),
+                "language": file.suffix.removeprefix("."),
+                "text": file.read_text(encoding="utf-8").rstrip(),
+            }
+            for file in (entry.quick, *entry.scripts)
+        ],
+    )
+
+
+def read_result(path: Path) -> str:
+    """The result that a page has; NO_RESULT where there is no page, or none in it."""
+    if not path.exists():
+        return NO_RESULT
+    found = re.search(f"{re.escape(BEGIN)}\n(.*?)\n{re.escape(END)}", path.read_text(encoding="utf-8"), re.DOTALL)
+    return found[1].strip() if found else NO_RESULT
+
+
+def first_paragraph(text: str) -> str:
+    return text.partition("\n\n")[0].replace("\n", " ")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_LONGEST_TEXT].rpartition('; ')[0] or text[:_LONGEST_TEXT].rpartition(' ')[0]} …"
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=False,  # what is made is Markdown; texts of an experiment are escaped for it
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)

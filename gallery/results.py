@@ -1,0 +1,244 @@
+"""What a page says of a result: the findings in the words of the report, as parts of a template."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from pgtrial.analysis.findings import CurvePoint, Effect, Findings
+from pgtrial.analysis.page_words import gain_text
+from pgtrial.model.caveat import Severity
+from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
+from pgtrial.report.markdown import escape, table
+from pgtrial.report.sections.stability import RARE
+from pgtrial.report.words import (
+    ALL,
+    VERDICT_SYMBOLS,
+    arm_label,
+    change_text,
+    claim_text,
+    format_metric,
+    interval_text,
+    is_finished,
+    level_label,
+    metric_label,
+    placebo_arm,
+    placebo_text,
+    plural,
+    sort_caveats,
+)
+from pgtrial.units import format_duration, format_share
+
+# Checks whose values the published tables have, in their order; the latency and the throughput stand above them.
+_FIGURES = (
+    "hit-ratio",
+    "cpu-busy",
+    "io-wait",
+    "blocked",
+    "device-busy",
+    "device-queue",
+    "read-response",
+    "write-response",
+    "dirty-pages",
+    "wait-io",
+    "wait-lock",
+    "wait-lwlock",
+)
+_SPEED = ("pgbench.tps", "pgbench.latency_p95", "fio.bandwidth", "fio.iops", "fio.latency_mean", "fio.latency_p99")
+_MISSING = "–"
+
+
+def describe_result(findings: Findings) -> dict[str, Any]:
+    """What the template of a result shows; every text is Markdown, every table a list of lines."""
+    asked = findings.hypothesis
+    return {
+        "answer": answer(findings),
+        "claim": escape(claim_text(findings)),
+        "subject": metric_label(asked.metric) + (f" of {escape(asked.scenario)}" if asked.scenario else ""),
+        "control": escape(arm_label(findings, asked.control)),
+        "effects": _effects(findings),
+        "placebo": escape(placebo_text(findings)) if placebo_arm(findings) else "",
+        "why": escape(causes_of(findings).text),
+        "limits": _limits(findings),
+        "disks": _disks(findings),
+        "files": _files(findings),
+        "pages": escape(findings.pages.text) if findings.pages is not None else "",
+        "gains": _gains(findings),
+        "figures": _figures(findings),
+        "figures_level": escape(level_label(findings, _last_level(findings))),
+        "stability": _stability(findings),
+        "caveats": _caveats(findings),
+        "source": _source(findings),
+    }
+
+
+def answer(findings: Findings) -> str:
+    """The verdict and its reason, in one paragraph that stands for the page in the index."""
+    asked = findings.hypothesis
+    text = f"**{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict}** – {escape(asked.reason)}"
+    return text if is_finished(findings) else f"{text} Not finished."
+
+
+def _effects(findings: Findings) -> list[str]:
+    """Every arm's effect on the metric of the hypothesis, over all load levels and at each of them."""
+    asked = findings.hypothesis
+    found = [
+        effect
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario) == (asked.metric, asked.scenario)
+    ]
+    if len(findings.experiment.levels) == 1:
+        found = [effect for effect in found if effect.load_level == ALL]
+    if findings.pages is not None:  # other arms have other data, and are compared by themselves
+        found = [effect for effect in found if effect.arm == asked.arm]
+    found.sort(key=lambda effect: (place_arm(findings, effect.arm), place_level(findings, effect.load_level)))
+    heads = ["arm", "load", "change", f"{format_share(asked.confidence)} interval", "decision", "blocks"]
+    return table(heads, [_effect_row(findings, effect) for effect in found], right={2, 3, 5}) if found else []
+
+
+def _effect_row(findings: Findings, effect: Effect) -> list[str]:
+    return [
+        escape(arm_label(findings, effect.arm)),
+        escape(level_label(findings, effect.load_level)),
+        change_text(effect.ratio),
+        interval_text(effect.low, effect.high),
+        str(effect.decision),
+        str(effect.blocks),
+    ]
+
+
+def _limits(findings: Findings) -> list[str]:
+    limits = sorted(
+        causes_of(findings).limits,
+        key=lambda limit: (place_arm(findings, limit.arm), place_level(findings, limit.load_level)),
+    )
+    rows = [
+        [escape(arm_label(findings, each.arm)), escape(level_label(findings, each.load_level)), escape(each.text)]
+        for each in limits
+    ]
+    return table(["arm", "load", "what limits it"], rows) if rows else []
+
+
+def _disks(findings: Findings) -> list[str]:
+    """What each arm's disk is to the load, and the size of server that it can feed."""
+    return [
+        f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}"
+        + (f" {escape(use.size.text)}" if use.size is not None else "")
+        for use in causes_of(findings).disks
+    ]
+
+
+def _files(findings: Findings) -> list[str]:
+    """Where the speed of a load on files ends, in each arm."""
+    uses = sorted(causes_of(findings).files, key=lambda use: (place_arm(findings, use.arm), use.load_level))
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}" for use in uses]
+
+
+def _gains(findings: Findings) -> list[str]:
+    """Huge pages against ordinary ones of the same data, at all load levels and at each of them."""
+    if findings.pages is None or not findings.pages.gains:
+        return []
+    cells = {(gain.arm, gain.load_level): gain for gain in findings.pages.gains}
+    levels = sorted({level for _, level in cells}, key=lambda level: place_level(findings, level))
+    if len(findings.experiment.levels) == 1:
+        levels = [ALL]
+    rows = [
+        [
+            escape(arm_label(findings, arm)),
+            *(escape(gain_text(cells[arm, level])) if (arm, level) in cells else _MISSING for level in levels),
+        ]
+        for arm in dict.fromkeys(gain.arm for gain in findings.pages.gains)
+    ]
+    return table(["arm", *(escape(level_label(findings, level)) for level in levels)], rows)
+
+
+def _last_level(findings: Findings) -> int | str:
+    return findings.experiment.levels[-1].index if findings.experiment.levels else ALL
+
+
+def _figures(findings: Findings) -> list[str]:
+    """Arms side by side at the last load level: speed, and medians of what the checks look at."""
+    level = _last_level(findings)
+    arms = [arm.name for arm in findings.experiment.arms]
+    rows: dict[str, dict[str, str]] = {}
+    points = {(point.metric, point.arm): point for point in findings.curve if point.load_level == level}
+    for metric in _SPEED:
+        for arm in arms:
+            if (metric, arm) in points:
+                rows.setdefault(metric_label(metric), {})[arm] = _point(points[metric, arm])
+    checks = [check for check in causes_of(findings).checks if check.load_level == level and check.id in _FIGURES]
+    for check in sorted(checks, key=lambda check: (_FIGURES.index(check.id), check.object)):
+        name = f"{check.name} ({check.object})" if check.object else check.name
+        rows.setdefault(name, {})[check.arm] = format_value(check.value, check.unit)
+    for kind in causes_of(findings).kinds:
+        if kind.load_level == level:
+            rows.setdefault("kind of load", {})[kind.arm] = kind.kind
+            rows.setdefault("blocks read or hit per block dirtied", {})[kind.arm] = format_value(
+                kind.read_per_dirtied, ""
+            )
+    if not rows:
+        return []
+    heads = ["", *(escape(arm_label(findings, arm)) for arm in arms)]
+    cells = [[escape(name), *(row.get(arm, _MISSING) for arm in arms)] for name, row in rows.items()]
+    return table(heads, cells, right=set(range(1, len(heads))))
+
+
+def _point(point: CurvePoint) -> str:
+    text = format_metric(point.metric, point.value)
+    if point.low is None or point.high is None:
+        return text
+    return f"{text} ({format_metric(point.metric, point.low)} to {format_metric(point.metric, point.high)})"
+
+
+def _stability(findings: Findings) -> list[str]:
+    """Whether dips go together with what the log tells, and rhythms that noise does not explain; one line for each."""
+    lines = []
+    for each in causes_of(findings).stability:
+        where = f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}"
+        if each.aligned:
+            lines.append(f"- {escape(where)}: {escape(each.aligned)}")
+        lines += [
+            f"- {escape(where)}: a rhythm of {format_duration(period.seconds)}"
+            + (f", as {escape(period.like)}" if period.like else "")
+            + f"; noise alone has one as strong with a probability of {period.false_alarm:.2g}."
+            for period in each.periods
+            if period.false_alarm < RARE
+        ]
+    return lines
+
+
+def _caveats(findings: Findings) -> list[str]:
+    """Warnings and worse; remarks are only counted."""
+    grave = [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO]
+    lines = [f"- {caveat.severity}: {escape(caveat.text)}" for caveat in grave]
+    remarks = len(findings.caveats) - len(grave)
+    if remarks:
+        lines.append(f"- and {plural(remarks, 'remark')} in the report")
+    return lines
+
+
+def _source(findings: Findings) -> str:
+    """When and where it was measured, in a sentence."""
+    experiment = findings.experiment
+    facts = {f"{fact.group}/{fact.name}": fact.value for fact in findings.fingerprint.facts}
+    parts = []
+    if experiment.started is not None:
+        parts.append(f"{datetime.fromtimestamp(experiment.started, UTC):%Y-%m-%d}")
+    version = experiment.target.get("postgres version", "")
+    machine = [
+        f"PostgreSQL {version}" if version else "",
+        f"{facts['machine/CPUs']} CPUs" if "machine/CPUs" in facts else "",
+        f"{facts['machine/memory']} of memory" if "machine/memory" in facts else "",
+        f"Linux {_major(facts['kernel/release'])}" if "kernel/release" in facts else "",
+    ]
+    parts.append(", ".join(filter(None, machine)))
+    parts.append(f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')}")
+    if experiment.started is not None and experiment.ended is not None:
+        parts.append(format_duration(experiment.ended - experiment.started))
+    parts.append(f"pgtrial {findings.pgtrial_version}")
+    return " · ".join(escape(part) for part in parts if part)
+
+
+def _major(release: str) -> str:
+    """ "6.1" of "6.1.0-18-amd64": what a reader can compare."""
+    found = re.match(r"\d+\.\d+", release)
+    return found[0] if found else release

@@ -1,0 +1,218 @@
+"""What a comparison concluded, as data: of several experiments, or of plain pgbench logs; ``--json`` prints it.
+
+Ratios are dimensionless, times seconds, throughput 1/s. A number that is not known is null.
+"""
+
+from pgtrial.analysis.findings import ArmFinding, CaveatFinding, Record
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision, Verdict
+
+SCHEMA_VERSION = 1
+
+
+class Value(Record):
+    """An estimate of a metric with its interval, in the metric's base unit."""
+
+    metric: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class WorldDifference(Record):
+    """Something that is not the same in all that is compared; what is not known of one is not in ``values``."""
+
+    group: str  # "design", "setting", "PostgreSQL", "machine", …
+    name: str
+    values: dict[str, str]  # key of what is compared to value
+    severity: Severity
+    why: str
+
+
+# --- Experiments ------------------------------------------------------------------------------------------------------
+
+
+class ComparedExperiment(Record):
+    """One result folder. ``key`` is its letter in tables; ``excluded`` says why it is in no combined effect, or ""."""
+
+    key: str
+    folder: str
+    name: str
+    started: float | None
+    ended: float | None
+    is_finished: bool
+    method: str
+    blocks: int
+    control: str
+    arms: tuple[ArmFinding, ...]
+    metric: str
+    margin: float
+    confidence: float
+    verdict: Verdict
+    reason: str
+    sd_log_ratio: float | None  # SD between blocks of the log ratio of the claim's arm
+    control_values: tuple[Value, ...]  # of the control, over the blocks
+    excluded: str = ""
+
+
+class StudyEffect(Record):
+    """An arm against the control in one experiment, as its own report has it. ``log_error`` is of log(ratio)."""
+
+    experiment: str
+    arm: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    log_error: float | None
+    blocks: int
+    decision: Decision
+    weight: float | None  # share in the combined effect; null where it is not in it
+    left_out: str = ""  # why it is not, or ""
+
+
+class PooledEffect(Record):
+    """A random-effects mean over experiments, and how they differ; ``tau`` is the SD of log ratios between them."""
+
+    experiments: int
+    ratio: float
+    low: float
+    high: float
+    confidence: float
+    degrees: int
+    log_error: float
+    p_value: float
+    q: float
+    q_p: float
+    i2: float
+    tau: float
+    tau_low: float
+    tau_high: float
+    prediction_low: float | None  # ratio that another experiment like these may have
+    prediction_high: float | None
+    common_ratio: float  # as if there were no differences between the experiments
+    common_low: float
+    common_high: float
+    margin: float | None  # null where the experiments have different ones
+    decision: Decision | None
+
+
+class Contrast(Record):
+    """One comparison of two arms, as all experiments that define both in the same way measured it."""
+
+    title: str  # "off against on"
+    arm: dict[str, str]  # what defines the arm and is not the same in the control
+    control: dict[str, str]
+    metric: str
+    better: str
+    scenario: str | None
+    load_level: str  # label; "all load levels" for all together
+    is_overall: bool
+    is_claimed: bool  # some experiment's hypothesis is about it
+    studies: tuple[StudyEffect, ...]
+    pooled: PooledEffect | None  # null with fewer than two experiments
+    caveats: tuple[CaveatFinding, ...] = ()
+
+
+class NotCombined(Record):
+    """Two experiments whose claims are not about the same, and in what their definitions differ."""
+
+    first: str
+    second: str
+    reasons: tuple[str, ...]
+
+
+class Indirect(Record):
+    """Two arms that no experiment has together, by way of the control that both were measured against."""
+
+    title: str
+    metric: str
+    better: str
+    scenario: str | None
+    experiments: tuple[tuple[str, ...], tuple[str, ...]]  # of the first and of the second arm
+    ratio: float  # second arm / first arm
+    low: float
+    high: float
+    confidence: float
+    p_value: float
+
+
+class ExperimentComparison(Record):
+    schema_version: int = SCHEMA_VERSION
+    kind: str = "experiments"
+    pgtrial_version: str
+    rule: tuple[str, ...]
+    experiments: tuple[ComparedExperiment, ...]
+    differences: tuple[WorldDifference, ...]
+    contrasts: tuple[Contrast, ...]
+    not_combined: tuple[NotCombined, ...]
+    indirect: tuple[Indirect, ...]
+    caveats: tuple[CaveatFinding, ...]
+
+
+# --- Logs -------------------------------------------------------------------------------------------------------------
+
+
+class LogRun(Record):
+    """One run of pgbench. Intervals are of its own level alone, by a block bootstrap over its time."""
+
+    name: str
+    files: tuple[str, ...]
+    is_aggregated: bool
+    started: float
+    seconds: float  # that count
+    transactions: float
+    failed: float
+    skipped: float
+    clients: int | None
+    scripts: int | None
+    has_rate: bool
+    logged_share: float
+    stretch: float | None  # length of a stretch of the bootstrap, s; null without intervals
+    values: tuple[Value, ...]
+
+
+class LogSeries(Record):
+    """Throughput of a run over its time; ``t`` in seconds since its start."""
+
+    run: str
+    t: tuple[float, ...]
+    tps: tuple[float, ...]
+
+
+class LogDistribution(Record):
+    latency: tuple[float, ...]  # s, upper ends
+    share: tuple[float, ...]  # of transactions at or below
+
+
+class LogSide(Record):
+    """All runs that one --pgbench-log names. With several runs the values are means over them (geometric)."""
+
+    key: str
+    path: str
+    runs: tuple[LogRun, ...]
+    values: tuple[Value, ...]
+    series: tuple[LogSeries, ...]
+    distribution: LogDistribution | None
+
+
+class LogContrast(Record):
+    """A side against the first. ``basis`` is what the interval knows of: "within" the logs, "between" runs, "none"."""
+
+    side: str
+    metric: str
+    better: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    basis: str
+
+
+class LogComparison(Record):
+    schema_version: int = SCHEMA_VERSION
+    kind: str = "pgbench-logs"
+    pgtrial_version: str
+    confidence: float
+    sides: tuple[LogSide, ...]
+    differences: tuple[WorldDifference, ...]
+    contrasts: tuple[LogContrast, ...]
+    caveats: tuple[CaveatFinding, ...]

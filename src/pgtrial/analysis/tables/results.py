@@ -1,0 +1,154 @@
+"""What was measured and what follows from it: effects, observations, curves, series, distributions, waits."""
+
+from collections.abc import Iterable
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.analysis.metrics import METRICS
+from pgtrial.analysis.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text
+
+_UNITS = {metric.name: metric.unit for metric in METRICS}
+_METRIC = text("metric", "what is compared")
+_UNIT = text("unit", "unit of the value")
+
+
+def unit_of(metric: str) -> str:
+    """Base unit of a metric that runs are compared by; "" of others, and of counts."""
+    return _UNITS.get(metric, "")
+
+
+def effects_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        text("role", "candidate or placebo; the true effect of a placebo is zero"),
+        _METRIC,
+        text("better", "which direction is good"),
+        SCENARIO,
+        *LEVEL,
+        number("ratio", "arm / control", "ratio"),
+        number("low", "lower end of its interval", "ratio"),
+        number("high", "upper end of its interval", "ratio"),
+        number("confidence", "of the interval, for all candidates together", "share"),
+        number("margin", "smallest effect that matters", "share"),
+        text("decision", "better, worse, equivalent or inconclusive, against the margin"),
+        number("p_value", "paired t test on the blocks", "probability"),
+        number("p_adjusted", "the same adjusted for the number of arms (Holm)", "probability"),
+        number("p_sign_flip", "exact sign-flip test", "probability"),
+        number("hodges_lehmann", "Hodges-Lehmann estimate of arm / control", "ratio"),
+        integer("blocks", "blocks with a valid run of both"),
+        integer("needed", "further blocks until it will be decided; unknown: decided, or out of reach"),
+    )
+    rows = (
+        (
+            *(one.arm, role, one.metric, one.better, one.scenario, *level_row(findings, one.load_level)),
+            *(one.ratio, one.low, one.high, one.confidence, one.margin, one.decision),
+            *(one.p_value, one.p_adjusted, one.p_sign_flip, one.hodges_lehmann, one.blocks, one.needed),
+        )
+        for role, effects in _by_role(findings)
+        for one in effects
+    )
+    return table("effects", "Effects of the arms against the control", columns, rows)
+
+
+def block_ratios_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        text("role", "candidate or placebo"),
+        _METRIC,
+        SCENARIO,
+        *LEVEL,
+        integer("number", "number of the block among those with a valid run of both"),
+        number("ratio", "arm / control in that block", "ratio"),
+    )
+    rows = (
+        (one.arm, role, one.metric, one.scenario, *level_row(findings, one.load_level), number_, ratio)
+        for role, effects in _by_role(findings)
+        for one in effects
+        for number_, ratio in enumerate(one.block_ratios, start=1)
+    )
+    return table("block_ratios", "Effects in each block", columns, rows)
+
+
+def _by_role(findings: Findings) -> Iterable[tuple[str, tuple[Effect, ...]]]:
+    return (("candidate", findings.effects), ("placebo", findings.placebo))
+
+
+def observations_table(findings: Findings) -> Table:
+    columns = (*RUN, _METRIC, SCENARIO, *LEVEL, number("value", "one number per run, in base units"), _UNIT)
+    rows = (
+        (one.run, one.arm, one.block, one.metric, one.scenario, *level_row(findings, one.load_level), one.value, unit)
+        for one in findings.observations
+        for unit in (unit_of(one.metric),)
+    )
+    return table("observations", "Observations: one number per run, metric, scenario and load level", columns, rows)
+
+
+def curve_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        _METRIC,
+        *LEVEL,
+        number("value", "geometric mean over the blocks, in base units"),
+        number("low", "lower end of its interval"),
+        number("high", "upper end of its interval"),
+        _UNIT,
+        integer("blocks", "blocks that count"),
+    )
+    rows = (
+        (
+            *(one.arm, one.metric, *level_row(findings, one.load_level), one.value, one.low, one.high),
+            *(unit_of(one.metric), one.blocks),
+        )
+        for one in findings.curve
+    )
+    return table("curve", "Load curve: throughput and latency by load level", columns, rows)
+
+
+def series_table(findings: Findings) -> Table:
+    columns = (
+        *RUN,
+        _METRIC,
+        number("seconds", "since the first measured second of the run", "s"),
+        number("value", "in base units; unknown: a gap"),
+        _UNIT,
+    )
+    rows = (
+        (one.run, one.arm, one.block, one.metric, t, value, one.unit)
+        for one in findings.series
+        for t, value in zip(one.t, one.value, strict=True)
+    )
+    return table("series", "Time series of the runs", columns, rows)
+
+
+def distributions_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        SCENARIO,
+        *LEVEL,
+        number("latency", "of a transaction", "s"),
+        number("share", "share of the transactions that took so long or less", "share"),
+    )
+    rows = (
+        (one.arm, one.scenario, *level_row(findings, one.load_level), latency, share)
+        for one in findings.distributions
+        for latency, share in zip(one.latency, one.share, strict=True)
+    )
+    return table("distributions", "Distribution of the latency, all blocks together", columns, rows)
+
+
+def waits_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        *LEVEL,
+        text("wait_type", '"CPU" is an active session that does not wait'),
+        text("wait_event", "wait event"),
+        number("sessions", "average active sessions of the load", "sessions"),
+        number("seconds_per_transaction", "the same per transaction (Little's law)", "s"),
+    )
+    rows = (
+        (
+            *(one.arm, *level_row(findings, one.load_level), one.wait_type, one.wait_event or None),
+            *(one.sessions, one.seconds_per_transaction),
+        )
+        for one in findings.waits
+    )
+    return table("waits", "What active sessions of the load wait for", columns, rows)

@@ -1,0 +1,118 @@
+"""What a pipeline asks of run, resume and report: an exit status by the verdict, and files for its pages.
+
+Importing this must stay as cheap as importing click.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgtrial.errors import StoreError
+from pgtrial.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pgtrial.analysis.findings import Findings
+
+STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
+GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What was asked for; without anything it does nothing."""
+
+    asserts: bool = False
+    junit: Path | None = None
+    summary: Path | None = None
+    github: bool = False
+
+    def prepare(self) -> None:
+        """Fail now and not after hours if a file cannot be written, and remove what an earlier call has left.
+
+        A pipeline that finds such a file would take it for this call's. Raises StoreError, and UsageError where
+        GitHub's variable is missing.
+        """
+        if self.github and not os.environ.get(GITHUB):
+            raise click.UsageError(f"--github-summary: the environment variable {GITHUB} is not set")
+        for path in filter(None, (self.junit, self.summary)):
+            try:
+                _try_out(path)
+            except OSError as error:
+                raise _cannot_write(path, error) from error
+
+    def write(self, findings: "Findings") -> None:
+        """Write the files, each whole or not at all. Raises StoreError."""
+        for path, text, is_added in self._texts(findings):
+            try:
+                if is_added:
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(text)
+                else:
+                    _write_whole(path, text)
+            except OSError as error:
+                raise _cannot_write(path, error) from error
+
+    def leave(self, findings: "Findings") -> None:
+        """End with the status of the verdict if that was asked for."""
+        if not self.asserts:
+            return
+        from pgtrial.report.gate import gate_verdict, unfinished_text
+
+        missing = unfinished_text(findings)
+        if missing and findings.hypothesis.verdict is not Verdict.INVALID:
+            click.echo(f"not finished: {missing}, which --assert takes as inconclusive", err=True)
+        sys.exit(STATUS[gate_verdict(findings)])
+
+    def _texts(self, findings: "Findings") -> Iterator[tuple[Path, str, bool]]:
+        """Path, text, and whether it is added to what is there."""
+        if self.junit is not None:
+            from pgtrial.report.junit import render_junit
+
+            yield self.junit, render_junit(findings), False
+        if self.summary is not None or self.github:
+            from pgtrial.report.summary_markdown import render_summary
+
+            summary = render_summary(findings)
+            if self.summary is not None:
+                yield self.summary, summary, False
+            if self.github:
+                yield Path(os.environ[GITHUB]), f"{summary}\n", True
+
+
+NO_GATE = Gate()
+
+
+def _cannot_write(path: Path, error: OSError) -> StoreError:
+    return StoreError(f'cannot write "{path}": {error.strerror}')
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is something like /dev/stdout, which must not be replaced by a file."""
+    return path.exists() and not path.is_file()
+
+
+def _try_out(path: Path) -> None:
+    if _is_special(path):
+        return
+    part = _part_of(path)
+    part.touch()
+    part.unlink()
+    path.unlink(missing_ok=True)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    if _is_special(path):
+        path.write_text(text, encoding="utf-8")
+        return
+    part = _part_of(path)
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

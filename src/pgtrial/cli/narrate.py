@@ -1,0 +1,197 @@
+"""pgtrial narrate: a result folder in plain words, and on request a model's text that is checked against the facts."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.units import parse_duration
+
+if TYPE_CHECKING:
+    from pgtrial.analysis.findings import Findings
+    from pgtrial.narrate.answer import ModelText
+    from pgtrial.narrate.dossier import Dossier
+
+_STANDARD = "-"  # standard input or output
+
+
+def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    try:
+        seconds = float(value) if value.replace(".", "", 1).isdecimal() else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if seconds <= 0:
+        raise click.BadParameter("a timeout has to be above 0")
+    return seconds
+
+
+@click.command()
+@options.folder
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    help="How it is written. Default: text.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, with the place of every number.")
+@click.option("--sources", is_flag=True, help="Below each paragraph, say where its numbers are in findings.json.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead.")
+@click.option("--model", metavar="NAME", help="Add the text of this model, with every number in it checked.")
+@click.option(
+    "--answer",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Add a model's text from a file, checked likewise; - for standard input.",
+)
+@click.option(
+    "--dossier",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Write only what a model would be told, for use by hand; - for standard output.",
+)
+@click.option("--no-redact", is_flag=True, help="Tell a model names, the claim's words and texts of queries too.")
+@click.option("--redact-arms", is_flag=True, help="Hide the names of arms from a model as well.")
+@click.option(
+    "--timeout",
+    default="2min",
+    metavar="TIME",
+    callback=_read_timeout,
+    help="How long a model may take for its answer. Default: 2min.",
+)
+def command(
+    *,
+    folder: Path,
+    form: str,
+    as_json: bool,
+    sources: bool,
+    output: Path | None,
+    model: str | None,
+    answer: Path | None,
+    dossier: Path | None,
+    no_redact: bool,
+    redact_arms: bool,
+    timeout: float,
+) -> None:
+    """Say in plain words what the experiment in result FOLDER found.
+
+    Without --model nothing leaves this machine, and no model takes part.
+    With it, the facts go to the OpenAI-compatible endpoint at
+    PGTRIAL_NARRATE_URL (key: PGTRIAL_NARRATE_KEY) or OPENAI_BASE_URL (key:
+    OPENAI_API_KEY). Names and queries are hidden from it.
+
+    \b
+    Examples:
+      pgtrial narrate results/first-20260120T101500Z --format markdown
+      pgtrial narrate results/first-20260120T101500Z --model llama3.3
+      pgtrial narrate results/first-20260120T101500Z --dossier pack.md
+    """
+    if sum(given is not None for given in (model, answer, dossier)) > 1:
+        raise click.UsageError("only one of --model, --answer and --dossier can be given")
+    if no_redact and redact_arms:
+        raise click.UsageError("--no-redact and --redact-arms exclude each other")
+    if as_json and form != "text":
+        raise click.UsageError("--json and --format exclude each other")
+    findings = _read(folder)
+    if dossier is not None:
+        from pgtrial.narrate.prompt import write_pack
+
+        _put(write_pack(_dossier(findings, no_redact=no_redact, redact_arms=redact_arms)), dossier)
+        return
+    said = None
+    if answer is not None:
+        said = _check_file(answer, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms))
+    elif model is not None:
+        said = _ask(model, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms), timeout=timeout)
+    text = _as_json(findings, said) if as_json else _as_text(findings, said, form=form, sources=sources)
+    _put(text, output or Path(_STANDARD))
+
+
+def _read(folder: Path) -> "Findings":
+    """The findings as they were written; made anew where there are none yet."""
+    from pgtrial.analysis.analyze import analyze
+    from pgtrial.analysis.findings import read_findings
+    from pgtrial.store import layout
+
+    return read_findings(folder) if (folder / layout.FINDINGS).is_file() else analyze(folder)
+
+
+def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":
+    from pgtrial.narrate.dossier import make_dossier
+
+    return make_dossier(findings, redact=not no_redact, redact_arms=redact_arms)
+
+
+def _ask(model: str, dossier: "Dossier", *, timeout: float) -> "ModelText":
+    from pgtrial.narrate.answer import ModelText
+    from pgtrial.narrate.endpoint import ask, read_endpoint
+    from pgtrial.narrate.prompt import write_prompt
+
+    endpoint = read_endpoint(os.environ)
+    if endpoint.is_open:
+        click.echo("warning: the endpoint's address begins with http://, so the facts go there unencrypted", err=True)
+    found = ask(endpoint, write_prompt(dossier), model=model, timeout=timeout)
+    return ModelText(model=found.model, checked=dossier.check(found.text), is_cut=found.is_cut)
+
+
+def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
+    """A model's text that was got by hand."""
+    from pgtrial.errors import StoreError
+    from pgtrial.narrate.answer import ModelText
+    from pgtrial.narrate.endpoint import MOST_CHARACTERS
+
+    try:
+        with click.open_file(str(path), encoding="utf-8") as stream:
+            text = stream.read(MOST_CHARACTERS + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise StoreError(f'cannot read "{path}": {reason}') from error
+    if len(text) > MOST_CHARACTERS:
+        raise StoreError(f'"{path}" is longer than {MOST_CHARACTERS} characters, which no report is')
+    name = "standard input" if str(path) == _STANDARD else path.name
+    return ModelText(model=f"from {name}", checked=dossier.check(text.strip()))
+
+
+def _as_text(findings: "Findings", said: "ModelText | None", *, form: str, sources: bool) -> str:
+    from pgtrial.narrate.answer import write_model_markdown, write_model_text
+    from pgtrial.report.markdown import heading
+    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.write import write_markdown, write_text
+    from pgtrial.report.words import make_visible
+
+    story, name = tell_story(findings), findings.experiment.name
+    if form == "markdown":
+        parts = [heading(1, name), write_markdown(story, with_sources=sources)]
+        parts += [write_model_markdown(said)] if said else []
+    else:
+        parts = [make_visible(name), write_text(story, with_sources=sources)]
+        parts += [write_model_text(said)] if said else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _as_json(findings: "Findings", said: "ModelText | None") -> str:
+    from pgtrial.narrate.answer import model_data
+    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.write import as_data
+
+    story: dict[str, object] = {"experiment": findings.experiment.name, "paragraphs": as_data(tell_story(findings))}
+    if said is not None:
+        story["model"] = model_data(said)
+    return json.dumps(story, indent=2) + "\n"  # without characters that steer a terminal: all others are escaped
+
+
+def _put(text: str, path: Path) -> None:
+    """To the file, whole or not at all; to standard output for "-"."""
+    from pgtrial.errors import StoreError
+
+    if str(path) == _STANDARD:
+        click.echo(text, nl=False)
+        return
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f'cannot write "{path}": {error.strerror}') from error
+    click.echo(f"wrote {path}", err=True)

@@ -1,0 +1,65 @@
+"""What check and plan say of a load on files."""
+
+from collections.abc import Iterator
+
+from pgtrial.cli.checked import Checked
+from pgtrial.design.data_size import largest_files
+from pgtrial.design.file_jobs import file_jobs
+from pgtrial.design.variants import variants_of
+from pgtrial.model.arm import Role
+from pgtrial.model.file_job import FileJob
+from pgtrial.spec.restore import effective_restore
+from pgtrial.units import format_bytes
+
+_SYNCS = {"each-run": "before each run", "each-block": "before each block", "never": "before the first run"}
+
+
+def program_text(checked: Checked) -> str:
+    """The load generator, or that this machine has none."""
+    return f"none; fio {checked.fio}" if checked.fio else f"none, and fio is missing: {checked.missing}"
+
+
+def files_text(checked: Checked) -> str:
+    """The files, and how often they are there."""
+    files = largest_files(checked.loaded.experiment)
+    each = ", ".join(f"{name} {format_bytes(size)}" for name, size in files.items())
+    places = len(variants_of(checked.loaded.experiment, checked.plan.arms))
+    return each + (f", in each of {places} places" if places > 1 else "")
+
+
+def jobs_text(checked: Checked) -> str:
+    """What the jobs do; what differs between arms is in the table of settings."""
+    experiment = checked.loaded.experiment
+    arms = [file_jobs(experiment, arm) for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    described = [_job_text([jobs[place] for jobs in arms]) for place in range(len(arms[0]))]
+    return "; ".join(described)
+
+
+def _job_text(jobs: list[FileJob]) -> str:
+    """One job, as the arms have it."""
+    facts = (
+        "/".join(dict.fromkeys(job.pattern for job in jobs)),
+        f"blocks of {'/'.join(dict.fromkeys(format_bytes(job.block_size) for job in jobs))}",
+        "/".join(dict.fromkeys("past the page cache" if job.direct else "buffered" for job in jobs)),
+        "/".join(dict.fromkeys(f"fsync after {job.fsync} writes" if job.fsync else "" for job in jobs)).strip("/"),
+        "/".join(dict.fromkeys(job.engine for job in jobs)),
+        "/".join(dict.fromkeys(f"{job.depth} under way" if job.depth > 1 else "" for job in jobs)).strip("/"),
+    )
+    return f"{jobs[0].name}: {', '.join(fact for fact in facts if fact)}"
+
+
+def runs_text(checked: Checked) -> str:
+    """How the runs begin."""
+    when = _SYNCS[effective_restore(checked.loaded.experiment)]
+    return (
+        f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. Random order from seed "
+        f"{checked.loaded.experiment.design.seed}."
+    )
+
+
+def place_texts(checked: Checked) -> Iterator[str]:
+    """What is made outside the result folder, and goes again."""
+    experiment = checked.loaded.experiment
+    size = format_bytes(checked.plan.data_size)
+    for variant in variants_of(experiment, checked.plan.arms):
+        yield f"Files: below {variant.data or '/var/tmp'}/pgtrial-<random>, {size}, removed at the end."

@@ -1,0 +1,41 @@
+"""pgtrial serve: look at experiments in a browser."""
+
+from pathlib import Path
+
+import click
+
+_PORT = 8417
+
+
+@click.command()
+@click.argument("folder", default=Path("results"), type=click.Path(path_type=Path))
+@click.option(
+    "--port",
+    default=_PORT,
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    help=f"Port on 127.0.0.1; 0 takes a free one. Default: {_PORT}.",
+)
+def command(*, folder: Path, port: int) -> None:
+    """Show experiments in a browser: what there is in FOLDER, and what runs there.
+
+    FOLDER is a result folder, or the directory of them; left out: results. Prints the address to open. Only this
+    machine can reach it, only with the token in the address, and nothing can be changed there. Ctrl-C ends it.
+
+    \b
+    Examples:
+      pgtrial serve
+      pgtrial serve results/first-20260120T101500Z --port 0
+    """
+    import signal
+
+    from pgtrial.web.server import open_server
+
+    try:
+        with open_server(folder, port=port) as server:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
+            click.echo(server.address)
+            click.echo("Ctrl-C ends it.", err=True)
+            server.serve_forever()
+    except KeyboardInterrupt:
+        click.echo("ended", err=True)  # as asked; nothing has been broken off

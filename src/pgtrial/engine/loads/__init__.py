@@ -1,0 +1,1 @@
+"""The kinds of load as the engine drives them: on a server, or on files."""

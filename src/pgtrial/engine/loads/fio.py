@@ -1,0 +1,132 @@
+"""The load on files: fio."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.design.file_jobs import cache_of, file_jobs
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.host import HostTarget
+from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.hosts.base import Host
+from pgtrial.hosts.running import end_process
+from pgtrial.knobs.page_cache import evict
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel
+from pgtrial.model.slice import Slice
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.file_tables import Cache
+from pgtrial.store.transactions import HistogramLog, LoadLog
+from pgtrial.workloads.base import Generator, Output
+from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, Fio, plan_jobs, trial_argv
+from pgtrial.workloads.fio_output import OUTPUT
+
+_READ_SIZE = 1 << 20  # B, of one request that warms the cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FioLoad:
+    """Jobs on the files that the target has made. fio runs where they are, in the control groups of its arm."""
+
+    fio: Fio
+    experiment: Experiment
+    target: HostTarget
+
+    @property
+    def program(self) -> Path:
+        return self.fio.path
+
+    @property
+    def output(self) -> Output:
+        return OUTPUT
+
+    @property
+    def _host(self) -> Host:
+        return self.target.host
+
+    def facts(self) -> Mapping[str, str]:
+        return {"load generator/fio": self.fio.version, "load generator/program": str(self.fio.path)}
+
+    async def try_out(self, arm: Arm, server: RunningServer) -> None:
+        """A few requests of every job: what the file system or the kernel does not have is known then."""
+        for job in file_jobs(self.experiment, arm):
+            try:
+                await self._host.run([self.program, *trial_argv(job, server.directories[0])])
+            except HostCommandError as err:
+                said = "; ".join(OUTPUT.find_errors("", err.detail)) or err.detail
+                raise WorkloadError(
+                    f'arm "{arm.name}": job "{job.name}" fails: {said}',
+                    hint="Correct the job, or choose another place for the files; nothing has been measured.",
+                ) from err
+
+    def cache_of(self, arm: Arm) -> Cache:
+        return cache_of(self.experiment, arm)
+
+    async def make_cold(self, arm: Arm) -> None:
+        """Only the files' own pages are given up, which needs no rights and leaves the rest of the host as it is."""
+        await evict(self._host, [str(self.target.directory(arm))])
+
+    async def make_warm(self, arm: Arm, server: RunningServer) -> None:
+        """Read the files once, in the arm's control groups, which are charged for the pages."""
+        for job in file_jobs(self.experiment, arm):
+            process = await self._host.start(
+                [
+                    "dd",
+                    f"if={server.directories[0]}/{job.name}",
+                    "of=/dev/null",
+                    f"bs={_READ_SIZE}",
+                    f"count={math.ceil(job.size / _READ_SIZE)}",
+                ],
+                role="warm",
+                groups=server.groups,
+            )
+            try:
+                status = await process.wait()
+            except BaseException:
+                await end_process(process)
+                raise
+            if status != 0:
+                raise HostCommandError(f'the file of job "{job.name}" cannot be read')
+
+    def generators(
+        self,
+        arm: Arm,
+        server: RunningServer,
+        level: LoadLevel,
+        *,
+        block: int,
+        seconds: int,
+        log_directory: str | None,
+    ) -> tuple[Generator, ...]:
+        seed = self.experiment.design.seed + block
+        return plan_jobs(
+            file_jobs(self.experiment, arm),
+            level,
+            seconds=seconds,
+            directory=server.directories[0],
+            log_directory=log_directory,
+            seed=seed if log_directory is not None else -seed,
+            groups=server.groups,
+        )
+
+    def logs(
+        self,
+        level: LoadLevel,
+        generators: Sequence[Generator],
+        *,
+        window: tuple[float, float],
+        slices: tuple[Slice, ...] = (),
+    ) -> list[LoadLog]:
+        """``slices`` there are none: files have no twins."""
+        prefixes = [Path(generator.log_prefix) for generator in generators if generator.log_prefix is not None]
+        return [
+            HistogramLog(
+                level=level.index,
+                scenario=generator.scenario_names[0],
+                files=tuple(sorted(prefix.parent.glob(f"{prefix.name}_clat_hist.*.log"))),
+                window=window,
+                interval=HISTOGRAM_INTERVAL,
+            )
+            for generator, prefix in zip(generators, prefixes, strict=True)
+        ]

@@ -1,0 +1,39 @@
+"""The load of an experiment, on the target that was made ready for it."""
+
+from pathlib import Path
+
+from pgtrial.design.arms import resolve_arms, scale_of
+from pgtrial.design.data_size import arm_scales
+from pgtrial.design.levels import load_levels
+from pgtrial.engine.loads.base import Load
+from pgtrial.engine.loads.fio import FioLoad
+from pgtrial.engine.loads.pgbench import PgbenchLoad
+from pgtrial.engine.target.base import Target
+from pgtrial.engine.target.host import HostTarget
+from pgtrial.hosts.base import Host
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.workloads.scenarios import scenarios_of
+
+
+def make_load(loaded: LoadedExperiment, target: Target, *, here: Host, scripts: Path) -> Load:
+    """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts."""
+    experiment = loaded.experiment
+    if isinstance(target, HostTarget):
+        return FioLoad(fio=target.fio, experiment=experiment, target=target)
+    assert target.client is not None  # every target with a server has one
+    scenarios = scenarios_of(experiment, loaded.folder)
+    constant = sum(scenario.sessions or 0 for scenario in scenarios)
+    return PgbenchLoad(
+        program=target.client.path("pgbench"),
+        workload=experiment.workload,
+        scenarios=scenarios,
+        scripts=scripts,
+        seed=experiment.design.seed,
+        clients=max(level.clients for level in load_levels(experiment.workload)) + constant,
+        cache=experiment.design.cache,
+        here=here,
+        there=target.host,
+        scales={arm.name: scale_of(experiment, arm) for arm in resolve_arms(experiment)}
+        if len(arm_scales(experiment)) > 1
+        else {},
+    )

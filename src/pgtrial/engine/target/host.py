@@ -1,0 +1,169 @@
+"""The host itself as the target, for a load on files: a directory in each place, and what arms set around it."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.design.data_size import largest_files
+from pgtrial.design.variants import FILESYSTEM, Variant, host_knobs, variant_of, variants_of
+from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import Host
+from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.filesystem import Filesystem
+from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Caveat
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.work_directory import prepare_directory, remove_directories
+from pgtrial.spec.experiment import Experiment
+from pgtrial.spec.load import LoadedExperiment
+from pgtrial.store.state import State
+from pgtrial.units import format_bytes
+from pgtrial.workloads.fio import Fio, find_fio, layout_argv
+
+_ROOM = 64 * 1024**2  # bytes beside the files: for what the file system needs for itself
+
+
+@dataclass(slots=True, kw_only=True)
+class HostTarget:
+    """Files made for the experiment, by the key of their variant, of which the place and its file system count.
+
+    ``made`` are the changes of the host that hold for the whole experiment. ``token`` is in the names of what is made.
+    """
+
+    experiment: Experiment
+    host: Host
+    fio: Fio
+    changes: HostChanges
+    token: str
+    directories: dict[str, Path] = field(default_factory=dict)
+    caveats: Sequence[Caveat] = ()
+    client: None = None
+    made: list[JournalEntry] = field(default_factory=list)
+    running: Arm | None = field(default=None, init=False)
+    changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+
+    def directory(self, arm: Arm) -> Path:
+        return self.directories[variant_of(self.experiment, arm).key]
+
+    def facts(self) -> Mapping[str, str]:
+        return {"storage/data directory": ", ".join(map(str, self.directories.values()))}
+
+    async def restore(self, arm: Arm) -> None:
+        """The files keep their size and place; what other runs left to be written is written."""
+        await self.host.run(["sync"])
+
+    async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
+        knobs, directory = host_knobs(self.experiment, arm), str(self.directory(arm))
+        context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
+        self.running = arm
+        self.changed = await self.changes.make(context, knobs, run=run)
+        return RunningServer(
+            settings={},
+            changes=tuple(self.changed),
+            version="",
+            version_num=0,
+            database="",
+            control="",
+            conninfo=lambda _database: "",
+            environment={},
+            directories=(directory,),
+            groups=tuple(
+                group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
+            ),
+            may_checkpoint=False,
+        )
+
+    async def find_lost(self) -> str:
+        return await self.changes.find_lost(self.changed)
+
+    def has_died(self) -> bool:
+        return False  # there is nothing that could; the load notices what happens to the files
+
+    async def keep_log(self, destination: Path) -> None:
+        pass
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        if self.running is None:
+            return ()
+        undone = await self.changes.undo(self.changed)
+        self.running, self.changed = None, ()
+        return undone
+
+    async def remove(self) -> None:
+        try:
+            await self.stop(immediate=True)
+        finally:
+            remove_directories(self.host, *self.directories.values())
+            await self.changes.undo(self.made)
+            self.made = []
+
+
+async def prepare_host(
+    loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+) -> HostTarget:
+    """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
+
+    ``base`` is where directories are made, instead of the place that the file names. Raises PreflightError before
+    anything is touched, TargetError after; whatever was made then is removed.
+    """
+    experiment = loaded.experiment
+    target = HostTarget(
+        experiment=experiment, host=host, fio=find_fio(host), changes=changes, token=secrets.token_hex(4)
+    )
+    files = largest_files(experiment)
+    # What an interrupted pgtrial has left is of no use: nobody knows how far it came.
+    remove_directories(host, *state.work_directories())
+    try:
+        for variant in variants_of(experiment, state.arms()):
+            directory = await _make_directory(target, state, variant, base, size=sum(files.values()), tell=tell)
+            for name, size in files.items():
+                tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
+                await host.run([target.fio.path, *layout_argv(str(directory / name), size)])
+    except BaseException:
+        await target.remove()
+        raise
+    return target
+
+
+async def _make_directory(
+    target: HostTarget, state: State, variant: Variant, base: Path | None, *, size: int, tell: Observer
+) -> Path:
+    host, name = target.host, f"pgtrial-{secrets.token_hex(4)}"
+    # A directory of the variant's own says what is tested; --work-directory only moves what could lie anywhere.
+    wanted = variant.data or str(base or "/var/tmp")
+    if base is not None and variant.data == target.experiment.target.directory:
+        wanted = str(base)
+    place = Path(wanted).expanduser().absolute()
+    if variant.filesystem:
+        context = KnobContext(host=host, token=target.token, directory=str(place))
+        knob = dict(variant.filesystem)
+        tell(Preparing(step=f"making a file system, {knob['type']}"))
+        target.made += await target.changes.make(context, {FILESYSTEM: knob}, run=None)
+        place = Path(Filesystem().mount_point(context, knob))
+    _check_space(host, place, size)
+    # Written down first: what is not made yet is easily removed, what is not known never.
+    state.add_work_directory(place / name, variant=variant.key)
+    prepare_directory(host, place / name, None)
+    target.directories[variant.key] = place / name
+    return place / name
+
+
+def _check_space(host: Host, place: Path, size: int) -> None:
+    try:
+        _, free = host.ops.space(str(place))
+    except OSError as err:
+        raise PreflightError(
+            f'cannot use "{place}" for the files: {err.strerror or err}',
+            hint="Choose another place with directory in [target] or --work-directory.",
+        ) from err
+    needed = size + _ROOM
+    if free < needed:
+        raise PreflightError(
+            f'not enough space in "{place}": {format_bytes(free)} free, {format_bytes(needed)} needed',
+            hint="Choose another place with directory in [target] or --work-directory, or smaller files.",
+        )

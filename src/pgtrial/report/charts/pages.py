@@ -1,0 +1,192 @@
+"""Gains from huge pages: by clients at each data size, and by data size at each load."""
+
+from collections.abc import Sequence
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.page_findings import HugePages, PageGain
+from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.report.charts.base import CANDIDATE_COLOURS, Chart, Spec, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.curve import load_of
+from pgtrial.report.charts.forest import change_label
+from pgtrial.report.charts.panel import BYTES_LABEL
+from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.words import ALL, level_label
+from pgtrial.units import format_bytes, format_change, format_count
+
+MOST = 6  # charts of a kind
+
+
+def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
+    """One per data size, for the first few of them; none for a single load level."""
+    levels = {level.index: level for level in findings.experiment.levels}
+    if len(levels) < 2:
+        return []
+    charts = []
+    for scale in list(dict.fromkeys(gain.scale for gain in pages.gains))[:MOST]:
+        chosen = [gain for gain in _drawn(pages) if gain.scale == scale and gain.load_level in levels]
+        points = [(gain, load_of(levels[int(gain.load_level)])) for gain in chosen]
+        fit = next((fit for fit in pages.fits if fit.scale == scale), None)
+        where = "" if fit is None else f" with {data_text(fit)}{_fits_text(fit.fits)}"
+        rates = any(level.rate is not None for level in levels.values())
+        charts += _chart(
+            findings,
+            points,
+            title=f"Gain from huge pages by load{where}",
+            axis={"title": "arrival rate, transactions per second" if rates else "clients", "format": "~s"},
+        )
+    return charts
+
+
+def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
+    """Over all load levels, then one per level, for the first few.
+
+    None for a single data size, nor where arms of one size also differ in something else: no line could join them.
+    """
+    data = {fit.scale: fit.data for fit in pages.fits if fit.data is not None}
+    cells = [(gain.page, gain.scale, gain.load_level) for gain in pages.gains]
+    if len(data) < 2 or len(set(cells)) < len(cells):
+        return []
+    levels = list(dict.fromkeys(gain.load_level for gain in pages.gains))
+    if len(findings.experiment.levels) == 1:
+        levels = [ALL]
+    charts = []
+    for level in levels[:MOST]:
+        points = [(gain, data[gain.scale]) for gain in _drawn(pages) if gain.load_level == level and gain.scale in data]
+        charts += _chart(
+            findings,
+            points,
+            title=f"Gain from huge pages by size of the data, {level_label(findings, level)}",
+            axis={"title": "size of the data (dashed: shared_buffers)", "labelExpr": BYTES_LABEL},
+            is_by_size=True,
+            marks=sorted({fit.shared_buffers for fit in pages.fits if fit.shared_buffers is not None}),
+        )
+    return charts
+
+
+def _drawn(pages: HugePages) -> list[PageGain]:
+    return [gain for gain in pages.gains if is_plottable(gain.ratio)]
+
+
+def _fits_text(fits: bool | None) -> str:
+    return (
+        "" if fits is None else ", which fits in shared_buffers" if fits else ", which does not fit in shared_buffers"
+    )
+
+
+def _chart(
+    findings: Findings,
+    points: Sequence[tuple[PageGain, float]],
+    *,
+    title: str,
+    axis: Spec,
+    is_by_size: bool = False,
+    marks: Sequence[float] = (),
+) -> list[Chart]:
+    """The chart of (gain, place on the horizontal axis), or none where there is nothing to draw."""
+    if not points:
+        return []
+    colours = _page_colours(findings)
+    margin = findings.hypothesis.margin
+    rows: list[Spec] = [
+        {
+            "page": gain.page,
+            "line": gain.page if is_by_size else gain.arm,  # by size a line joins the arms of a page size
+            "colour": colours[gain.page],
+            "place": place,
+            "ratio": shorten(gain.ratio),
+            "low": shorten(gain.low) if is_plottable(gain.low) and is_plottable(gain.high) else None,
+            "high": shorten(gain.high) if is_plottable(gain.low) and is_plottable(gain.high) else None,
+            "text": f"{gain.page}: {gain_text(gain)}, {gain.decision}",
+        }
+        for gain, place in points
+    ]
+    ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
+    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    room = (high / low) ** 0.06
+    low, high = low / room, high * room
+    x = {
+        "field": "place",
+        "type": "quantitative",
+        "scale": {"zero": False, "padding": 16, "nice": False},
+        "axis": {**axis, "values": sorted({row["place"] for row in rows}), "labelOverlap": True},
+    }
+    y_axis = {"title": "change of throughput", "values": place_changes(low, high), "labelExpr": change_label(low, high)}
+    y = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": y_axis}
+    colour = {"field": "colour", "type": "nominal", "scale": None}
+    band = [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]
+    write = format_bytes if "labelExpr" in axis else format_count
+    message = "; ".join(f"{row['text']} at {write(row['place'])}" for row in rows)
+    return [
+        Chart(
+            title=f"{title}: {_range_text(rows)}",
+            text=f"{title}: {message}.",
+            legend=tuple((colours[page], f"{page} pages") for page in dict.fromkeys(row["page"] for row in rows)),
+            spec=wrap_spec(
+                {
+                    "layer": [
+                        {
+                            "data": {"values": band},
+                            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
+                            "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+                        },
+                        {
+                            "data": {"values": [{"one": 1}]},
+                            "mark": {"type": "rule", "opacity": 0.6},
+                            "encoding": {"y": {**y, "field": "one"}},
+                        },
+                        *(
+                            {
+                                "data": {"values": [{"place": mark}]},
+                                "mark": {"type": "rule", "strokeDash": [6, 4], "opacity": 0.8},
+                                "encoding": {"x": x},
+                            }
+                            for mark in marks
+                        ),
+                        {
+                            "data": {"values": rows},
+                            "mark": {"type": "line", "strokeWidth": 2},
+                            "encoding": {
+                                "x": x,
+                                "y": {**y, "field": "ratio"},
+                                "color": colour,
+                                "detail": {"field": "line"},
+                            },
+                        },
+                        {
+                            "data": {"values": rows},
+                            "transform": [{"filter": "isValid(datum.low)"}],
+                            "mark": {"type": "rule", "strokeWidth": 2},
+                            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+                        },
+                        {
+                            "data": {"values": rows},
+                            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                            "encoding": {
+                                "x": x,
+                                "y": {**y, "field": "ratio"},
+                                "color": colour,
+                                "tooltip": [{"field": "text", "title": "gain"}],
+                            },
+                        },
+                    ],
+                },
+                height=240,
+            ),
+        )
+    ]
+
+
+def _range_text(rows: Sequence[Spec]) -> str:
+    """ "2MB −0.3 % to +6.1 %", of each page size what its points are between."""
+    told = []
+    for page in dict.fromkeys(row["page"] for row in rows):
+        ratios = [row["ratio"] for row in rows if row["page"] == page]
+        low, high = format_change(min(ratios)), format_change(max(ratios))
+        told.append(f"{page} {low}" if low == high else f"{page} {low} to {high}")
+    return ", ".join(told)
+
+
+def _page_colours(findings: Findings) -> dict[str, str]:
+    """One colour per page size, the same in all of these charts."""
+    sizes = dict.fromkeys(gain.page for gain in (findings.pages.gains if findings.pages else ()))
+    return {page: CANDIDATE_COLOURS[place % len(CANDIDATE_COLOURS)] for place, page in enumerate(sizes)}

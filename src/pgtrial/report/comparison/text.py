@@ -1,0 +1,223 @@
+"""Comparisons as plain text for a terminal: what differs first, then effects, then what limits them."""
+
+from collections.abc import Sequence
+
+from pgtrial.analysis.comparison_findings import (
+    Contrast,
+    ExperimentComparison,
+    LogComparison,
+    LogSide,
+    WorldDifference,
+)
+from pgtrial.model.caveat import Severity
+from pgtrial.report.comparison.table import align_table, caveat_lines, cut_text
+from pgtrial.report.comparison.words import (
+    BASES,
+    RULE_TITLE,
+    all_caveats,
+    answer_text,
+    definition_text,
+    difference_name,
+    find_value,
+    heterogeneity_text,
+    indirect_text,
+    log_answer_text,
+    subject_text,
+    value_text,
+    values_text,
+    verdict_text,
+    when_text,
+)
+from pgtrial.report.text import wrap_lines
+from pgtrial.report.words import (
+    SEVERITY_SYMBOLS,
+    change_text,
+    format_metric,
+    interval_text,
+    metric_label,
+    plural,
+)
+from pgtrial.units import format_count, format_duration, format_share
+
+MOST_DIFFERENCES = 15
+_LONGEST_VALUE = 60
+
+
+def render_experiments(found: ExperimentComparison, *, width: int = 80) -> str:
+    """Lines of at most ``width`` characters where words allow it, without a newline at the end."""
+    parts = [
+        wrap_lines(answer_text(found), width),
+        _experiments(found, width),
+        _differences(found.differences, width),
+        *(_contrast(one, width) for one in found.contrasts if one.is_claimed and one.is_overall),
+        _others(found, width),
+        _apart(found, width),
+        _indirect(found, width),
+        _controls(found, width),
+        caveat_lines(all_caveats(found), width),
+        _rule(found, width),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def render_logs(found: LogComparison, *, width: int = 80) -> str:
+    """The same for logs."""
+    parts = [
+        wrap_lines(log_answer_text(found), width),
+        _runs(found, width),
+        _differences(found.differences, width),
+        *(_side(found, side, width) for side in found.sides[1:]),
+        caveat_lines(found.caveats, width),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+
+def _experiments(found: ExperimentComparison, width: int) -> list[str]:
+    lines = []
+    for one in found.experiments:
+        head = f"{one.name}, {when_text(one.started)}, {plural(one.blocks, 'block')}"
+        lines += wrap_lines(head, width, indent="     ", first=f"  {one.key}  ")
+        lines += wrap_lines(one.folder, width, indent="     ")
+        lines += wrap_lines(verdict_text(one), width, indent="     ")
+    return [plural(len(found.experiments), "experiment"), *lines]
+
+
+def _differences(differences: Sequence[WorldDifference], width: int) -> list[str]:
+    if not differences:
+        return ["No difference is known between them, beside what was measured."]
+    # What matters more is shown first where there is no room for all; among the shown the order stays.
+    weighty = sorted(differences, key=lambda one: one.severity is Severity.INFO)[:MOST_DIFFERENCES]
+    lines = [f"Different between them ({len(differences)})"]
+    for one in differences:
+        if any(one is other for other in weighty):
+            shown = {key: cut_text(value, _LONGEST_VALUE) for key, value in one.values.items()}
+            text = f"{difference_name(one)}: {values_text(shown)}"
+            lines += wrap_lines(text, width, indent="      ", first=f"  {SEVERITY_SYMBOLS[one.severity]} ")
+    rest = len(differences) - len(weighty)
+    return [*lines, f"  … and {rest} more; the page and --json have all."] if rest else lines
+
+
+def _contrast(contrast: Contrast, width: int) -> list[str]:
+    lines = wrap_lines(f"{contrast.title}: {subject_text(contrast)}, {contrast.load_level}", width)
+    definition = definition_text(contrast)
+    if definition:
+        lines += wrap_lines(definition, width, indent="  ")
+    rows = [
+        (
+            study.experiment,
+            change_text(study.ratio),
+            interval_text(study.low, study.high),
+            str(study.blocks),
+            "–" if study.weight is None else format_share(round(study.weight, 2)),
+            str(study.decision),
+        )
+        for study in contrast.studies
+    ]
+    pooled = contrast.pooled
+    if pooled is not None:
+        decision = str(pooled.decision) if pooled.decision else "–"
+        interval = interval_text(pooled.low, pooled.high)
+        rows.append(("combined", change_text(pooled.ratio), interval, "", "", decision))
+    heads = ("", "change", "interval", "blocks", "weight", "decision")
+    lines += align_table(heads, rows, left=("", "decision"), width=width)
+    if pooled is not None:
+        lines += wrap_lines(heterogeneity_text(pooled), width, indent="  ")
+    for study in contrast.studies:
+        if study.left_out:
+            lines += wrap_lines(f"{study.experiment} is not in it: {study.left_out}.", width, indent="  ")
+    return lines
+
+
+def _others(found: ExperimentComparison, width: int) -> list[str]:
+    """Combined effects that no claim is about, and those at single load levels, a line each."""
+    others = [one for one in found.contrasts if one.pooled and not (one.is_claimed and one.is_overall)]
+    rows = [
+        (
+            f"{subject_text(one)}, {one.load_level}",
+            change_text(one.pooled.ratio),
+            interval_text(one.pooled.low, one.pooled.high),
+            format_share(round(one.pooled.i2, 2)),
+            str(one.pooled.decision or "–"),
+        )
+        for one in others
+        if one.pooled is not None
+    ]
+    heads = ("", "change", "interval", "I²", "decision")
+    return ["Combined as well", *align_table(heads, rows, left=("", "decision"), width=width)] if rows else []
+
+
+def _apart(found: ExperimentComparison, width: int) -> list[str]:
+    lines = []
+    for one in found.not_combined:
+        text = f"{one.first} and {one.second}: {'; '.join(one.reasons)}"
+        lines += wrap_lines(text, width, indent="    ", first="  ")
+    return ["Claims that are not about the same, and are not combined", *lines] if lines else []
+
+
+def _indirect(found: ExperimentComparison, width: int) -> list[str]:
+    lines = []
+    for one in found.indirect:
+        lines += wrap_lines(f"{indirect_text(one)}.", width, indent="    ", first="  ")
+    return ["Indirect, by way of the same control", *lines] if lines else []
+
+
+def _controls(found: ExperimentComparison, width: int) -> list[str]:
+    metrics = list(dict.fromkeys(value.metric for one in found.experiments for value in one.control_values))[:4]
+    rows = [
+        (f"{one.key} {one.control}", *(value_text(find_value(one.control_values, metric)) for metric in metrics))
+        for one in found.experiments
+    ]
+    heads = ("", *(metric_label(metric) for metric in metrics))
+    head = "The controls themselves; such values depend on machine and hour, and are never combined"
+    return [*wrap_lines(head, width), *align_table(heads, rows, left=("",), width=width)] if metrics else []
+
+
+def _rule(found: ExperimentComparison, width: int) -> list[str]:
+    return [RULE_TITLE, *(line for text in found.rule for line in wrap_lines(text, width, indent="    ", first="  - "))]
+
+
+def _runs(found: LogComparison, width: int) -> list[str]:
+    rows = [
+        (
+            side.key,
+            when_text(run.started).removesuffix(" UTC"),
+            format_duration(run.seconds),
+            "–" if run.clients is None else str(run.clients),
+            format_count(run.transactions),
+            format_count(run.failed),
+        )
+        for side in found.sides
+        for run in side.runs
+    ]
+    heads = ("", "began (UTC)", "counts", "clients", "transactions", "failed")
+    return align_table(heads, rows, left=("", "began (UTC)"), width=width)
+
+
+def _side(found: LogComparison, side: LogSide, width: int) -> list[str]:
+    """A side against the first one, a line for each metric."""
+    first = found.sides[0]
+    contrasts = [one for one in found.contrasts if one.side == side.key]
+    rows = [
+        (
+            metric_label(one.metric),
+            value_text(find_value(first.values, one.metric)),
+            value_text(find_value(side.values, one.metric)),
+            change_text(one.ratio),
+            interval_text(one.low, one.high),
+        )
+        for one in contrasts
+    ]
+    short = {one.key: cut_text(one.key, 16) for one in (first, side)}
+    heads = ("", short[first.key], short[side.key], "change", "interval")
+    lines = [*wrap_lines(f"{side.key} against {first.key}", width)]
+    lines += align_table(heads, rows, left=("",), width=width)
+    for basis in dict.fromkeys(one.basis for one in contrasts if BASES[one.basis]):
+        text = f"{format_share(found.confidence)} intervals: {BASES[basis]}."
+        lines += wrap_lines(text, width, indent="  ")
+    own = [
+        f"{format_metric(value.metric, value.low)} to {format_metric(value.metric, value.high)} ({side_.key})"
+        for side_ in (first, side)
+        for value in side_.values
+        if value.metric == "pgbench.tps" and value.low is not None
+    ]
+    return [*lines, *wrap_lines(f"Throughput itself: {'; '.join(own)}.", width, indent="  ")] if own else lines

@@ -1,0 +1,159 @@
+"""How comparisons are put into words; the terminal and the page use the same ones."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pgtrial.analysis.comparison_findings import (
+    ComparedExperiment,
+    Contrast,
+    ExperimentComparison,
+    Indirect,
+    LogComparison,
+    PooledEffect,
+    Value,
+    WorldDifference,
+)
+from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.report.words import change_text, format_metric, format_p, interval_text, metric_label, plural
+from pgtrial.units import format_change, format_percent, format_share
+
+RULE_TITLE = "What is combined and what is not"
+BASES = {
+    "within": "what each log knows of its own level, nothing of how runs differ",
+    "between": "how the runs of each side differ",
+    "none": "",
+}
+
+
+def when_text(t: float | None) -> str:
+    """ "2026-01-20 10:15 UTC"."""
+    return "–" if t is None else datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def values_text(values: Mapping[str, str]) -> str:
+    """ "A, B: 2; C: 4": each value with all that have it."""
+    found: dict[str, list[str]] = {}
+    for key, value in values.items():
+        found.setdefault(value, []).append(key)
+    return "; ".join(f"{', '.join(keys)}: {value}" for value, keys in found.items())
+
+
+def difference_name(difference: WorldDifference) -> str:
+    return difference.name if difference.group == "design" else f"{difference.group}: {difference.name}"
+
+
+def subject_text(contrast: Contrast | Indirect) -> str:
+    """ "throughput, of read"."""
+    scenario = f" of {contrast.scenario}" if contrast.scenario else ""
+    return f"{metric_label(contrast.metric)}{scenario}"
+
+
+def definition_text(contrast: Contrast) -> str:
+    """ "synchronous_commit off, not on; work_mem 64MB, not set in the control"."""
+    parts = [
+        f"{name} {contrast.arm.get(name, 'not set')} against {contrast.control.get(name, 'not set')}"
+        for name in sorted({*contrast.arm, *contrast.control})
+    ]
+    return "; ".join(parts)
+
+
+def pooled_text(pooled: PooledEffect) -> str:
+    confidence = format_share(pooled.confidence)
+    return (
+        f"{change_text(pooled.ratio)} ({confidence} interval {interval_text(pooled.low, pooled.high)}) over "
+        f"{plural(pooled.experiments, 'experiment')}"
+    )
+
+
+def spread_text(log_sd: float) -> str:
+    """An SD of log ratios as a relative change; exact for small ones."""
+    return format_percent(log_sd)
+
+
+def heterogeneity_text(pooled: PooledEffect) -> str:
+    """How much the experiments differ, in two or three sentences."""
+    degrees = plural(pooled.degrees, "degree")
+    text = (
+        f"Heterogeneity: Cochran's Q = {pooled.q:.3g} with {degrees} of freedom (p = {format_p(pooled.q_p)}), "
+        f"I² = {format_share(round(pooled.i2, 2))}; effects differ between experiments by {spread_text(pooled.tau)} "
+        f"(standard deviation; {format_share(pooled.confidence)} interval {spread_text(pooled.tau_low)} to "
+        f"{spread_text(pooled.tau_high)})."
+    )
+    if pooled.prediction_low is not None and pooled.prediction_high is not None:
+        text += (
+            f" Another experiment like these: {interval_text(pooled.prediction_low, pooled.prediction_high)} "
+            f"({format_share(pooled.confidence)} prediction interval)."
+        )
+    return text
+
+
+def common_text(pooled: PooledEffect) -> str:
+    return (
+        f"If the experiments had one and the same effect, it would be {change_text(pooled.common_ratio)} "
+        f"({interval_text(pooled.common_low, pooled.common_high)}); that is an assumption, shown for comparison."
+    )
+
+
+def answer_text(found: ExperimentComparison) -> str:
+    """What came out, in one or two sentences."""
+    pooled = [one for one in found.contrasts if one.pooled and one.is_claimed and one.is_overall]
+    if pooled:
+        contrast = pooled[0]
+        assert contrast.pooled is not None
+        decision = f": {contrast.pooled.decision}" if contrast.pooled.decision else ""
+        text = f"{contrast.title}, {subject_text(contrast)}: {pooled_text(contrast.pooled)}{decision}."
+        rest = len({one.title for one in pooled}) - 1
+        return f"{text} {plural(rest, 'further comparison')} below." if rest else text
+    if found.indirect:
+        return f"Nothing repeats, so nothing is combined. Indirectly, {indirect_text(found.indirect[0])}."
+    return "No two experiments asked the same, so nothing is combined; they are shown side by side."
+
+
+def indirect_text(one: Indirect) -> str:
+    """ "c against b, throughput: +12 % (95 % interval …), by way of a control that both have"."""
+    return (
+        f"{one.title}, {subject_text(one)}: {change_text(one.ratio)} ({format_share(one.confidence)} interval "
+        f"{interval_text(one.low, one.high)}; experiments {indirect_experiments(one)})"
+    )
+
+
+def indirect_experiments(one: Indirect) -> str:
+    """ "C against A, B": in the order of the arms in the title."""
+    return " against ".join(", ".join(keys) for keys in reversed(one.experiments))
+
+
+def verdict_text(one: ComparedExperiment) -> str:
+    return f"{one.verdict}: {one.reason}" if one.reason else str(one.verdict)
+
+
+def all_caveats(found: ExperimentComparison) -> list[CaveatFinding]:
+    """Of the comparison, then of what its claims' combined effects rest on."""
+    return [
+        *found.caveats,
+        *(caveat for one in found.contrasts if one.is_claimed and one.is_overall for caveat in one.caveats),
+    ]
+
+
+def log_answer_text(found: LogComparison) -> str:
+    """What the logs show of throughput, without a verdict."""
+    first = found.sides[0].key
+    parts = []
+    for one in found.contrasts:
+        if one.metric == "pgbench.tps" and one.ratio is not None:
+            parts.append(f"Throughput of {one.side}: {format_change(one.ratio)} against {first}")
+    return f"{'; '.join(parts) or 'The logs have no metric in common'}. No verdict: the runs were not made in blocks."
+
+
+def value_text(value: Value | None) -> str:
+    return "–" if value is None else format_metric(value.metric, value.value)
+
+
+def value_interval(value: Value | None) -> str:
+    """ "1.41 ms to 1.44 ms"; a dash where there is no interval."""
+    if value is None or value.low is None or value.high is None:
+        return "–"
+    return f"{format_metric(value.metric, value.low)} to {format_metric(value.metric, value.high)}"
+
+
+def find_value(values: tuple[Value, ...], metric: str) -> Value | None:
+    return next((value for value in values if value.metric == metric), None)

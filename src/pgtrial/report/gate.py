@@ -1,0 +1,217 @@
+"""Findings to what a pipeline goes by: the verdict of its gate, and what passed, failed, or was not decided.
+
+The rule. Only the claim can fail a gate; what nobody claimed cannot be broken.
+
+- The claim passes if it is supported. Refuted is a failure; so is inconclusive, for what was not shown has not passed;
+  invalid is an error. As long as the schedule is not finished the claim is inconclusive: its interval holds at the end
+  of the schedule or at a planned look, not whenever somebody comes to look (see docs/statistics.md).
+- A schedule that is not finished is an error of its own.
+- A placebo that differs from its control is a failure, because its true effect is known to be zero.
+- Any other effect and any declared criterion passes once it is known, whichever way it goes, and is skipped until then.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pgtrial.analysis.cause_findings import CriterionValue
+from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.cause_words import causes_of
+from pgtrial.report.shown import effects_by_level, overall_effects
+from pgtrial.report.words import (
+    arm_label,
+    change_text,
+    claim_text,
+    effect_text,
+    format_p,
+    interval_text,
+    is_finished,
+    level_label,
+    metric_label,
+    p_of,
+    placebo_arm,
+    placebo_text,
+    plural,
+    primary_effect,
+    sort_caveats,
+)
+from pgtrial.spec.criteria import CRITERIA
+from pgtrial.units import format_share
+
+
+class Outcome(StrEnum):
+    """``failed``: it is not so; ``broken``: it cannot be told, by a fault; ``skipped``: it is not told yet."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One thing that is looked at. ``kind`` and ``message`` say why it did not pass; ``text`` is for whoever opens it.
+
+    ``key`` is the same from run to run and no other case of an experiment has it; ``figures`` are numbers and words
+    for programs: ratios to the control, p-values, blocks.
+    """
+
+    key: str
+    name: str
+    outcome: Outcome
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+
+def gate_verdict(findings: Findings) -> Verdict:
+    """The verdict on the claim; inconclusive where it is given on an experiment that is not finished."""
+    verdict = findings.hypothesis.verdict
+    return verdict if verdict is Verdict.INVALID or is_finished(findings) else Verdict.INCONCLUSIVE
+
+
+def unfinished_text(findings: Findings) -> str:
+    """ "3 of 6 blocks complete"; "" of a finished experiment."""
+    if is_finished(findings):
+        return ""
+    experiment = findings.experiment
+    return f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')} complete"
+
+
+def list_cases(findings: Findings) -> tuple[Case, ...]:
+    """The claim first, then what it stands on, then what else was found."""
+    return (_claim(findings), _schedule(findings), *_effects(findings), *_criteria(findings))
+
+
+def _claim(findings: Findings) -> Case:
+    verdict = gate_verdict(findings)
+    reason = findings.hypothesis.reason
+    if verdict is not findings.hypothesis.verdict:
+        reason = f"The experiment is not finished: {unfinished_text(findings)}. So far: {reason}"
+    outcome = {Verdict.SUPPORTED: Outcome.PASSED, Verdict.INVALID: Outcome.BROKEN}.get(verdict, Outcome.FAILED)
+    passed = outcome is Outcome.PASSED
+    effect = primary_effect(findings)
+    return Case(
+        key="claim",
+        name=f"claim: {claim_text(findings)}",
+        outcome=outcome,
+        kind="" if passed else str(verdict),
+        message="" if passed else reason,
+        text="\n".join([reason, *_caveat_lines(findings)]),
+        figures={"verdict": str(verdict), **(_figures(effect) if effect is not None else {})},
+    )
+
+
+def _caveat_lines(findings: Findings) -> Iterator[str]:
+    for caveat in sort_caveats(findings.caveats):
+        if caveat.severity is not Severity.INFO:
+            yield f"{caveat.severity}: {caveat.text}" + (f" {caveat.hint}" if caveat.hint else "")
+
+
+def _schedule(findings: Findings) -> Case:
+    experiment, missing = findings.experiment, unfinished_text(findings)
+    return Case(
+        key="schedule",
+        name="schedule: every planned run is done",
+        outcome=Outcome.BROKEN if missing else Outcome.PASSED,
+        kind="unfinished" if missing else "",
+        message=f'{missing}; "pgtrial resume" goes on' if missing else "",
+        figures={"blocks": str(experiment.blocks_complete), "blocks planned": str(experiment.blocks_planned)},
+    )
+
+
+def _effects(findings: Findings) -> Iterator[Case]:
+    """The effects that the summary of the terminal shows, less the claim's own."""
+    placebo, claimed = placebo_arm(findings), primary_effect(findings)
+    levels = effects_by_level(findings) if len(findings.experiment.levels) > 1 else []
+    for effect in (*overall_effects(findings), *levels):
+        if effect is claimed:
+            continue
+        is_placebo = effect.arm == placebo
+        is_alarm = is_placebo and effect.decision in {Decision.BETTER, Decision.WORSE}
+        outcome = Outcome.FAILED if is_alarm else _outcome_of(effect)
+        what = metric_label(effect.metric) + (f" of {effect.scenario}" if effect.scenario is not None else "")
+        where = level_label(findings, effect.load_level)
+        yield Case(
+            key=".".join(
+                ("effect", effect.arm, effect.metric, *([effect.scenario] if effect.scenario else []), _level(effect))
+            ),
+            name=f"{'placebo' if is_placebo else 'effect'}: {what} of {arm_label(findings, effect.arm)}, {where}",
+            outcome=outcome,
+            kind={Outcome.FAILED: "false alarm", Outcome.SKIPPED: str(effect.decision)}.get(outcome, ""),
+            message=placebo_text(findings) if is_alarm else "" if outcome is Outcome.PASSED else _effect_line(effect),
+            text=_effect_line(effect),
+            figures=_figures(effect),
+        )
+
+
+def _level(effect: Effect) -> str:
+    return effect.load_level if isinstance(effect.load_level, str) else f"level{effect.load_level}"
+
+
+def _outcome_of(effect: Effect) -> Outcome:
+    return Outcome.SKIPPED if effect.decision is Decision.INCONCLUSIVE or effect.ratio is None else Outcome.PASSED
+
+
+def _effect_line(effect: Effect) -> str:
+    return (
+        f"{effect_text(effect)}, p {format_p(p_of(effect))}, {plural(effect.blocks, 'block')}, "
+        f"margin ±{format_share(effect.margin)}: {effect.decision}"
+    )
+
+
+def _figures(effect: Effect) -> dict[str, str]:
+    numbers = {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "p": p_of(effect)}
+    return {
+        **{name: f"{value:.6g}" for name, value in numbers.items() if value is not None},
+        "confidence": f"{effect.confidence:g}",
+        "margin": f"{effect.margin:g}",
+        "blocks": str(effect.blocks),
+        "decision": str(effect.decision),
+    }
+
+
+def _criteria(findings: Findings) -> Iterator[Case]:
+    """What the file declared to score arms by; no verdict is about it."""
+    card = causes_of(findings).scorecard
+    if card is None or all(each.goal != WEIGHTED for each in card.recommendations):
+        return
+    for arm in card.arms:
+        if arm.arm == findings.hypothesis.control:
+            continue
+        for value in arm.values:
+            known = CRITERIA.get(value.criterion)
+            label = known.label if known is not None else metric_label(value.criterion)
+            text = _criterion_line(value)
+            yield Case(
+                key=f"criterion.{arm.arm}.{value.criterion}",
+                name=f"criterion: {label} of {arm_label(findings, arm.arm)}",
+                outcome=Outcome.PASSED if value.ratio is not None else Outcome.SKIPPED,
+                kind="" if value.ratio is not None else "not measured",
+                message="" if value.ratio is not None else text,
+                text=text,
+                figures=_criterion_figures(value),
+            )
+
+
+def _criterion_line(value: CriterionValue) -> str:
+    if value.ratio is None:
+        return "not measured"
+    return (
+        f"{change_text(value.ratio.value)} (interval {interval_text(value.ratio.low, value.ratio.high)}), "
+        f"{value.better} is better, weight {value.weight:g}"
+    )
+
+
+def _criterion_figures(value: CriterionValue) -> dict[str, str]:
+    ratio = value.ratio
+    numbers = {} if ratio is None else {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {
+        **{name: f"{number:.6g}" for name, number in numbers.items() if number is not None},
+        "weight": f"{value.weight:g}",
+        "better": value.better,
+    }

@@ -1,0 +1,82 @@
+"""How sure it is: the interval, what these blocks could see, the placebo, one run alone, and what limits trust."""
+
+from collections.abc import Iterator
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.model.caveat import Severity
+from pgtrial.report.narrative.base import Sentence, Teller, cite, find_primary, say
+from pgtrial.report.narrative.phrases import cite_change, cite_interval, close, placebo_change
+from pgtrial.report.words import detectable_text, format_p, p_of, placebo_text, plural, single_runs_text
+from pgtrial.units import format_share
+
+MOST_CAVEATS = 3  # that are told in full; the section of caveats has all
+
+
+def _tell(findings: Findings) -> Iterator[Sentence]:
+    yield from _interval(findings)
+    if findings.noise.detectable is not None:
+        yield say(
+            "With this noise and so many blocks, a change of {detectable} is found four times in five.",
+            detectable=cite(detectable_text(findings), "noise.detectable"),
+        )
+    placebo = placebo_change(findings)
+    if placebo is not None and placebo.effect.ratio is not None:
+        yield say("The placebo shows {change}.", change=cite_change(placebo))
+    yield (placebo_text(findings),)
+    single = single_runs_text(findings)
+    if single:
+        fields = ("blocks", "above", "below", "lowest", "highest")
+        numbers = range(len(findings.single_runs))
+        yield (cite(single, *(f"single_runs[{number}].{field}" for number in numbers for field in fields)),)
+    if findings.adjusted is not None:
+        yield (cite(close(findings.adjusted.text), "adjusted.text"),)
+    if findings.stopping is not None:
+        yield (cite(close(findings.stopping.text), "stopping.text"),)
+    yield from _caveats(findings)
+
+
+def _interval(findings: Findings) -> Iterator[Sentence]:
+    primary = find_primary(findings)
+    if primary is None or primary.effect.ratio is None:
+        return
+    effect, interval = primary.effect, cite_interval(primary)
+    blocks = primary.cite(plural(effect.blocks, "block"), "blocks")
+    if not interval:
+        yield say("There is no interval: {blocks} {verb} too few.", blocks=blocks, verb=_verb(effect.blocks))
+        return
+    yield say(
+        "From {blocks}, the {confidence} interval of the change is {interval}; of intervals made this way, that share "
+        "holds the true change.",
+        blocks=blocks,
+        confidence=primary.cite(format_share(effect.confidence), "confidence"),
+        interval=interval,
+    )
+    p_value = p_of(effect)
+    if p_value is not None:
+        field = "p_value" if effect.p_adjusted is None else "p_adjusted"
+        text = format_p(p_value)
+        yield say(
+            "If there were no difference, one as large would come up by chance with a probability of {p}.",
+            p=primary.cite(f"less than {text[1:]}" if text.startswith("<") else text, field),
+        )
+
+
+def _verb(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _caveats(findings: Findings) -> Iterator[Sentence]:
+    grave = [(number, caveat) for number, caveat in enumerate(findings.caveats) if caveat.severity is not Severity.INFO]
+    grave.sort(key=lambda item: item[1].severity is not Severity.INVALID)
+    if not grave:
+        yield ("No caveat speaks against relying on it.",)
+        return
+    for number, caveat in grave[:MOST_CAVEATS]:
+        yield say("Caveat: {text}", text=cite(close(caveat.text), f"caveats[{number}].text"))
+    rest = grave[MOST_CAVEATS:]
+    if rest:
+        count = cite(plural(len(rest), "further caveat"), *(f"caveats[{number}].severity" for number, _ in rest))
+        yield say("There {verb} {count}.", verb=_verb(len(rest)), count=count)
+
+
+CERTAINTY = Teller(name="certainty", title="How sure it is", tell=_tell)

@@ -1,0 +1,113 @@
+"""What was found: the verdict, the change by load level, what it gains or costs elsewhere, other arms."""
+
+from collections.abc import Iterator
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.narrative.base import (
+    Placed,
+    Sentence,
+    Teller,
+    cite,
+    enumerate_parts,
+    find_placed,
+    find_primary,
+    say,
+)
+from pgtrial.report.narrative.phrases import cite_arm, cite_change, close
+from pgtrial.report.words import ALL, METRIC_LABELS, change_text, metric_label
+
+_DECIDED = {
+    Decision.BETTER: "better in",
+    Decision.WORSE: "worse in",
+    Decision.EQUIVALENT: "without a difference that matters in",
+    Decision.INCONCLUSIVE: "undecided in",
+}
+_MOST_ARMS = 4  # beside the claim's, that a sentence names
+
+
+def _tell(findings: Findings) -> Iterator[Sentence]:
+    asked = findings.hypothesis
+    yield say(
+        "The {what} is {verdict}: {reason}",
+        what="verdict" if asked.verdict is Verdict.INVALID else "claim",
+        verdict=cite(asked.verdict, "hypothesis.verdict"),
+        reason=cite(close(asked.reason), "hypothesis.reason"),
+    )
+    yield from _by_level(findings)
+    yield from _elsewhere(findings)
+    yield from _other_arms(findings)
+
+
+def _by_level(findings: Findings) -> Iterator[Sentence]:
+    """The change at each load level, where there are several."""
+    asked = findings.hypothesis
+    if len(findings.experiment.levels) < 2:
+        return
+    items: list[Sentence] = []
+    for number, level in enumerate(findings.experiment.levels):
+        placed = find_placed(findings, arm=asked.arm, metric=asked.metric, scenario=asked.scenario, level=level.index)
+        if placed is not None and placed.effect.ratio is not None:
+            label = cite(level.label, f"experiment.levels[{number}].label")
+            items.append(say("{change} with {level}", change=cite_change(placed), level=label))
+    if items:
+        yield say("By load level the change is {items}.", items=enumerate_parts(items))
+
+
+def _elsewhere(findings: Findings) -> Iterator[Sentence]:
+    """The other metrics of the claim's arm over all load levels, by what they come to."""
+    asked = findings.hypothesis
+    found: dict[Decision, list[Sentence]] = {}
+    for metric in METRIC_LABELS:
+        placed = find_placed(findings, arm=asked.arm, metric=metric, scenario=None, level=ALL)
+        is_primary = (metric, None) == (asked.metric, asked.scenario)
+        if placed is None or placed.effect.ratio is None or is_primary:
+            continue
+        label = placed.cite(metric_label(metric), "metric")
+        found.setdefault(placed.effect.decision, []).append(
+            say("{label} ({change})", label=label, change=placed.cite(change_text(placed.effect.ratio), "ratio"))
+        )
+    clauses = [
+        say("{decided} {items}", decided=_DECIDED[decision], items=enumerate_parts(found[decision]))
+        for decision in _DECIDED
+        if decision in found
+    ]
+    if clauses:
+        yield ("Elsewhere the arm is ", *_join_clauses(clauses), ".")
+
+
+def _join_clauses(clauses: list[Sentence]) -> Sentence:
+    told: Sentence = clauses[0]
+    for clause in clauses[1:]:
+        told = (*told, "; ", *clause)
+    return told
+
+
+def _other_arms(findings: Findings) -> Iterator[Sentence]:
+    """The metric of the claim in the arms that the claim is not about."""
+    asked = findings.hypothesis
+    others: list[tuple[str, Placed]] = []
+    for arm in findings.experiment.arms:
+        placed = find_placed(findings, arm=arm.name, metric=asked.metric, scenario=asked.scenario)
+        if arm.role == "candidate" and arm.name != asked.arm and placed is not None:
+            others.append((arm.name, placed))
+    items = [
+        say("{arm} {change}", arm=cite_arm(findings, name), change=cite_change(placed))
+        for name, placed in others[:_MOST_ARMS]
+    ]
+    if items:
+        yield say("Of the other arms, against the same control: {items}.", items=enumerate_parts(items))
+
+
+def find_worse(findings: Findings) -> list[Placed]:
+    """Metrics other than the claim's in which its arm is worse, over all scenarios and load levels."""
+    asked, primary = findings.hypothesis, find_primary(findings)
+    found = []
+    for metric in METRIC_LABELS:
+        placed = find_placed(findings, arm=asked.arm, metric=metric, scenario=None, level=ALL)
+        if placed is not None and placed.effect.decision is Decision.WORSE and placed != primary:
+            found.append(placed)
+    return found
+
+
+FOUND = Teller(name="found", title="What was found", tell=_tell)

@@ -1,0 +1,119 @@
+"""Disk: the ceiling that it stands at, whether it is limited or slow, and the size of server that it can feed."""
+
+from collections.abc import Iterator
+
+from pgtrial.analysis.causes.disk_words import RULE, RULE_DOUBT, ceiling_text, rate_text, steadiness_text
+from pgtrial.analysis.causes.words import percent
+from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm, range_text
+from pgtrial.report.charts.disks import disk_charts
+from pgtrial.report.sections.base import Section
+from pgtrial.report.words import arm_label, level_label
+
+_SUBJECT = ("storage", "filesystem")  # knobs by which the disk is what an experiment is about
+_LIMIT_WORDS = {
+    "read_iops": ("1/s", "reads"),
+    "write_iops": ("1/s", "writes"),
+    "read_bytes": ("B/s", "read"),
+    "write_bytes": ("B/s", "written"),
+}
+
+
+def _build(findings: Findings) -> dict[str, object]:
+    uses = _uses(findings)
+    emulated = [arm_label(findings, use.arm) for use in uses if use.is_emulated]
+    return {
+        "emulated": ", ".join(f"“{name}”" for name in emulated),
+        "is_all_emulated": len(emulated) == len(uses),
+        "overview": [_use(findings, use) for use in uses],
+        "charts": disk_charts(findings),
+        "rows": [_load(findings, use, load) for use in uses for load in use.levels],
+        "rule": RULE,
+        "doubt": RULE_DOUBT,
+        "sources": list(dict.fromkeys(use.size.source for use in uses if use.size is not None)),
+    }
+
+
+def _uses(findings: Findings) -> list[DiskUse]:
+    return sorted(causes_of(findings).disks, key=lambda use: place_arm(findings, use.arm))
+
+
+def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
+    last = _last_at_limit(use)
+    size = use.size
+    return {
+        "arm": arm_label(findings, use.arm),
+        "disk": use.disk or "–",
+        "device": use.device,
+        "declared": list(_declared(use)),
+        "ceiling": ceiling_text(last.ceiling) if last is not None and last.ceiling else "none reached",
+        "steadiness": steadiness_text(last.ceiling) if last is not None and last.ceiling else "",
+        "over_levels": "" if use.spread is None else f"the same at all load levels within {percent(use.spread)}",
+        "cpus": "–" if size is None else ("at least " if size.is_bound else "") + format_value(size.cpus.value, ""),
+        "interval": "–" if size is None else range_text(size.cpus, ""),
+        "server": "–" if size is None else _server(size.whole, is_bound=size.is_bound),
+        "text": use.text,
+    }
+
+
+def _last_at_limit(use: DiskUse) -> DiskLoad | None:
+    return next((load for load in reversed(use.levels) if load.standing is DiskStanding.AT_LIMIT), None)
+
+
+def _declared(use: DiskUse) -> Iterator[str]:
+    for key, (unit, what) in _LIMIT_WORDS.items():
+        if key in use.declared:
+            shown = rate_text(use.declared[key], unit).removesuffix(" per second")
+            yield f"{shown} {what} per second, {'enforced' if use.is_enforced else 'as its provider says'}"
+
+
+def _server(whole: int, *, is_bound: bool) -> str:
+    cpus = "1 CPU" if whole == 1 else f"{whole} CPUs"
+    return f"{cpus} or more" if is_bound else f"up to {cpus}"
+
+
+def _load(findings: Findings, use: DiskUse, load: DiskLoad) -> dict[str, object]:
+    return {
+        "arm": arm_label(findings, use.arm),
+        "level": level_label(findings, load.load_level),
+        "standing": load.standing,
+        "is_held": load.standing is DiskStanding.AT_LIMIT,
+        "ceiling": _ceiling(load.ceiling),
+        "throughput": estimate_text(load.throughput, "1/s"),
+        "reads": estimate_text(load.reads, "1/s"),
+        "writes": estimate_text(load.writes, "1/s"),
+        "read_bytes": estimate_text(load.read_bytes, "B/s"),
+        "write_bytes": estimate_text(load.write_bytes, "B/s"),
+        "read_size": estimate_text(load.read_size, "B"),
+        "write_size": estimate_text(load.write_size, "B"),
+        "read_latency": estimate_text(load.read_latency, "s"),
+        "write_latency": estimate_text(load.write_latency, "s"),
+        "queue": estimate_text(load.queue, ""),
+        "iowait": estimate_text(load.iowait, "share"),
+        "cpu_busy": estimate_text(load.cpu_busy, "share"),
+        "cpus": estimate_text(load.cpus, ""),
+        "text": load.text,
+    }
+
+
+def _ceiling(ceiling: DiskCeiling | None) -> str:
+    if ceiling is None:
+        return "–"
+    return f"{format_value(ceiling.value.value, ceiling.unit)} ({ceiling.of}), {steadiness_text(ceiling)}"
+
+
+def _is_shown(findings: Findings) -> bool:
+    """Where the disk is what arms differ in, or what limits one of them."""
+    uses = causes_of(findings).disks
+    is_subject = any(
+        use.disk or use.declared or arm.knobs.keys() & {*_SUBJECT}
+        for use in uses
+        for arm in findings.experiment.arms
+        if arm.name == use.arm
+    )
+    standings = {load.standing for use in uses for load in use.levels}
+    return bool(uses) and (is_subject or bool(standings & {DiskStanding.AT_LIMIT, DiskStanding.SLOW}))
+
+
+DISKS = Section(name="disks", title="Disk", build=_build, is_shown=_is_shown)

@@ -1,0 +1,243 @@
+"""A result folder as one file with checksums, which can be sent and unpacked elsewhere.
+
+A zip archive with one directory in it; ``SHA256SUMS`` there is for sha256sum too. The same files give the same archive:
+entries are in order and have no times of their own.
+"""
+
+import hashlib
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+
+from pgtrial.errors import StoreError
+
+FORMAT = 1
+FACTS, SUMS = "bundle.json", "SHA256SUMS"
+SUFFIX = ".pgtrial.zip"
+TEMPORARY = ".pgtrial-"  # how directories begin in which one is prepared
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip archive can have
+_PACKED = (".parquet",)  # has been compressed already
+_CHUNK = 1 << 20  # bytes
+_LARGEST_TEXT = 64 << 20  # bytes, of the list of checksums: more is no list of ours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleFacts:
+    """What bundle.json says. ``redacted`` is what was taken out, ``left_out`` the number of files that were not packed:
+    their names could tell what is not to be told.
+    """
+
+    pgtrial_version: str
+    redacted: tuple[str, ...] = ()
+    left_out: int = 0
+    format: int = field(default=FORMAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """A finished archive: its size in bytes, the number of files in it, and its own SHA-256."""
+
+    path: Path
+    size: int
+    files: int
+    sha256: str
+
+
+def pack(name: str, files: Mapping[str, Path], out: Path, *, facts: BundleFacts) -> Packed:
+    """Write the files, by their names in the folder, into the archive ``out``: whole, or not at all.
+
+    ``name`` is that of the directory in the archive. Raises StoreError.
+    """
+    part = out.with_name(f"{out.name}.part")
+    try:
+        with zipfile.ZipFile(part, "w", allowZip64=True) as archive:
+            text = json.dumps(asdict(facts), indent=1, ensure_ascii=False) + "\n"
+            sums = {FACTS: _add_text(archive, f"{name}/{FACTS}", text)}
+            for file in sorted(files):
+                sums[file] = _add_file(archive, f"{name}/{file}", files[file])
+            _add_text(archive, f"{name}/{SUMS}", "".join(f"{sums[file]}  {file}\n" for file in sorted(sums)))
+        part.replace(out)
+        return Packed(path=out, size=out.stat().st_size, files=len(sums), sha256=_sum_of(out))
+    except OSError as err:
+        raise StoreError(f'cannot write "{out}": {err.strerror or err}') from err
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def verify(bundle: Path) -> tuple[str, BundleFacts]:
+    """Compare every file of an archive with its checksum; the name of the folder in it, and what bundle.json says.
+
+    StoreError names what is wrong: no such archive, one of a newer format, a file that is damaged, missing or not
+    listed, or a name that would lead out of the folder.
+    """
+    with _opened(bundle) as archive:
+        name, files = _listed(bundle, archive)
+        sums = _read_sums(bundle, archive, files)
+        facts = _read_facts(bundle, archive, files)
+        unknown, missing = sorted(files.keys() - sums.keys() - {SUMS}), sorted(sums.keys() - files.keys())
+        if unknown or missing:
+            which = f'"{unknown[0]}", which is not in its list' if unknown else f'no "{missing[0]}", which is'
+            raise StoreError(f'"{bundle}" is damaged: it has {which}', detail=f"The list is {SUMS} in it.", hint=_AGAIN)
+        for file, expected in sums.items():
+            if _hash(archive, files[file]) != expected:
+                raise StoreError(f'"{bundle}" is damaged: the checksum of "{file}" is another one', hint=_AGAIN)
+    return name, facts
+
+
+def unpack(bundle: Path, results: Path) -> Path:
+    """Verify an archive and unpack it into a new folder in ``results``; the folder. Raises StoreError as verify()."""
+    name, _ = verify(bundle)
+    folder, part = results / name, results / f".{name}.part"
+    if folder.exists():
+        raise StoreError(
+            f'"{folder}" is there already',
+            hint="Choose another place with --results, or remove that folder if it is the same.",
+        )
+    try:
+        part.mkdir(parents=True)
+    except OSError as err:
+        raise StoreError(f'cannot make "{part}": {err.strerror}') from err
+    try:
+        with _opened(bundle) as archive:
+            for file, info in _listed(bundle, archive)[1].items():
+                if file != SUMS:  # report and findings will be made anew, and the list would not fit them any more
+                    (part / file).parent.mkdir(parents=True, exist_ok=True)
+                    with archive.open(info) as source, (part / file).open("xb") as target:
+                        shutil.copyfileobj(source, target, _CHUNK)
+        return part.rename(folder)
+    except OSError as err:
+        raise StoreError(f'cannot write "{folder}": {err.strerror or err}') from err
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def read_facts(folder: Path) -> BundleFacts | None:
+    """bundle.json of a folder that was unpacked; None of one that was not. Raises StoreError."""
+    path = folder / FACTS
+    try:
+        return _parse_facts(path, path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        raise StoreError(f'cannot read "{path}": {err.strerror}') from err
+
+
+_AGAIN = "Ask for the file again, and compare its SHA-256 with what the sender's pgtrial said."
+_NO_BUNDLE = 'Name a file that "pgtrial export FOLDER --bundle" made.'
+_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+def _opened(bundle: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(bundle)
+    except OSError as err:
+        raise StoreError(f'cannot read "{bundle}": {err.strerror}', hint=_NO_BUNDLE) from err
+    except _DAMAGES as err:
+        raise StoreError(f'"{bundle}" is no bundle: {err}', hint=_NO_BUNDLE) from err
+
+
+def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipfile.ZipInfo]]:
+    """The one directory of the archive, and its files by their names in it."""
+    files: dict[str, zipfile.ZipInfo] = {}
+    names = set()
+    for info in archive.infolist():
+        parts = PurePosixPath(info.filename).parts
+        is_odd = info.filename.startswith("/") or "\\" in info.filename or not info.filename.isprintable()
+        is_odd |= not {"..", "."}.isdisjoint(info.filename.split("/"))
+        if is_odd or len(parts) < 2 or info.is_dir() or "/".join(parts[1:]) in files:
+            raise StoreError(f'"{bundle}" is no bundle: it has an entry "{_shown(info.filename)}"', hint=_NO_BUNDLE)
+        names.add(parts[0])
+        files["/".join(parts[1:])] = info
+    if len(names) != 1:
+        raise StoreError(f'"{bundle}" is no bundle: it has {len(names)} folders, not one', hint=_NO_BUNDLE)
+    return names.pop(), files
+
+
+def _read_sums(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo]) -> dict[str, str]:
+    sums = {}
+    for line in _read_text(bundle, archive, files, SUMS).splitlines():
+        expected, separator, file = line.partition("  ")
+        if not separator or len(expected) != 64:
+            raise StoreError(f'"{bundle}" is damaged: {SUMS} in it has a line that is no checksum', hint=_AGAIN)
+        sums[file] = expected
+    return sums
+
+
+def _read_facts(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo]) -> BundleFacts:
+    return _parse_facts(bundle, _read_text(bundle, archive, files, FACTS).encode())
+
+
+def _parse_facts(path: Path, content: bytes) -> BundleFacts:
+    try:
+        found = json.loads(content)
+        number = found["format"]
+        if isinstance(number, int) and number > FORMAT:
+            raise StoreError(
+                f'"{path}" has format {number} of bundles, this pgtrial reads up to format {FORMAT}',
+                hint="Use the pgtrial version that made it, or a newer one.",
+            )
+        return BundleFacts(
+            pgtrial_version=str(found["pgtrial_version"]),
+            redacted=tuple(map(str, found["redacted"])),
+            left_out=int(found["left_out"]),
+            format=int(number),
+        )
+    except (ValueError, LookupError, TypeError) as err:
+        raise StoreError(f'"{path}" is damaged: {FACTS} is not what it should be', hint=_AGAIN) from err
+
+
+def _read_text(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo], name: str) -> str:
+    if name not in files or files[name].file_size > _LARGEST_TEXT:
+        raise StoreError(f'"{bundle}" is no bundle: it has no {name}', hint=_NO_BUNDLE)
+    try:
+        return archive.read(files[name]).decode()
+    except (*_DAMAGES, UnicodeDecodeError) as err:
+        raise StoreError(f'"{bundle}" is damaged: cannot read {name} in it', hint=_AGAIN) from err
+
+
+def _hash(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    """SHA-256 of an entry; "" where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with archive.open(info) as file:
+            for chunk in iter(lambda: file.read(_CHUNK), b""):
+                digest.update(chunk)
+    except _DAMAGES:
+        return ""
+    return digest.hexdigest()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_STORED if name.endswith(_PACKED) else zipfile.ZIP_DEFLATED
+    info.create_system = 3  # Unix, whatever this is: it decides how rights are read
+    info.external_attr = 0o100644 << 16
+    return info
+
+
+def _add_text(archive: zipfile.ZipFile, name: str, text: str) -> str:
+    content = text.encode()
+    archive.writestr(_entry(name), content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _add_file(archive: zipfile.ZipFile, name: str, path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as source, archive.open(_entry(name), "w", force_zip64=True) as target:
+        for chunk in iter(lambda: source.read(_CHUNK), b""):
+            digest.update(chunk)
+            target.write(chunk)
+    return digest.hexdigest()
+
+
+def _sum_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _shown(name: str) -> str:
+    return name.encode("unicode_escape").decode("ascii")[:100]

@@ -1,0 +1,140 @@
+"""Turn fio's logs of latency histograms into rows of transactions.parquet: one "transaction" is one request.
+
+A line of such a log is "time, direction, block size, n0, n1, …": the requests of one thread since its line before, by
+bucket of its latency. Time is in milliseconds since the epoch (--log_unix_epoch). A line is written with the first
+request that ends after the interval, so lines of a thread that hardly gets on are further apart, and what is done after
+the last line is in none. Source: fio's iolog.c (flush_hist_samples) and stat.c (add_clat_sample).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.errors import WorkloadError
+from pgtrial.model.histogram import FINE, bucket_value
+from pgtrial.store.pgbench_log import check_whole
+
+_LEADING = 3  # fields before the counts
+_GROUP = 64  # counts come in groups of so many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramLog:
+    """The histogram logs of one fio process at one load level, a file for each of its threads.
+
+    ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``interval`` the
+    seconds between two lines.
+    """
+
+    level: int
+    scenario: str
+    files: tuple[Path, ...]
+    window: tuple[float, float]
+    interval: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondRow:
+    """Requests that ended in a second of the measured time; ``latency_sum`` in seconds."""
+
+    second: int
+    count: int
+    latency_sum: float
+    buckets: tuple[int, ...]
+    bucket_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramRead:
+    """What the logs of a process hold: all ``requests``, the rows of the window, and its first and last line there.
+
+    ``unlogged`` is the most that can have been done after the last lines, as far as that can be told.
+    """
+
+    requests: int
+    rows: tuple[SecondRow, ...]
+    first: float | None
+    last: float | None
+    unlogged: int
+
+
+@dataclass(slots=True)
+class _Seconds:
+    """Counts by second and bucket."""
+
+    window: tuple[float, float]
+    counts: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+
+    def add(self, begin: float, end: float, found: Mapping[int, int]) -> None:
+        """Spread requests evenly over the time between two lines; what of it lies in the window counts.
+
+        Cumulated shares are rounded, not the shares: so the seconds of a line add up to it.
+        """
+        start, stop = self.window
+        second = max(0, int(begin - start))
+        while (low := max(begin, start + second)) < (high := min(end, start + second + 1, stop)):
+            before, after = (low - begin) / (end - begin), (high - begin) / (end - begin)
+            for bucket, count in found.items():
+                own = round(count * after) - round(count * before)
+                if own:
+                    self.counts[second][bucket] += own
+            second += 1
+
+
+def read_histograms(log: HistogramLog) -> HistogramRead:
+    """Read the logs. Raises WorkloadError when one is missing, cut off, or has a line that is no histogram."""
+    seconds = _Seconds(log.window)
+    requests, unlogged = 0, 0
+    inside: list[float] = []
+    for path in log.files:
+        check_whole(path, program="fio")
+        before: dict[str, float] = {}
+        largest = 0
+        for t, direction, found in _lines(path):
+            begin = before.get(direction, t - log.interval)
+            before[direction] = t
+            count = sum(found.values())
+            requests, largest = requests + count, max(largest, count)
+            if log.window[0] <= t < log.window[1]:
+                inside.append(t)
+            if t > begin:
+                seconds.add(begin, t, found)
+        unlogged += 2 * largest
+    return HistogramRead(
+        requests=requests,
+        rows=tuple(_row(second, counts) for second, counts in sorted(seconds.counts.items())),
+        first=min(inside, default=None),
+        last=max(inside, default=None),
+        unlogged=unlogged,
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[float, str, dict[int, int]]]:
+    """(time in s, direction, count by bucket) of every line."""
+    with path.open(encoding="ascii", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            fields = line.split(",")
+            counts = fields[_LEADING:]
+            try:
+                # Most are zero, and turning each into a number would take longer than all the rest.
+                found = {FINE + place: int(text) for place, text in enumerate(counts) if text.strip() != "0"}
+                t = int(fields[0]) / 1000
+            except ValueError:
+                found, t = {}, -1.0
+            if t < 0 or not counts or len(counts) % _GROUP or any(count < 0 for count in found.values()):
+                raise WorkloadError(
+                    f'fio\'s log "{path}" has a line that is no histogram', detail=f"Line {number} is {line[:60]!r}."
+                )
+            yield t, fields[1].strip(), found
+
+
+def _row(second: int, counts: Mapping[int, int]) -> SecondRow:
+    buckets = tuple(sorted(counts))
+    return SecondRow(
+        second=second,
+        count=sum(counts.values()),
+        latency_sum=sum(bucket_value(bucket) * counts[bucket] for bucket in buckets),
+        buckets=buckets,
+        bucket_counts=tuple(counts[bucket] for bucket in buckets),
+    )

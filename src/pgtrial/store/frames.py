@@ -1,0 +1,174 @@
+"""Tables that a notebook can take: rows of Python values and Parquet files, in a DuckDB of their own."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from pgtrial.errors import StoreError
+from pgtrial.store import parquet
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_INSTALL = 'pip install "pgtrial[notebook]"'
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A table; nothing is read before it is asked for.
+
+    It can be given to everything that takes Arrow data (the Arrow PyCapsule interface): ``pyarrow.table(frame)``,
+    ``polars.DataFrame(frame)``. Times are UTC without a zone.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.relation.columns)
+
+    def __len__(self) -> int:
+        with _explained():
+            ((count,),) = self.relation.aggregate("count(*)").fetchall()
+        return int(count)
+
+    def __repr__(self) -> str:
+        types = ", ".join(
+            f"{name} {str(kind).lower()}" for name, kind in zip(self.columns, self.relation.types, strict=True)
+        )
+        return f"<Frame of {len(self)} rows: {types}>"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        with _explained():
+            return self.relation.__arrow_c_stream__(requested_schema)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per row, with Python's own values."""
+        with _explained():
+            found = self.relation.fetchall()
+        return [dict(zip(self.columns, row, strict=True)) for row in found]
+
+    def to_numpy(self) -> "dict[str, NDArray[Any] | np.ma.MaskedArray[Any, Any]]":
+        """Column to array; with a mask where something is not known."""
+        with _explained():
+            found: dict[str, Any] = self.relation.fetchnumpy()
+        return found
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table; ImportError where pyarrow is not installed."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise ImportError(f"to_arrow() needs the package pyarrow: {_INSTALL}") from error
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame; ImportError where pandas is not installed."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise ImportError(f"to_pandas() needs the package pandas: {_INSTALL}") from error
+        with _explained():
+            return self.relation.df()
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame; ImportError where polars is not installed."""
+        try:
+            import polars
+        except ImportError as error:
+            raise ImportError(f"to_polars() needs the package polars: {_INSTALL}") from error
+        return polars.DataFrame(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Named tables in memory, and views of files, that SQL can join. Columns are pairs of name and DuckDB type."""
+
+    db: duckdb.DuckDBPyConnection
+
+    @classmethod
+    def create(cls) -> "Database":
+        return cls(parquet.connect())
+
+    def add_table(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> None:
+        """A table of these rows. TIMESTAMP columns are given in seconds since the epoch."""
+        self.db.execute(f"CREATE TABLE {quote(name)} AS {_select(columns)}", _by_column(columns, rows))
+
+    def add_files(
+        self, name: str, columns: Sequence[tuple[str, str]], files: Mapping[int, Path], query: str = "SELECT * FROM {}"
+    ) -> None:
+        """A view of one kind of Parquet file of several runs, with the run's id as the first column.
+
+        ``query`` selects from those, which stand for "{}"; ``columns`` are the files' own, for the case that there is
+        none of them.
+        """
+        if files:
+            rows = [(run, str(path)) for run, path in files.items()]
+            self.add_table(f"{name}_file", (("run", "BIGINT"), ("file", "VARCHAR")), rows)
+            listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
+            source = (
+                f"(SELECT run, rows.* EXCLUDE (filename) FROM read_parquet([{listed}], filename = true) AS rows "
+                f"JOIN {quote(f'{name}_file')} ON file = filename)"
+            )
+        else:
+            none = ", ".join(f"NULL::{kind} AS {quote(column)}" for column, kind in (("run", "BIGINT"), *columns))
+            source = f"(SELECT {none} WHERE false)"
+        try:
+            self.db.execute(f"CREATE VIEW {quote(name)} AS {query.replace('{}', source)}")
+        except duckdb.Error as err:
+            raise StoreError(f"cannot read the result folder's {name}: {_first_line(err)}") from err
+
+    def frame(self, name: str) -> Frame:
+        return self.select(f"SELECT * FROM {quote(name)}")
+
+    def select(self, query: str) -> Frame:
+        """What a query over the tables selects. Raises StoreError with DuckDB's own words."""
+        with _explained():
+            found = self.db.sql(query)
+        if found is None:
+            raise StoreError("the query selects nothing", hint="Give a single SELECT.")
+        return Frame(found)
+
+
+def write_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], path: Path) -> None:
+    """Write rows as a Parquet file; columns as those of a Database. Raises StoreError."""
+    with parquet.connect() as db:
+        parquet.write_query(db, _select(columns), path, _by_column(columns, rows))
+
+
+def quote(name: str) -> str:
+    """A name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _select(columns: Sequence[tuple[str, str]]) -> str:
+    """The columns of parameters, one list for each."""
+    parts = (
+        f"make_timestamp(round(unnest(?::DOUBLE[]) * 1e6)::BIGINT) AS {quote(name)}"
+        if kind == "TIMESTAMP"
+        else f"unnest(?::{kind}[]) AS {quote(name)}"
+        for name, kind in columns
+    )
+    return f"SELECT {', '.join(parts)}"
+
+
+def _by_column(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    return [[row[place] for row in rows] for place in range(len(columns))]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """DuckDB's errors as ours."""
+    try:
+        yield
+    except duckdb.Error as err:
+        raise StoreError(f"cannot read the tables: {_first_line(err).strip()}") from err
+
+
+def _first_line(err: Exception) -> str:
+    return str(err).splitlines()[0]

@@ -1,0 +1,75 @@
+"""Who may look: a token in the address, once; then a cookie. And only under a name of this machine itself.
+
+Everything here is a pure function of a request's headers, but for the two secrets.
+"""
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+
+_BYTES = 32  # of randomness
+_MOST_FIELDS = 10  # of a query
+# A page of another site can make a name of its own mean 127.0.0.1; the browser still says the name it was asked for.
+_OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+def _new_secret() -> str:
+    return secrets.token_urlsafe(_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``token`` opens the door and stands in the address that is printed; ``session`` is what the cookie holds.
+
+    They are two, so that what other programs on 127.0.0.1 may see, which get this host's cookies whatever their port,
+    is not what a browser keeps in its history, and the other way round.
+    """
+
+    port: int
+    token: str = field(default_factory=_new_secret, repr=False)
+    session: str = field(default_factory=_new_secret, repr=False)
+
+    @property
+    def cookie_name(self) -> str:
+        """With the port, as two servers on one machine share their cookies."""
+        return f"pgtrial-{self.port}"
+
+    def cookie(self) -> str:
+        """Value of a Set-Cookie header."""
+        return f"{self.cookie_name}={self.session}; HttpOnly; SameSite=Strict; Path=/"
+
+    def has_token(self, query: str) -> bool | None:
+        """Whether a query string has the token; None where it has none at all."""
+        try:
+            given = parse_qs(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS).get("token")
+        except ValueError:  # more of them
+            return False
+        if given is None:
+            return None
+        return len(given) == 1 and _same(given[0], self.token)
+
+    def has_cookie(self, headers: Sequence[str]) -> bool:
+        """Whether one of the Cookie headers has the session."""
+        pairs = (pair.partition("=") for header in headers for pair in header.split(";"))
+        # Others on this machine may have set whatever they like: only ours is looked at.
+        return any(name.strip() == self.cookie_name and _same(value.strip(), self.session) for name, _, value in pairs)
+
+
+def is_own_host(headers: Sequence[str]) -> bool:
+    """Whether a request's Host headers, of which there must be one, name this machine itself.
+
+    The port may be another one, as of an ssh tunnel.
+    """
+    if len(headers) != 1:
+        return False
+    name, separator, port = headers[0].strip().lower().rpartition(":")
+    if not separator or port.endswith("]"):  # without a port; the last colon of an address in brackets is none of its
+        name, port = headers[0].strip().lower(), ""
+    return name in _OWN_NAMES and (not port or (port.isascii() and port.isdigit()))
+
+
+def _same(given: str, secret: str) -> bool:
+    """Compared in a time that does not tell how much is right."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode())

@@ -1,0 +1,166 @@
+"""Call fio: one process per job, whose threads share the job's file in equal parts, with a log of latency histograms.
+
+Sources: fio's HOWTO.rst; the options are those of fio 3.0 and newer.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import Host
+from pgtrial.model.file_job import FileJob
+from pgtrial.model.run import LoadLevel
+from pgtrial.workloads.base import Generator, derive_seed
+
+OLDEST = (3, 0)  # times in nanoseconds
+HISTOGRAM_INTERVAL = 0.25  # s between two histograms of a thread's log; each costs 15 kB until the end
+_SPARE = 1  # s beyond what is measured: the last histogram, which is not complete, is not written
+_TRIAL_REQUESTS = 4
+_PROGRESS_EVERY = "900ms"
+_VERSION = re.compile(r"fio-(?P<version>(?P<major>[0-9]+)\.(?P<minor>[0-9]+)\S*)")
+_ENVIRONMENT = {"LC_ALL": "C"}
+# What it says at its end goes where it says what is wrong, and its progress to the standard output.
+_REPORT = ("--output-format=json", "--output=/dev/stderr")
+_SILENT = ("--eta=never", "--output=/dev/null")  # but for what is wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fio:
+    """The program, and its version as it says it ("3.33")."""
+
+    path: Path
+    version: str
+
+
+def find_fio(host: Host) -> Fio:
+    """The fio of a host's PATH. Raises PreflightError where there is none, or an old one."""
+    found = host.ops.which("fio")
+    if found is None:
+        raise PreflightError(
+            "there is no program fio",
+            detail='It makes the load of kind = "fio", and was looked for in PATH.',
+            hint='Install it ("apt install fio", "dnf install fio"), or add its directory to PATH.',
+        )
+    try:
+        told = host.ops.output([found, "--version"])
+    except OSError as err:
+        raise PreflightError(f'"{found}" does not run: {err.strerror or err}') from err
+    match = _VERSION.search(told)
+    if match is None:
+        raise PreflightError(f'"{found}" does not tell its version', detail=f'It printed "{told.strip()}".')
+    if (int(match["major"]), int(match["minor"])) < OLDEST:
+        raise PreflightError(
+            f'fio {match["version"]} in "{found}" is too old',
+            detail=f"Versions before {'.'.join(map(str, OLDEST))} count latencies in whole microseconds only.",
+            hint="Install a newer one, or put its directory first in PATH.",
+        )
+    return Fio(path=Path(found), version=match["version"])
+
+
+def plan_jobs(
+    jobs: Sequence[FileJob],
+    level: LoadLevel,
+    *,
+    seconds: int,
+    directory: str,
+    log_directory: str | None,
+    seed: int,
+    groups: tuple[str, ...] = (),
+) -> tuple[Generator, ...]:
+    """The processes that make a load level together, each for ``seconds`` at least; files are ``directory``/NAME.
+
+    The same ``seed`` gives every job the same random blocks again.
+    """
+    return tuple(
+        Generator(
+            argv_tail=(
+                *_job(job, clients, directory),
+                *_REPORT,
+                "--time_based=1",
+                f"--runtime={seconds + _SPARE}",
+                f"--randseed={derive_seed(seed, level.index, job.name)}",
+                "--eta=always",
+                f"--eta-newline={_PROGRESS_EVERY}",
+                *_log(None if log_directory is None else _prefix(log_directory, level, job)),
+            ),
+            environment=_ENVIRONMENT,
+            scenario_names=(job.name,),
+            clients=clients,
+            log_prefix=None if log_directory is None else _prefix(log_directory, level, job),
+            groups=groups,
+        )
+        for job, clients in _shared(jobs, level.clients)
+    )
+
+
+def _shared(jobs: Sequence[FileJob], clients: int) -> list[tuple[FileJob, int]]:
+    """Each job with its processes."""
+    counts = split_clients(clients, [ScenarioShare(name=job.name, share=job.share, sessions=None) for job in jobs])
+    return [(job, counts[job.name]) for job in jobs]
+
+
+def _prefix(log_directory: str, level: LoadLevel, job: FileJob) -> str:
+    return f"{log_directory}/fio-level{level.index}-{job.name}"
+
+
+def _job(job: FileJob, clients: int, directory: str) -> list[str]:
+    part = job.size // clients // job.block_size * job.block_size
+    argv = [
+        f"--name={job.name}",
+        f"--filename={_escaped(f'{directory}/{job.name}')}",
+        f"--rw={job.pattern}",
+        f"--bs={job.block_size}",
+        f"--size={part}",
+        f"--offset_increment={part}",
+        f"--numjobs={clients}",
+        "--thread=1",  # one process, which is ended and watched as a whole
+        "--group_reporting=1",
+        f"--ioengine={job.engine}",
+        f"--iodepth={job.depth}",
+        f"--direct={int(job.direct)}",
+        f"--fsync={job.fsync}",
+        "--overwrite=1",  # blocks that have been written before, in every run
+        "--allow_file_create=0",
+        "--invalidate=0",  # the state of the page cache is the experiment's
+        "--disk_util=0",
+        "--randrepeat=1",
+    ]
+    return argv if job.writes else [*argv, "--readonly"]
+
+
+def _log(prefix: str | None) -> list[str]:
+    if prefix is None:
+        return []
+    return [
+        f"--write_hist_log={prefix}",
+        f"--log_hist_msec={round(HISTOGRAM_INTERVAL * 1000)}",
+        "--log_unix_epoch=1",
+    ]
+
+
+def trial_argv(job: FileJob, directory: str) -> list[str]:
+    """Arguments for a few requests of one process of a job."""
+    return [*_job(job, 1, directory), f"--number_ios={_TRIAL_REQUESTS}", *_SILENT]
+
+
+def layout_argv(path: str, size: int) -> list[str]:
+    """Arguments that write a file as a whole and wait until it is on disk."""
+    return [
+        "--name=layout",
+        f"--filename={_escaped(path)}",
+        f"--size={size}",
+        "--rw=write",
+        "--bs=1M",
+        "--ioengine=psync",
+        "--fallocate=none",
+        "--end_fsync=1",
+        *_SILENT,
+    ]
+
+
+def _escaped(path: str) -> str:
+    """The path as fio reads it: to it a colon is the beginning of another file's name."""
+    return path.replace("\\", "\\\\").replace(":", "\\:")

@@ -1,0 +1,206 @@
+"""What is combined and what is not, by the rule."""
+
+import math
+import shutil
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.compare.definitions import RULE
+from pgtrial.analysis.compare.experiments import compare_experiments
+from pgtrial.analysis.compare.subjects import letter
+from pgtrial.analysis.comparison_findings import ExperimentComparison
+from pgtrial.errors import StoreError
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision
+from pgtrial.stats.interval import mean_and_sd
+from pgtrial.stats.meta import combine
+from pgtrial.testing import EXPERIMENT
+
+
+def claim(found):
+    return next(one for one in found.contrasts if one.is_claimed and one.is_overall)
+
+
+def test_experiments_that_repeat_each_other_are_combined(repeated, monday, tuesday, wednesday):
+    contrast = claim(repeated)
+
+    # By hand: every experiment's mean log ratio of its blocks, with its standard error.
+    logs = []
+    for folder in (monday, tuesday, wednesday):
+        (effect,) = (
+            one
+            for one in analyze(folder).effects
+            if (one.arm, one.metric, one.scenario, one.load_level) == ("off", "pgbench.tps", None, "all")
+        )
+        mean, sd = mean_and_sd([math.log(ratio) for ratio in effect.block_ratios])
+        logs.append((mean, sd / math.sqrt(len(effect.block_ratios))))
+    expected = combine(*zip(*logs, strict=True))
+    assert contrast.pooled is not None
+    assert contrast.pooled.experiments == 3
+    assert contrast.pooled.ratio == pytest.approx(math.exp(expected.mean))
+    assert contrast.pooled.low == pytest.approx(math.exp(expected.interval.low))
+    assert contrast.pooled.tau == pytest.approx(expected.tau)
+    assert contrast.pooled.low < 2 < contrast.pooled.high
+    assert contrast.pooled.decision is Decision.BETTER
+    assert sum(study.weight or 0 for study in contrast.studies) == pytest.approx(1)
+    assert [study.experiment for study in contrast.studies] == ["A", "B", "C"]
+
+
+def test_other_metrics_are_combined_as_well_and_said_not_to_be_the_claim(repeated):
+    pooled = {one.metric for one in repeated.contrasts if one.pooled and not one.is_claimed}
+
+    assert {"pgbench.latency_mean", "pgbench.latency_p95", "pgbench.latency_p99"} <= pooled
+
+
+def test_what_differs_between_the_machines_is_known_and_what_is_natural_is_not_told(repeated):
+    found = {(one.group, one.name): one for one in repeated.differences}
+
+    assert found["machine", "CPUs"].values == {"A": "2", "B": "4", "C": "2"}
+    assert found["machine", "CPUs"].severity is Severity.WARNING
+    assert found["setting", "work_mem"].values == {"A": "4MB", "B": "8MB", "C": "4MB"}
+    assert not any("boot" in name for _, name in found)
+    assert ("setting", "synchronous_commit") not in found  # of the control alone
+
+
+def test_few_experiments_are_a_caveat(repeated):
+    assert "few-experiments" in {caveat.code for caveat in claim(repeated).caveats}
+
+
+def test_the_rule_travels_with_the_result(repeated):
+    assert repeated.rule == RULE
+    assert ExperimentComparison.model_validate_json(repeated.model_dump_json()) == repeated
+
+
+def test_arms_are_known_by_what_they_set_and_not_by_their_names(monday, write):
+    renamed = EXPERIMENT.replace('"10s"', '"3s"').replace("arms.off", "arms.async").replace("arms.on", "arms.sync")
+    other = write("renamed", text=renamed, seed=21, tps={"sync": 500.0, "async": 1000.0})
+
+    contrast = claim(compare_experiments([monday, other]))
+
+    assert contrast.pooled is not None
+    assert [study.arm for study in contrast.studies] == ["off", "async"]
+
+
+def test_the_same_names_with_other_settings_are_not_combined(monday, write):
+    text = EXPERIMENT.replace('"10s"', '"3s"').replace('synchronous_commit = "off"', 'synchronous_commit = "local"')
+    other = write("same-names", text=text, seed=22)
+
+    found = compare_experiments([monday, other])
+
+    assert not any(one.pooled for one in found.contrasts)
+    (apart,) = found.not_combined
+    assert apart.reasons == ("arm: synchronous_commit off / local",)
+    assert "nothing-combined" in {caveat.code for caveat in found.caveats}
+
+
+def test_another_load_is_not_combined_and_not_compared_indirectly(monday, other_load):
+    found = compare_experiments([monday, other_load])
+
+    assert not any(one.pooled for one in found.contrasts)
+    assert found.not_combined[0].reasons == ("load levels 4 clients / 8 clients",)
+    assert found.indirect == ()
+
+
+def test_a_longer_run_is_told_and_combined(monday, write):
+    longer = write("longer", text=EXPERIMENT, seed=23)
+
+    found = compare_experiments([monday, longer])
+
+    assert claim(found).pooled is not None
+    difference = next(one for one in found.differences if one.name == "duration")
+    assert difference.values == {"A": "3 s per load level", "B": "10 s per load level"}
+
+
+def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(monday, tuesday, other_arm):
+    found = compare_experiments([monday, tuesday, other_arm])
+
+    (indirect,) = found.indirect
+    assert indirect.title == "group against off"
+    assert indirect.experiments == (("A", "B"), ("C",))
+    assert indirect.low < 0.7 < indirect.high
+    assert indirect.ratio == pytest.approx(0.7, rel=0.1)
+    assert "indirect" in {caveat.code for caveat in found.caveats}
+    # The interval holds the noise of both sides: it is wider than either.
+    widths = {
+        one.title: math.log(one.studies[0].high / one.studies[0].low) for one in found.contrasts if one.is_claimed
+    }
+    assert math.log(indirect.high / indirect.low) > widths["group against on"] / 2
+
+
+def test_arms_of_one_experiment_are_left_to_it(write):
+    text = EXPERIMENT.replace('"10s"', '"3s"').replace(
+        "[design]", "[arms.group.postgresql]\ncommit_delay = 100\n\n[design]"
+    )
+    both = [
+        write(f"both-{seed}", text=text, seed=seed, tps={"on": 500.0, "off": 900.0, "group": 700.0}) for seed in (1, 2)
+    ]
+
+    assert compare_experiments(both).indirect == ()
+
+
+def test_an_experiment_with_an_invalid_verdict_is_shown_and_not_combined(monday, tuesday, write):
+    facts = {"on": {"machine/CPUs": "2"}, "off": {"machine/CPUs": "4"}, "placebo": {"machine/CPUs": "2"}}
+    spoiled = write("spoiled", seed=24, facts=facts)
+
+    found = compare_experiments([monday, tuesday, spoiled])
+
+    contrast = claim(found)
+    assert contrast.pooled is not None
+    assert contrast.pooled.experiments == 2
+    assert [study.left_out for study in contrast.studies] == ["", "", "its verdict is invalid"]
+    assert contrast.studies[2].weight is None
+    assert "experiment-left-out" in {caveat.code for caveat in found.caveats}
+
+
+def test_effects_that_differ_by_more_than_noise_are_a_caveat(monday, write):
+    other = write("far", seed=25, tps={"on": 500.0, "off": 3000.0})
+
+    contrast = claim(compare_experiments([monday, other]))
+
+    assert contrast.pooled is not None
+    assert contrast.pooled.i2 > 0.9
+    assert "heterogeneous" in {caveat.code for caveat in contrast.caveats}
+
+
+def test_an_experiment_that_goes_on_is_told(monday, write):
+    half = write("half", seed=26, runs=9)
+
+    found = compare_experiments([monday, half])
+
+    assert not found.experiments[1].is_finished
+    assert "unfinished" in {caveat.code for caveat in found.caveats}
+
+
+def test_load_levels_are_combined_one_by_one(write):
+    text = EXPERIMENT.replace('"10s"', '"3s"').replace("clients = 4", "clients = [4, 9]")
+    found = compare_experiments([write(f"levels-{seed}", text=text, seed=seed) for seed in (31, 32)])
+
+    labels = [one.load_level for one in found.contrasts if one.is_claimed and one.pooled]
+
+    assert labels == ["all load levels", "4 clients", "9 clients"]
+
+
+def test_a_copy_of_an_experiment_is_refused(monday, tmp_path):
+    shutil.copytree(monday, tmp_path / "copy")
+
+    with pytest.raises(StoreError, match="hold the same runs"):
+        compare_experiments([monday, tmp_path / "copy"])
+
+
+def test_a_missing_folder_is_named(monday, tmp_path):
+    with pytest.raises(StoreError, match=f'there is no folder "{tmp_path / "gone"}"'):
+        compare_experiments([monday, tmp_path / "gone"])
+
+
+def test_a_folder_without_a_finished_run_is_refused(monday, write):
+    empty = write("empty", seed=27, runs=0)
+
+    with pytest.raises(StoreError, match="no finished run") as caught:
+        compare_experiments([monday, empty])
+
+    assert "pgtrial resume" in caught.value.hint
+
+
+def test_letters_go_on_after_the_alphabet():
+    assert [letter(number) for number in (0, 25, 26, 27)] == ["A", "Z", "A2", "B2"]

@@ -1,0 +1,231 @@
+"""Gains from huge pages in simulated experiments whose true gains are known, and what the runs noted of their pages."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.evidence import read_evidence
+from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.page_findings import HugePages, PageCheck, PageGain
+from pgtrial.model.verdict import Decision
+from pgtrial.store.state import State
+from pgtrial.testing import COUNTERS, Simulation, write_result_folder
+
+TEXT = """\
+format = 1
+
+[experiment]
+name = "pages"
+
+[hypothesis]
+margin = "3%"
+
+[workload]
+mix = "select-only"
+clients = [2, 8]
+duration = "10s"
+
+[factors.pages]
+knob = "huge_pages"
+setting = "size"
+levels = ["none", "2MB", "1GB"]
+
+[factors.scale]
+knob = "dataset"
+levels = [10, 100]
+
+[design]
+blocks = 4
+"""
+# At scale 10, 150 MB, the data fit in 512 MB; at scale 100 they do not, and huge pages gain nothing.
+TPS = {
+    "pages=none,scale=10": 1000.0,
+    "pages=2MB,scale=10": 1100.0,
+    "pages=1GB,scale=10": 1200.0,
+    "pages=none,scale=100": 300.0,
+    "pages=2MB,scale=100": 300.0,
+    "pages=1GB,scale=100": 300.0,
+}
+PAGE = {"none": 4096, "2MB": 2 << 20, "1GB": 1 << 30}
+HIT = {("pg_stat_database.blks_hit", ""): 3000.0, ("pg_stat_database.blks_read", ""): 1000.0}
+
+
+def note_pages(folder: Path, *, wrong: int = 0, kept: int = 0, reason: str = "") -> None:
+    """Write down what the engine notes of each run: ``wrong`` is the run with ordinary pages, ``kept`` the one whose
+    pool was not given back.
+    """
+    runs = read_evidence(folder).runs
+    state = State.open(folder, write=True)
+    for run in runs:
+        page = run.slot.arm.partition(",")[0].removeprefix("pages=")
+        used = 0 if page == "none" else 270 if page == "2MB" else 1
+
+        def pools(nr: int, free: int, page: str = page) -> dict[str, dict[str, int]]:
+            other = "1GB" if page == "2MB" else "2MB"
+            return {other: {"nr": 0, "free": 0}, **({} if page == "none" else {page: {"nr": nr, "free": free}})}
+
+        size = PAGE["none"] if run.id == wrong else PAGE[page]
+        shared = {"size": 540 << 20, "page": size, "transparent": 0}
+        state.add_event(0.0, "pages", run=run.id, moment="before", pools=pools(0, 0), meminfo={})
+        state.add_event(0.0, "pages", run=run.id, moment="under load", pools=pools(used, 0), shared=shared, meminfo={})
+        left = used if run.id == kept else 0
+        state.add_event(0.0, "pages", run=run.id, moment="after", pools=pools(left, left), meminfo={})
+        for level in (0, 1):
+            misses = 2e6 if page == "none" else 5e5
+            counts = {"dTLB-loads": 1e9, "dTLB-load-misses": misses, "dTLB-store-misses": 1e5, "instructions": 2e9}
+            data: dict[str, Any] = {"seconds": 9.7, "counts": {} if reason else counts, "reason": reason}
+            state.add_event(0.0, "translations", run=run.id, level=level, **data)
+    state.close()
+
+
+def simulate(folder: Path, text: str = TEXT, **notes: Any) -> Path:
+    arms = {arm: {"shared_buffers": "512MB"} for arm in TPS}
+    simulation = Simulation(tps=TPS, settings=arms, counters={**COUNTERS, **HIT}, run_sd=0.01)
+    write_result_folder(folder, text=text, simulation=simulation)
+    note_pages(folder, **notes)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    return analyze(simulate(tmp_path_factory.mktemp("results") / "pages"))
+
+
+@pytest.fixture(scope="module")
+def pages(findings: Findings) -> HugePages:
+    assert findings.pages is not None
+    return findings.pages
+
+
+@pytest.fixture
+def gain(pages: HugePages) -> Callable[..., PageGain]:
+    def find(arm: str, level: int | str = "all") -> PageGain:
+        return next(each for each in pages.gains if (each.arm, each.load_level) == (arm, level))
+
+    return find
+
+
+def test_each_gain_is_against_ordinary_pages_with_the_same_data(pages: HugePages) -> None:
+    pairs = {(gain.arm, gain.baseline) for gain in pages.gains}
+
+    assert pairs == {
+        (f"pages={page},scale={scale}", f"pages=none,scale={scale}") for page in ("2MB", "1GB") for scale in (10, 100)
+    }
+    assert len(pages.gains) == 4 * 3  # pairs, at both load levels and over them
+
+
+@pytest.mark.parametrize(("arm", "true"), [("pages=2MB,scale=10", 1.1), ("pages=1GB,scale=10", 1.2)])
+@pytest.mark.parametrize("level", ["all", 0, 1])
+def test_gains_are_near_the_true_ones_with_intervals(
+    gain: Callable[..., PageGain], arm: str, true: float, level: int | str
+) -> None:
+    found = gain(arm, level)
+
+    assert found.ratio == pytest.approx(true, rel=0.03)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < true < found.high
+    assert found.blocks == 4
+
+
+def test_where_pages_gain_nothing_no_gain_is_found(gain: Callable[..., PageGain]) -> None:
+    found = gain("pages=2MB,scale=100")
+
+    assert found.ratio == pytest.approx(1, abs=0.03)
+    assert found.decision is not Decision.BETTER
+
+
+def test_intervals_hold_for_all_arms_that_are_compared(gain: Callable[..., PageGain], findings: Findings) -> None:
+    """The arm's effect against the control is the same comparison, but for the number of them: 4 here, 5 there."""
+    effect = next(
+        each
+        for each in findings.effects
+        if (each.arm, each.metric, each.load_level, each.scenario) == ("pages=2MB,scale=10", "pgbench.tps", "all", None)
+    )
+    found = gain("pages=2MB,scale=10")
+
+    assert found.ratio == pytest.approx(effect.ratio)
+    assert found.low is not None
+    assert effect.low is not None
+    assert found.low > effect.low
+
+
+def test_where_the_data_stop_fitting_is_told(pages: HugePages) -> None:
+    small, large = pages.fits
+
+    assert (small.scale, small.fits, large.scale, large.fits) == (10, True, 100, False)
+    assert small.shared_buffers == 512 * 1024**2
+    assert small.data == 10 * 15 * 1024**2
+    assert small.hit_share is not None
+    assert small.hit_share.value == pytest.approx(0.75, abs=0.01)
+    assert "stop fitting in shared_buffers (512 MB) between scale 10, about 150 MB, and scale 100" in pages.text
+
+
+def test_the_text_names_the_largest_gain(pages: HugePages) -> None:
+    assert pages.text.startswith("Pages of 1GB gain most at scale 10 with ")
+    assert "where the data fit in shared_buffers" in pages.text
+
+
+def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePages) -> None:
+    found = {check.arm: check for check in pages.checks}
+
+    assert found["pages=2MB,scale=10"] == PageCheck(
+        arm="pages=2MB,scale=10",
+        page="2MB",
+        runs=4,
+        seen=4,
+        confirmed=4,
+        found=(2 * 1024.0**2,),
+        transparent=0.0,
+        pool=540 * 1024.0**2,
+        used=540 * 1024.0**2,
+        given_back=4,
+        not_given_back=0,
+    )
+    assert found["pages=none,scale=10"].used == 0
+    assert found["pages=1GB,scale=100"].found == (1024.0**3,)
+
+
+def test_misses_are_per_transaction(pages: HugePages, findings: Findings) -> None:
+    """(500,000 + 100,000) / 9.7 s / throughput, and a share of 0.05 % of the loads."""
+    cost = next(each for each in pages.translations if (each.arm, each.load_level) == ("pages=2MB,scale=10", 0))
+    rates = [
+        each.value
+        for each in findings.observations
+        if (each.arm, each.metric, each.load_level) == ("pages=2MB,scale=10", "pgbench.tps", 0)
+    ]
+
+    assert cost.misses is not None
+    assert cost.misses.value == pytest.approx(sum(6e5 / 9.7 / rate for rate in rates) / 4)
+    assert cost.miss_share is not None
+    assert cost.miss_share.value == pytest.approx(0.0005)
+    assert cost.code_misses is None
+    assert pages.reason == ""
+
+
+def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(tmp_path: Path) -> None:
+    first = simulate(tmp_path / "first")
+    run = next(run.id for run in read_evidence(first).valid if run.slot.arm == "pages=2MB,scale=10")
+    found = analyze(simulate(tmp_path / "second", wrong=run, kept=run, reason="No counters.")).pages
+
+    assert found is not None
+    check = next(each for each in found.checks if each.arm == "pages=2MB,scale=10")
+    assert (check.confirmed, check.given_back, check.not_given_back) == (3, 3, 1)
+    assert check.found == (4096.0, 2 * 1024.0**2)
+    assert (found.translations, found.reason) == ((), "No counters.")
+
+
+def test_experiments_about_something_else_say_nothing_of_pages(tmp_path: Path) -> None:
+    assert analyze(write_result_folder(tmp_path / "commit", runs=6)).pages is None
+
+
+def test_without_notes_of_the_runs_nothing_is_confirmed(tmp_path: Path) -> None:
+    write_result_folder(tmp_path / "bare", text=TEXT, simulation=Simulation(tps=TPS))
+    found = analyze(tmp_path / "bare").pages
+
+    assert found is not None
+    assert found.checks == ()
+    assert found.reason == "The misses were not counted in these runs."

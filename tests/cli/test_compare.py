@@ -1,0 +1,165 @@
+"""pgtrial compare: what it takes, what it prints, and what it says of wrong input."""
+
+import json
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.store import layout
+from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+
+SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
+START = 1_795_232_577
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> tuple[Path, Path]:
+    place = tmp_path_factory.mktemp("results")
+    one, other = (
+        write_result_folder(place / name, text=SHORT, simulation=Simulation(seed=seed))
+        for name, seed in (("monday", 1), ("tuesday", 2))
+    )
+    return one, other
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory) -> tuple[Path, Path]:
+    place = tmp_path_factory.mktemp("logs")
+    for name, rate in (("old", 20), ("new", 25)):
+        rng = random.Random(name)
+        lines = [
+            f"0 {number} {rng.randint(1000, 3000)} 0 {START + number // rate} {number % rate * 1_000_000 // rate}\n"
+            for number in range(90 * rate)
+        ]
+        (place / name).mkdir()
+        (place / name / "pgbench_log.7").write_text("".join(lines))
+    return place / "old", place / "new"
+
+
+def test_experiments_are_compared_and_the_folders_stay_as_they_were(folders, capsys):
+    before = {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+    assert main(["compare", *map(str, folders)]) == 0
+
+    output = capsys.readouterr().out
+    assert output.startswith("off against on, throughput: +")
+    assert "What is combined and what is not" in output
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_the_page_is_written_where_it_was_asked_for(folders, tmp_path, capsys):
+    page = tmp_path / "compare.html"
+
+    assert main(["compare", *map(str, folders), "-o", str(page)]) == 0
+
+    assert capsys.readouterr().out.endswith(f"page: {page}\n")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["compare.html"]
+
+
+def test_json_has_everything_and_nothing_else_is_printed(folders, capsys):
+    assert main(["compare", *map(str, folders), "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema_version"], found["kind"]) == (1, "experiments")
+    assert [one["key"] for one in found["experiments"]] == ["A", "B"]
+    assert found["contrasts"][0]["pooled"]["experiments"] == 2
+
+
+def test_logs_are_compared_without_a_verdict(logs, capsys, tmp_path):
+    page = tmp_path / "compare.html"
+    arguments = [word for path in logs for word in ("--pgbench-log", str(path))]
+
+    assert main(["compare", *arguments, "--skip", "5s", "-o", str(page)]) == 0
+
+    output = capsys.readouterr().out
+    assert output.startswith("Throughput of new: +25.0 % against old. No verdict")
+    assert "unblocked" not in output  # a code is for programs
+    assert page.is_file()
+
+
+def test_logs_as_json(logs, capsys):
+    assert main(["compare", "--json", *[word for path in logs for word in ("--pgbench-log", str(path))]]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "pgbench-logs"
+    assert found["caveats"][0]["code"] == "unblocked"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "a comparison needs at least two result folders"),
+        (["{one}"], "a comparison needs at least two result folders"),
+        (["--pgbench-log", "{old}"], "needs at least two --pgbench-log options"),
+        (["{one}", "{other}", "--pgbench-log", "{old}"], "not both"),
+        (["{one}", "{one}"], "is given twice"),
+        (["{one}", "{one}/../monday"], "is given twice"),
+        (["--pgbench-log", "{old}", "--pgbench-log", "{old}/"], "is given twice"),
+        (["{one}", "{other}", "--skip", "5s"], "--skip is for --pgbench-log"),
+        (["--pgbench-log", "{old}", "--pgbench-log", "{new}", "--skip", "soon"], "expected a time"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(folders, logs, arguments, told, capsys):
+    places = {"one": folders[0], "other": folders[1], "old": logs[0], "new": logs[1]}
+
+    assert main(["compare", *(word.format(**places) for word in arguments)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_missing_folder_is_named(folders, tmp_path, capsys):
+    assert main(["compare", str(folders[0]), str(tmp_path / "gone")]) == 1
+    assert f'there is no folder "{tmp_path / "gone"}"' in capsys.readouterr().err
+
+
+def test_a_folder_of_something_else_is_told(folders, tmp_path, capsys):
+    assert main(["compare", str(folders[0]), str(tmp_path)]) == 1
+    assert "is not a result folder" in capsys.readouterr().err
+
+
+def test_a_folder_of_a_newer_version_is_told(folders, tmp_path, capsys):
+    newer = write_result_folder(tmp_path / "newer", text=SHORT, runs=4)
+    with closing(sqlite3.connect(newer / layout.STATE)) as db, db:
+        db.execute("UPDATE meta SET value = '99' WHERE key = 'format'")
+
+    assert main(["compare", str(folders[0]), str(newer)]) == 1
+    assert "has format 99" in capsys.readouterr().err
+
+
+def test_a_folder_without_runs_is_told(folders, tmp_path, capsys):
+    empty = write_result_folder(tmp_path / "empty", text=SHORT, runs=0)
+
+    assert main(["compare", str(folders[0]), str(empty)]) == 1
+    error = capsys.readouterr().err
+    assert "has no finished run" in error
+    assert "pgtrial resume" in error
+
+
+def test_a_log_that_is_none_is_told(logs, tmp_path, capsys):
+    other = tmp_path / "notes.txt"
+    other.write_text("not a log\n")
+
+    assert main(["compare", "--pgbench-log", str(logs[0]), "--pgbench-log", str(other)]) == 1
+    assert "is not a log of pgbench" in capsys.readouterr().err
+
+
+def test_a_page_without_a_place_is_told_before_anything_is_read(tmp_path, capsys):
+    page = tmp_path / "missing" / "compare.html"
+
+    assert main(["compare", "a", "b", "-o", str(page)]) == 1
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_hostile_names_of_folders_are_written_out(folders, tmp_path, capsys):
+    name = "a\x1b[31m<script>alert(1)<"
+    hostile = write_result_folder(tmp_path / name, text=SHORT, simulation=Simulation(seed=3))
+    page = tmp_path / "compare.html"
+
+    assert main(["compare", str(folders[0]), str(hostile), "-o", str(page)]) == 0
+
+    assert "\x1b" not in capsys.readouterr().out
+    assert "<script>alert" not in page.read_text(encoding="utf-8")

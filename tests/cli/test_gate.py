@@ -1,0 +1,154 @@
+"""--assert and the files for a pipeline, on simulated result folders."""
+
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+
+# Claim about "off" against "on", and true throughputs: what the verdict must be.
+EQUAL = {"on": 500.0, "off": 500.0}
+FASTER = {"on": 500.0, "off": 1000.0}
+
+
+def make_folder(
+    folder: Path,
+    *,
+    expect: str = "better",
+    tps: dict[str, float] = FASTER,
+    runs: int | None = None,
+    noise: float = 0.02,
+) -> Path:
+    return write_result_folder(
+        folder,
+        text=EXPERIMENT.replace('expect = "better"', f'expect = "{expect}"'),
+        simulation=Simulation(tps=tps, run_sd=noise),
+        runs=runs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("expect", "tps", "noise", "verdict", "status"),
+    [
+        ("better", FASTER, 0.02, "supported", 0),
+        ("worse", FASTER, 0.02, "refuted", 3),
+        ("not-worse", EQUAL, 0.5, "inconclusive", 4),
+    ],
+)
+def test_report_and_resume_exit_by_the_verdict_if_asked_to(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    expect: str,
+    tps: dict[str, float],
+    noise: float,
+    verdict: str,
+    status: int,
+) -> None:
+    folder = make_folder(tmp_path / "finished", expect=expect, tps=tps, noise=noise)
+
+    assert main(["report", str(folder), "--json", "--assert"]) == status
+    assert json.loads(capsys.readouterr().out)["hypothesis"]["verdict"] == verdict
+    assert main(["resume", str(folder), "--assert"]) == status
+    assert main(["report", str(folder)]) == 0
+
+
+def test_no_whole_block_is_invalid(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "stopped", runs=1)
+
+    assert main(["report", str(folder), "--assert"]) == 5
+    assert main(["report", str(folder)]) == 0
+
+
+def test_an_unfinished_experiment_passes_no_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_folder(tmp_path / "stopped", runs=12)
+
+    assert main(["report", str(folder), "--assert"]) == 4
+
+    captured = capsys.readouterr()
+    assert captured.out.startswith("✔ SUPPORTED")
+    assert captured.err == "not finished: 4 of 6 blocks complete, which --assert takes as inconclusive\n"
+
+
+def test_files_are_written_beside_the_report(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "finished")
+    junit, summary = tmp_path / "pgtrial.xml", tmp_path / "pgtrial.md"
+
+    assert main(["report", str(folder), "--junit", str(junit), "--summary-markdown", str(summary)]) == 0
+
+    suite = ET.parse(junit).getroot()[0]
+    assert (suite.get("name"), suite.get("failures"), suite.get("errors")) == ("commit", "0", "0")
+    assert summary.read_text(encoding="utf-8").startswith("## ✔ commit: supported\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["finished", "pgtrial.md", "pgtrial.xml"]
+
+
+def test_resume_writes_them_as_well(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "finished")
+    junit = tmp_path / "pgtrial.xml"
+
+    assert main(["resume", str(folder), "--quiet", "--junit", str(junit)]) == 0
+    assert ET.parse(junit).getroot().get("name") == "pgtrial"
+
+
+def test_the_summary_is_added_to_what_github_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_folder(tmp_path / "finished")
+    page = tmp_path / "step.md"
+    page.write_text("# Before\n\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+
+    for _ in range(2):
+        assert main(["report", str(folder), "--github-summary"]) == 0
+
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Before\n\n## ✔ commit: supported\n")
+    assert text.count("\n\n## ✔ commit: supported\n") == 2
+
+
+@pytest.mark.parametrize("command", ["report", "resume", "run"])
+def test_github_without_its_variable_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, command: str
+) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("e.toml").write_text(EXPERIMENT, encoding="utf-8")
+
+    assert main([command, "e.toml" if command == "run" else "results/none", "--github-summary"]) == 2
+    assert capsys.readouterr().err == (
+        "error: --github-summary: the environment variable GITHUB_STEP_SUMMARY is not set\n"
+        f'hint: Try "pgtrial {command} --help".\n'
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["e.toml"]
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary-markdown"])
+def test_a_file_that_cannot_be_written_is_told_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("e.toml").write_text(EXPERIMENT, encoding="utf-8")
+
+    assert main(["run", "e.toml", option, "nowhere/file"]) == 1
+    assert capsys.readouterr().err == 'error: cannot write "nowhere/file": No such file or directory\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["e.toml"]
+
+
+def test_what_an_earlier_call_left_is_gone_when_the_analysis_fails(tmp_path: Path) -> None:
+    junit = tmp_path / "pgtrial.xml"
+    junit.write_text("<testsuites/>", encoding="utf-8")
+
+    assert main(["report", str(tmp_path / "nothing"), "--junit", str(junit)]) == 1
+    assert not junit.exists()
+
+
+def test_what_is_not_a_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "finished")
+    link = tmp_path / "nowhere"
+    link.symlink_to(os.devnull)
+
+    assert main(["report", str(folder), "--junit", str(link)]) == 0
+    assert link.is_symlink()
+    assert Path(os.devnull).is_char_device()

@@ -1,0 +1,91 @@
+"""An experiment on a real server, looked at while it runs: on a terminal, and in its folder."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pgtrial.engine.live.live_file import NAME, read_live
+from pgtrial.engine.live.view import LiveView
+from pgtrial.store.journal_file import VARIABLE
+
+COLUMNS, LINES = 100, 24
+PATIENCE = 240.0  # s
+
+
+@contextlib.contextmanager
+def terminal() -> Iterator[tuple[int, list[bytes]]]:
+    """(the end that a program gets, what it has written there)."""
+    own, others = pty.openpty()
+    fcntl.ioctl(others, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    written: list[bytes] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # so it is told that nobody writes any more
+            while data := os.read(own, 65536):
+                written.append(data)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield others, written
+    finally:
+        os.close(others)
+        reader.join(PATIENCE)
+        os.close(own)
+
+
+@pytest.mark.parametrize(
+    ("method", "runs"), [("", "run 1 of 6"), ('method = "interleaved"\nslice = "250ms"\n', "runs 1 to 2 of 6")]
+)
+def test_a_run_can_be_watched(place, settled_kernel, method: str, runs: str) -> None:
+    place.write_experiment(
+        ("blocks = 2", f"{method}blocks = 3"), ('duration = "2s"', 'duration = "4s"'), ('warmup   = "1s"', "warmup = 0")
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")},
+        "TERM": "xterm-256color",
+        "PYTHONUTF8": "1",
+        VARIABLE: str(place.directory / "state"),
+    }
+    command = [sys.executable, "-m", "pgtrial", "run", "small.toml", "--work-directory", str(place.storage)]
+    seen: list[LiveView] = []
+    with (
+        settled_kernel(changing=False),
+        terminal() as (stderr, written),
+        subprocess.Popen(
+            command, cwd=place.directory, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+        ) as process,
+    ):
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while process.poll() is None and time.monotonic() < deadline:
+                for folder in place.folders():
+                    view = read_live(folder.path)
+                    if view is not None:
+                        seen.append(view)
+                time.sleep(0.2)
+        finally:
+            process.kill()
+        assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(written).decode())
+
+    assert runs in text
+    assert re.search(r"▸ (on|off) +[\d.]+( k)? [▁▂▃▄▅▆▇█ ]+", text)
+    assert re.search(r"waits  (on|off) .* \d+ %", text)
+    assert re.search(r"so far off against on, throughput: .* after 3 blocks", " ".join(text.split()))
+    last = seen[-1]
+    assert [arm.name for arm in last.arms] == ["on", "off"]
+    assert all(any(arm.p95) and arm.waits for arm in last.arms)
+    assert method or all(any(arm.tps) for arm in last.arms)  # of turns it is told when a level is a few seconds old
+    assert not (place.only_folder().path / NAME).exists()

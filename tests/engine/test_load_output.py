@@ -1,0 +1,66 @@
+"""Generators that speak otherwise than pgbench: progress on standard output, the summary with the complaints."""
+
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.load import LoadOutcome, run_generators
+from pgtrial.hosts.local import LocalHost
+from pgtrial.workloads.base import Generator
+from pgtrial.workloads.fio_output import OUTPUT
+
+REPORT = '{\n"jobs": [{"error": 0, "read": {"total_ios": 30}}]\n}'
+PROGRESS = "Jobs: 1 (f=1): [r(1)][50.0%][r=8KiB/s][r=10 IOPS][eta 00m:01s]"
+
+
+@pytest.fixture
+def play(tmp_path: Path, runner):
+    """What becomes of programs that do what these scripts say, and what was told each second."""
+
+    def run(*scripts: str) -> tuple[LoadOutcome, list[tuple[float, float | None]]]:
+        told: list[tuple[float, float | None]] = []
+        generators = [
+            Generator(argv_tail=("-c", script), environment={}, scenario_names=(f"job{k}",), clients=1, log_prefix=None)
+            for k, script in enumerate(scripts)
+        ]
+
+        def listen(tps: float, latency: float | None) -> bool:
+            told.append((tps, latency))
+            return False
+
+        outcome = runner.run(
+            run_generators(
+                LocalHost(mark=str(tmp_path)),
+                Path("/bin/sh"),
+                generators,
+                environment={},
+                output=OUTPUT,
+                on_second=listen,
+            )
+        )
+        return outcome, told
+
+    return run
+
+
+def test_progress_of_all_is_added_up_and_has_no_latency(play) -> None:
+    script = f"printf '\\r{PROGRESS}\\r\\n{PROGRESS}\\r\\n'; printf '%s\\n' '{REPORT}' > /dev/stderr"
+
+    outcome, told = play(script.replace("50.0%", "50.0%%"), script.replace("50.0%", "50.0%%"))
+
+    assert told == [(20, None), (20, None)]
+    assert [summary.processed for summary in outcome.summaries] == [30, 30]
+    assert outcome.errors == ()
+
+
+def test_what_fails_is_told_in_the_words_of_the_program(play) -> None:
+    outcome, _ = play("echo 'fio: no such place' >&2; exit 1")
+
+    assert outcome.errors == ("job0: no such place",)
+    assert outcome.summaries[0].processed is None
+
+
+def test_a_program_that_says_nothing_is_named(play) -> None:
+    outcome, _ = play("exit 3")
+
+    assert outcome.errors == ("job0: fio ended with status 3 and printed nothing",)

@@ -1,0 +1,31 @@
+"""Which devices are observed for the directories of a server."""
+
+import pytest
+
+from pgtrial.engine.sampler import config
+from pgtrial.hosts.devices import BlockDevice, DevicesUnder
+from pgtrial.hosts.operations import Operations
+
+DISK = BlockDevice(name="vda")
+UNDER = {
+    "/image": DevicesUnder(devices=(BlockDevice(name="loop3", below=(DISK,), is_loop=True),)),
+    "/disk": DevicesUnder(devices=(DISK,)),
+    "/array": DevicesUnder(devices=(BlockDevice(name="md0", below=(DISK, BlockDevice(name="vdb"))),)),
+}
+
+
+@pytest.mark.parametrize(
+    ("directories", "names"),
+    [
+        (["/disk", "/disk"], ("vda",)),
+        (["/array", "/disk"], ("vda", "vdb")),
+        (["/image"], ("loop3",)),
+        (["/image", "/disk"], ("loop3", "vda")),
+    ],
+)
+def test_of_a_loop_device_it_is_itself_and_of_others_the_disks_below(
+    monkeypatch: pytest.MonkeyPatch, directories: list[str], names: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(config, "devices_under", lambda _, path: UNDER[path])
+
+    assert config.find_disks(Operations(), directories).names == names

@@ -1,0 +1,206 @@
+"""The pages of docs/gallery: what they show of a simulated result, and that those in the repository are current."""
+
+import importlib
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.findings import Findings
+from pgtrial.report.charts.base import Chart, wrap_spec
+from pgtrial.testing import EXPERIMENT, detailed_simulation, write_result_folder
+
+ROOT = Path(__file__).parents[2]
+LARGEST_IN_ALL = 6_000_000  # bytes of all images in the repository
+
+
+def load(name: str) -> ModuleType:
+    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m gallery`
+    try:
+        return importlib.import_module(f"gallery.{name}")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+charts, entries, pages, results = (load(name) for name in ("charts", "entries", "pages", "results"))
+ENTRIES = {entry.name: entry for entry in entries.read_entries()}
+ENTRY = replace(ENTRIES["a1-cache-against-work-mem"], charts=entries.CHARTS)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    """What is concluded of a simulated experiment with two load levels, a placebo and all samples."""
+    text = EXPERIMENT.replace("clients = 4", "clients = [4, 16]")
+    folder = write_result_folder(tmp_path_factory.mktemp("gallery") / "r", text=text, simulation=detailed_simulation())
+    return analyze(folder)
+
+
+@pytest.fixture(scope="module")
+def page(found: Findings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pages.write_page(ENTRY, found, tmp_path_factory.mktemp("pages"))
+
+
+def test_every_kind_of_chart_can_be_drawn():
+    assert tuple(charts.DRAWN) == entries.CHARTS
+
+
+def test_images_are_whole_small_and_of_their_own_colours(page):
+    images = sorted((page.parent / "images").iterdir())
+
+    assert {image.name.split(".")[1].rstrip("-0123456789") for image in images} >= {
+        "effects",
+        "blocks",
+        "curve",
+        "budget",
+        "difference",
+        "throughput",
+        "waits",
+        "disk",
+        "memory",
+        "write-back",
+    }
+    for image in images:
+        text = image.read_text()
+        assert ElementTree.fromstring(text).tag.endswith("svg")
+        assert "currentColor" not in text
+        assert "var(" not in text
+        assert len(text.encode()) <= charts.LARGEST
+
+
+def test_a_legend_stands_above_its_picture():
+    spec = wrap_spec({"data": {"values": [{"x": 1}]}, "mark": "point"}, height=50)
+    bare = charts.draw(Chart(title="t", text="t", spec=spec))
+    legend = (("#0072B2", "a <b>"), ("currentColor", "x" * 80), ("#D55E00", "y" * 80))
+
+    drawn = ElementTree.fromstring(charts.draw(Chart(title="t", text="t", spec=spec, legend=legend)))
+
+    squares = [each for each in drawn.iter("{http://www.w3.org/2000/svg}rect") if each.get("width") == "10"]
+    assert [square.get("fill") for square in squares] == ["#0072B2", charts.INK, "#D55E00"]
+    assert [square.get("y") for square in squares] == ["6", "6", "26"]
+    names = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert names[0] == "a <b>"
+    height = float(ElementTree.fromstring(bare).get("height", "0"))
+    assert float(drawn.get("height", "0")) == pytest.approx(height + 40)
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}svg"))) == 2
+
+
+def test_a_picture_that_is_too_large_is_left_out(found, monkeypatch):
+    monkeypatch.setattr(charts, "LARGEST", 10)
+
+    assert charts.draw_charts(found, ("effects",)) == []
+
+
+def test_a_page_shows_question_answer_file_and_context(page):
+    text = page.read_text()
+
+    assert text.startswith(f"# {ENTRY.title}\n")
+    assert ENTRY.question in text
+    assert ENTRY.context in text
+    assert ENTRY.quick.read_text().rstrip() in text
+    assert "sudo .venv/bin/pgtrial run examples/gallery/a1-cache-against-work-mem/quick.toml --allow-host" in text
+    assert "[full.toml](" in text
+    result = pages.read_result(page)
+    assert result.startswith("**✔ supported** – off is ")
+    assert "Claim: Without waiting for the disk at commit, throughput is higher." in result
+    assert re.search(r"^\| off +\| all load levels \|", result, re.MULTILINE)
+    assert re.search(r"^\| placebo +\| 16 clients ", result, re.MULTILINE)
+    assert "The arms side by side, 16 clients:" in result
+    assert "| throughput " in result
+    assert result.endswith("*")
+    assert "2 CPUs" in result.splitlines()[-1]
+    assert "Linux 6.1 " in result.splitlines()[-1]
+
+
+def test_every_image_of_a_page_is_there_and_has_a_text(page):
+    shown = re.findall(r"^!\[(.+)\]\((images/[^)]+\.svg)\)$", page.read_text(), re.MULTILINE)
+
+    assert {path for _, path in shown} == {f"images/{image.name}" for image in (page.parent / "images").iterdir()}
+    assert len(shown) == page.read_text().count("![")
+
+
+def test_a_page_keeps_its_result_until_there_is_a_new_one(page, found, tmp_path):
+    copy = tmp_path / page.name
+    copy.write_text(page.read_text().replace("## How to read it", "## Old"))
+
+    pages.write_page(ENTRY, None, tmp_path)
+
+    assert copy.read_text() == page.read_text()
+    pages.write_page(ENTRY, found, tmp_path)
+    assert copy.read_text() == page.read_text()
+
+
+def test_images_of_an_older_result_are_removed(tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for name in (f"{ENTRY.name}.old.svg", "another.old.svg"):
+        (images / name).write_text("<svg/>")
+
+    pages.write_images(ENTRY, [charts.Picture(name="new", title="t", text="t", svg="<svg/>")], tmp_path)
+
+    assert sorted(path.name for path in images.iterdir()) == [f"{ENTRY.name}.new.svg", "another.old.svg"]
+
+
+def test_a_page_without_a_result_says_so(tmp_path):
+    path = pages.write_page(ENTRY, None, tmp_path)
+
+    assert pages.read_result(path) == pages.NO_RESULT
+
+
+def test_the_index_has_every_experiment_with_its_answer(page):
+    pages.write_index(tuple(ENTRIES.values()), page.parent)
+
+    lines = (page.parent / "index.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| [")]
+    assert len(rows) == len(ENTRIES)
+    assert rows[0].startswith(f"| [{ENTRY.title}]({ENTRY.name}.md) (A1) | **✔ supported** – off is ")
+    assert rows[1].endswith(f"| {pages.NO_RESULT} |")
+
+
+def test_names_that_are_markup_stay_text(found, tmp_path):
+    hostile = "a|b <script>alert(1)</script> ![x](y)"
+    asked = found.hypothesis.model_copy(update={"claim": hostile, "reason": hostile})
+
+    path = pages.write_page(ENTRY, found.model_copy(update={"hypothesis": asked}), tmp_path)
+
+    result = pages.read_result(path)
+    assert "<script" not in result
+    assert "![x]" not in result
+
+
+def test_an_unfinished_experiment_says_so(found):
+    stopped = found.experiment.model_copy(update={"complete": False})
+
+    assert results.answer(found.model_copy(update={"experiment": stopped})).endswith(" Not finished.")
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_the_pages_in_the_repository_are_current(entry):
+    path = pages.PAGES / f"{entry.name}.md"
+
+    expected = pages.render_page(entry, pages.read_result(path))
+
+    assert path.read_text() == expected, "write them anew: python -m gallery --pages"
+
+
+def test_the_repository_has_all_images_of_its_pages_and_no_others():
+    shown = {
+        path
+        for entry in ENTRIES.values()
+        for path in re.findall(r"\((images/[^)]+\.svg)\)", (pages.PAGES / f"{entry.name}.md").read_text())
+    }
+    there = list((pages.PAGES / "images").glob("*"))
+
+    assert {f"images/{path.name}" for path in there} == shown
+    assert sum(path.stat().st_size for path in there) <= LARGEST_IN_ALL
+
+
+def test_links_of_the_pages_lead_somewhere():
+    for path in pages.PAGES.glob("*.md"):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -1,0 +1,218 @@
+import importlib.util
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.tables import Kind, describe_columns, tables_of
+from pgtrial.report.export import xlsx
+from pgtrial.report.export.pictures import Shape, pictures_of
+from pgtrial.report.export.xlsx import head_of, render_xlsx
+from pgtrial.report.words import make_visible
+
+
+def _load(name: str):
+    """A module beside this one; what pytest imports by its path does not find its neighbours."""
+    found = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+workbook = _load("workbook")
+Workbook = workbook.Workbook
+
+
+def shorten(findings):
+    """With few of the points that the report draws: writing and reading thousands of cells takes most of the time."""
+    distributions = [one for one in findings.distributions if one.scenario is None and one.load_level == "all"]
+    return findings.model_copy(update={"series": findings.series[:1], "distributions": tuple(distributions)})
+
+
+@pytest.fixture(scope="module")
+def sample(sample):
+    return shorten(sample)
+
+
+@pytest.fixture(scope="module")
+def content(sample) -> bytes:
+    return render_xlsx(sample)
+
+
+@pytest.fixture(scope="module")
+def book(content):
+    return Workbook(content)
+
+
+@pytest.fixture(scope="module")
+def hostile_book(hostile):
+    return Workbook(render_xlsx(shorten(hostile)))
+
+
+def test_there_is_a_sheet_for_each_table_and_one_that_explains_the_columns(book, sample):
+    tables = tables_of(sample)
+    names = [each.name.replace("_", " ") for each in (*tables, describe_columns(tables))]
+
+    assert list(book.sheets) == [names[0], "charts", *names[1:], "chart data"]
+    assert all(len(name) <= 31 for name in book.sheets)
+
+
+def test_every_value_reads_back_with_its_own_type(book, sample):
+    for each in tables_of(sample):
+        cells = book.sheets[each.name.replace("_", " ")]
+        for row, values in enumerate(each.rows, start=1):
+            for place, (column, value) in enumerate(zip(each.columns, values, strict=True)):
+                check_cell(cells.get((row, place)), column.kind, value)
+
+
+def check_cell(cell, kind: Kind, value: object) -> None:
+    if value is None or value == "":
+        assert cell is None or cell.value == ""
+    elif kind is Kind.TEXT:
+        assert (cell.kind, cell.value) == ("s", make_visible(value, keep="\n"))
+    elif kind is Kind.TRUTH:
+        assert (cell.kind, cell.value) == ("b", value)
+    elif kind is Kind.TIME:
+        moment = datetime(1899, 12, 30, tzinfo=UTC) + timedelta(days=cell.value)
+        assert cell.kind == "n"
+        assert abs(moment.timestamp() - value) < 0.01
+        assert cell.code == "yyyy-mm-dd hh:mm:ss.000"
+    else:
+        assert cell.kind == "n"
+        assert cell.value == pytest.approx(value, rel=1e-12)
+
+
+def test_units_stand_in_the_heads_and_numbers_have_formats(book):
+    heads = book.table("runs")[0]
+
+    assert heads[8:] == ["started (UTC)", "ended (UTC)", "tps (1/s)", "overhead (s)"]
+    assert book.sheets["runs"][1, 10].code == "#,##0.0"
+    assert book.sheets["effects"][1, 8].code == "0.0000"
+    assert book.sheets["effects"][1, 11].code == "0.0%"
+
+
+def test_heads_stay_in_sight_and_tables_can_be_filtered(book):
+    for name in book.sheets:
+        if name in ("charts", "chart data"):
+            continue
+        sheet = book.xml(book.parts[name])
+        pane = sheet.find(f".//{workbook.MAIN}pane")
+        assert (pane.get("ySplit"), pane.get("state")) == ("1", "frozen"), name
+        assert sheet.find(f"{workbook.MAIN}autoFilter") is not None, name
+
+
+def test_charts_draw_what_the_cells_hold(book, sample):
+    charts, pictures = book.charts(), pictures_of(sample)
+
+    assert len(charts) == len(pictures) == 7
+    for chart, picture in zip(charts, pictures, strict=True):
+        references = [node.text for node in chart.iter(f"{workbook.CHART}f")]
+        assert all(re.fullmatch(r"'chart data'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?", each) for each in references)
+        title = chart.find(f".//{workbook.CHART}title//{workbook.CHART}f").text
+        assert cell_of(book, title).value == picture.title
+        series = chart.findall(f".//{workbook.CHART}ser")
+        assert len(series) == len(picture.lines)
+        for node, line in zip(series, picture.lines, strict=True):
+            check_series(book, node, line)
+
+
+def cell_of(book, reference: str):
+    return book.sheets["chart data"].get(workbook.place(reference.partition("!")[2].replace("$", "")))
+
+
+def check_series(book, node, line) -> None:
+    assert cell_of(book, node.find(f"{workbook.CHART}tx//{workbook.CHART}f").text).value == line.name
+    for tag in ("val", "yVal"):
+        for values in node.findall(f"{workbook.CHART}{tag}//{workbook.CHART}f"):
+            assert cells_of(book, values.text) == [
+                None if value is None else pytest.approx(value) for value in line.values
+            ]
+    bars = node.find(f"{workbook.CHART}errBars")
+    assert (bars is not None) == bool(line.below)
+    if bars is not None:
+        below = cells_of(book, bars.find(f"{workbook.CHART}minus//{workbook.CHART}f").text)
+        assert below == [None if value is None else pytest.approx(value) for value in line.below]
+
+
+def cells_of(book, reference: str) -> list[float | None]:
+    first, _, last = reference.partition("!")[2].replace("$", "").partition(":")
+    (top, column), (bottom, _) = workbook.place(first), workbook.place(last or first)
+    cells = book.sheets["chart data"]
+    return [cells[row, column].value if (row, column) in cells else None for row in range(top, bottom + 1)]
+
+
+def test_bars_of_effects_begin_at_no_change(book, sample):
+    chart = next(c for c, p in zip(book.charts(), pictures_of(sample), strict=True) if p.shape is Shape.BARS)
+    crossings = [node.get("val") for node in chart.iter(f"{workbook.CHART}crossesAt")]
+
+    assert crossings == ["1"]
+
+
+def test_no_name_becomes_a_formula_a_link_or_a_number(hostile_book):
+    assert not [name for name in hostile_book.archive.namelist() if "externalLink" in name]
+    for name, part in hostile_book.parts.items():
+        sheet = hostile_book.xml(part)
+        assert sheet.find(f".//{workbook.MAIN}f") is None, name
+        assert sheet.find(f".//{workbook.MAIN}hyperlink") is None, name
+    arms = {cell.value: cell for (_, column), cell in hostile_book.sheets["arms"].items() if column == 0}
+    formula = next(cell for value, cell in arms.items() if value.startswith("="))
+    assert (formula.kind, formula.is_quoted) == ("s", True)
+    for chart in hostile_book.charts():
+        assert all(node.text.startswith("'chart data'!") for node in chart.iter(f"{workbook.CHART}f"))
+
+
+def test_hidden_characters_are_written_out_everywhere(hostile_book):
+    for name in hostile_book.archive.namelist():
+        text = hostile_book.archive.read(name).decode()
+        assert "\x1b" not in text, name
+        assert "\u202e" not in text, name
+        assert "_x001B_" not in text, name
+
+
+def test_an_experiment_in_which_nothing_has_run_has_no_charts(minimal):
+    book = Workbook(render_xlsx(minimal))
+
+    assert "charts" not in book.sheets
+    assert book.table("experiment")[1] == ["answer", "verdict", "invalid"]
+
+
+def test_the_same_findings_give_the_same_bytes(content, sample):
+    assert render_xlsx(sample) == content
+
+
+def test_a_text_that_no_cell_can_hold_is_cut(minimal):
+    long = minimal.model_copy(
+        update={"experiment": minimal.experiment.model_copy(update={"description": "x" * 40_000})}
+    )
+
+    book = Workbook(render_xlsx(long))
+
+    longest = max((str(row[2]) for row in book.table("experiment")), key=len)
+    assert len(longest) == 32_767
+    assert longest.endswith("x…")
+
+
+def test_rows_that_no_sheet_can_hold_are_left_out(sample, monkeypatch):
+    monkeypatch.setattr(xlsx, "MOST_ROWS", 5)
+
+    assert len(Workbook(render_xlsx(sample)).table("series")) == 6
+
+
+@pytest.mark.parametrize(("value", "there"), [(math.nan, False), (math.inf, False), (1.5, True)])
+def test_what_is_no_number_has_no_cell(sample, value, there):
+    runs = (sample.runs[0].model_copy(update={"tps": value}),)
+
+    book = Workbook(render_xlsx(sample.model_copy(update={"runs": runs})))
+
+    assert ((1, 10) in book.sheets["runs"]) == there
+
+
+def test_a_head_names_its_unit_once():
+    from pgtrial.analysis.tables.base import number, time
+
+    assert head_of(number("latency", "", "s")) == "latency (s)"
+    assert head_of(number("sessions", "", "sessions")) == "sessions"
+    assert head_of(number("p_value", "", "probability")) == "p value"
+    assert head_of(time("started", "")) == "started (UTC)"

@@ -1,0 +1,418 @@
+"""Comparisons as text and as a page: what differs first, no verdict for logs, hostile names harmless."""
+
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+import vl_convert
+
+from pgtrial.analysis.comparison_findings import (
+    ComparedExperiment,
+    Contrast,
+    ExperimentComparison,
+    Indirect,
+    LogComparison,
+    LogContrast,
+    LogDistribution,
+    LogRun,
+    LogSeries,
+    LogSide,
+    NotCombined,
+    PooledEffect,
+    StudyEffect,
+    Value,
+    WorldDifference,
+)
+from pgtrial.analysis.findings import ArmFinding, CaveatFinding
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.charts.loads import change_chart, latency_chart, throughput_chart
+from pgtrial.report.charts.pooled import pooled_forest
+from pgtrial.report.comparison.experiments import EXPERIMENT_PARTS
+from pgtrial.report.comparison.logs import LOG_PARTS
+from pgtrial.report.comparison.page import render_comparison
+from pgtrial.report.comparison.table import align_table
+from pgtrial.report.comparison.text import render_experiments, render_logs
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = ("</script><script>alert(1)</script>", '<img src=x onerror="alert(2)">', "a\x1b[31m\u202eb {{ 7*7 }}")
+PLAIN = ("monday", "tuesday", "wednesday")
+WARNING = CaveatFinding(
+    code="few-experiments", severity=Severity.WARNING, text="Only 3 experiments.", hint="Repeat it."
+)
+
+
+def experiment(key: str, name: str) -> ComparedExperiment:
+    return ComparedExperiment(
+        key=key,
+        folder=f"results/{name}",
+        name=name,
+        started=1_768_900_000.0,
+        ended=1_768_903_600.0,
+        is_finished=key != "B",
+        method="blocks",
+        blocks=6,
+        control="on",
+        arms=(ArmFinding(name="on", role="control", settings={}, runs_done=6, runs_invalid=0),),
+        metric="pgbench.tps",
+        margin=0.05,
+        confidence=0.95,
+        verdict=Verdict.SUPPORTED,
+        reason=f"off is 2.0 times as fast as on in {name}.",
+        sd_log_ratio=0.0213,
+        control_values=(
+            Value(metric="pgbench.tps", value=1234.0, low=1200.0, high=1270.0),
+            Value(metric="pgbench.latency_p95", value=0.0042, low=None, high=None),
+        ),
+    )
+
+
+def make_experiments(names: tuple[str, str, str] = PLAIN, *, differences: int = 3) -> ExperimentComparison:
+    keys = ("A", "B", "C")
+    studies = tuple(
+        StudyEffect(
+            experiment=key,
+            arm=names[1],
+            ratio=2.0 + 0.05 * place,
+            low=None if place == 2 else 1.9,
+            high=None if place == 2 else 2.2,
+            log_error=0.02,
+            blocks=6,
+            decision=Decision.BETTER,
+            weight=None if place == 2 else 0.5,
+            left_out="its verdict is invalid" if place == 2 else "",
+        )
+        for place, key in enumerate(keys)
+    )
+    pooled = PooledEffect(
+        experiments=2,
+        ratio=2.02,
+        low=1.95,
+        high=2.1,
+        confidence=0.95,
+        degrees=1,
+        log_error=0.01,
+        p_value=0.0004,
+        q=3.2,
+        q_p=0.07,
+        i2=0.38,
+        tau=0.012,
+        tau_low=0.0,
+        tau_high=0.2,
+        prediction_low=1.8,
+        prediction_high=2.3,
+        common_ratio=2.01,
+        common_low=1.98,
+        common_high=2.04,
+        margin=0.05,
+        decision=Decision.BETTER,
+    )
+    contrast = Contrast(
+        title=f"{names[1]} against {names[0]}",
+        arm={"synchronous_commit": "off"},
+        control={"synchronous_commit": names[0]},
+        metric="pgbench.tps",
+        better="higher",
+        scenario=None,
+        load_level="4 clients",
+        is_overall=True,
+        is_claimed=True,
+        studies=studies,
+        pooled=pooled,
+        caveats=(WARNING,),
+    )
+    alone = contrast.model_copy(update={"pooled": None, "studies": studies[:1], "caveats": (), "is_claimed": False})
+    latency = contrast.model_copy(update={"metric": "pgbench.latency_p95", "better": "lower", "is_claimed": False})
+    return ExperimentComparison(
+        pgtrial_version="1",
+        rule=("Only what is the same is combined.", "Names do not matter."),
+        experiments=tuple(experiment(key, name) for key, name in zip(keys, names, strict=True)),
+        differences=tuple(
+            WorldDifference(
+                group="machine",
+                name=f"CPUs {number} {names[2]}",
+                values={"A": "2", "B": "4", "C": names[2] * 30},
+                severity=Severity.WARNING,
+                why="Other CPUs.",
+            )
+            for number in range(differences)
+        ),
+        contrasts=(contrast, alone, latency),
+        not_combined=(NotCombined(first="A", second="C", reasons=(f"arm: work_mem {names[0]} / 64MB",)),),
+        indirect=(
+            Indirect(
+                title=f"{names[2]} against {names[1]}",
+                metric="pgbench.tps",
+                better="higher",
+                scenario=None,
+                experiments=(("A", "B"), ("C",)),
+                ratio=0.7,
+                low=0.6,
+                high=0.8,
+                confidence=0.95,
+                p_value=0.001,
+            ),
+        ),
+        caveats=(CaveatFinding(code="unfinished", severity=Severity.INFO, text=f"B ({names[1]}) is not finished."),),
+    )
+
+
+def make_logs(names: tuple[str, str, str] = PLAIN) -> LogComparison:
+    values = (
+        Value(metric="pgbench.tps", value=1234.0, low=1200.0, high=1270.0),
+        Value(metric="pgbench.latency_p95", value=0.0042, low=0.0041, high=0.0043),
+    )
+    sides = tuple(
+        LogSide(
+            key=name,
+            path=f"logs/{name}",
+            runs=(
+                LogRun(
+                    name="pgbench_log.1",
+                    files=(f"logs/{name}/pgbench_log.1",),
+                    is_aggregated=False,
+                    started=1_768_900_000.0,
+                    seconds=118.0,
+                    transactions=145_000,
+                    failed=3,
+                    skipped=0,
+                    clients=8,
+                    scripts=1,
+                    has_rate=False,
+                    logged_share=1.0,
+                    stretch=3.0,
+                    values=values,
+                ),
+            ),
+            values=values,
+            series=(LogSeries(run="pgbench_log.1", t=(0.0, 1.0, 2.0), tps=(1200.0, 1250.0, 1240.0)),),
+            distribution=LogDistribution(latency=(0.001, 0.002, 0.004), share=(0.2, 0.7, 1.0)),
+        )
+        for name in names[:2]
+    )
+    return LogComparison(
+        pgtrial_version="1",
+        confidence=0.95,
+        sides=sides,
+        differences=(
+            WorldDifference(
+                group="load",
+                name="clients",
+                values={names[0]: "8", names[1]: "16"},
+                severity=Severity.WARNING,
+                why="Another load.",
+            ),
+        ),
+        contrasts=(
+            LogContrast(
+                side=names[1], metric="pgbench.tps", better="higher", ratio=1.07, low=1.03, high=1.1, basis="within"
+            ),
+            LogContrast(
+                side=names[1],
+                metric="pgbench.latency_p95",
+                better="lower",
+                ratio=0.9,
+                low=None,
+                high=None,
+                basis="none",
+            ),
+        ),
+        caveats=(
+            CaveatFinding(
+                code="unblocked",
+                severity=Severity.WARNING,
+                text="Not made in blocks, so there is no verdict.",
+                hint='Make an experiment of it: "pgtrial run".',
+            ),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def experiments() -> ExperimentComparison:
+    return make_experiments()
+
+
+@pytest.fixture(scope="module")
+def logs() -> LogComparison:
+    return make_logs()
+
+
+def test_differences_come_before_effects(experiments):
+    text = render_experiments(experiments)
+
+    assert text.index("Different between them (3)") < text.index("tuesday against monday: throughput")
+    assert "A: 2; B: 4" in text
+
+
+def test_lines_fit_a_terminal(experiments, logs):
+    for text in (render_experiments(experiments), render_logs(logs), render_experiments(make_experiments(HOSTILE))):
+        assert max(map(len, text.splitlines())) <= 110  # a single word that is longer stays whole
+    words = [line for line in render_experiments(experiments).splitlines() if "wednesdaywednesday" not in line]
+    assert max(map(len, words)) <= 80
+
+
+def test_many_differences_are_cut_and_the_rest_is_counted():
+    text = render_experiments(make_experiments(differences=20))
+
+    assert "… and 5 more; the page and --json have all." in text
+
+
+def test_the_combined_effect_stands_with_its_heterogeneity(experiments):
+    text = render_experiments(experiments)
+
+    assert re.search(r"combined +\+102 % +\+95\.0 % to \+110 %", text)
+    assert "I² = 38 %" in " ".join(text.split())
+    assert "prediction interval" in " ".join(text.split())
+    assert "C is not in it: its verdict is invalid." in text
+    assert "! warning: Only 3 experiments." in text
+
+
+def test_what_is_not_combined_and_what_is_indirect_is_said(experiments):
+    text = " ".join(render_experiments(experiments).split())
+
+    assert "A and C: arm: work_mem monday / 64MB" in text
+    assert "wednesday against tuesday, throughput: −30.0 %" in text
+    assert "Only what is the same is combined." in text
+
+
+def test_logs_have_figures_and_no_verdict(logs):
+    text = render_logs(logs)
+
+    assert text.startswith("Throughput of tuesday: +7.0 % against monday. No verdict")
+    assert re.search(r"throughput +1\.23 k tps +1\.23 k tps +\+7\.0 % +\+3\.0 % to \+10\.0 %", text)
+    assert "supported" not in text
+    assert "Not made in blocks" in text
+
+
+def test_hidden_characters_are_written_out():
+    for text in (render_experiments(make_experiments(HOSTILE)), render_logs(make_logs((HOSTILE[2], "b", "c")))):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert r"\x1b[31m" in text
+
+
+def test_a_table_that_is_too_wide_cuts_its_first_column():
+    lines = align_table(
+        ("name", "value"), [("a very long name indeed", "17"), ("b", "1234567890")], left=("name",), width=30
+    )
+
+    assert max(map(len, lines)) <= 30
+    assert "…" in lines[1]
+
+
+class Page(HTMLParser):
+    """Elements and attributes, and text outside scripts and styles."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._inside = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"script", "style"}:
+            self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._inside:
+            self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if not self._inside:
+            self.text.append(data)
+
+
+@pytest.mark.parametrize("make", [make_experiments, make_logs])
+def test_hostile_names_stay_text_on_the_page(make):
+    plain, hostile = Page(render_comparison(make())), Page(render_comparison(make(HOSTILE)))
+
+    assert not any(name.startswith("on") for _, attributes in hostile.elements for name in attributes)
+    assert [tag for tag, _ in hostile.elements if tag in {"script", "img"}] == [
+        tag for tag, _ in plain.elements if tag in {"script", "img"}
+    ]
+    text = "".join(hostile.text)
+    assert HOSTILE[0] in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(("make", "parts"), [(make_experiments, EXPERIMENT_PARTS), (make_logs, LOG_PARTS)])
+def test_every_section_is_in_the_navigation_and_the_page_loads_nothing(make, parts):
+    source = render_comparison(make())
+    page = Page(source)
+    anchors = [a["href"].removeprefix("#") for tag, a in page.elements if tag == "a" and a.get("href")]
+    links = [value for _, a in page.elements for name, value in a.items() if name in {"src", "href"}]
+
+    assert anchors == [part.name for part in parts]
+    assert all(link is not None and link.startswith(("#", "data:")) for link in links)
+    assert "default-src 'none'" in source
+
+
+def test_differences_come_first_on_the_page_after_the_answer():
+    names = [part.name for part in EXPERIMENT_PARTS]
+
+    assert names[:3] == ["answer", "differences", "effects"]
+
+
+def test_nothing_to_show_is_still_a_page(experiments, logs):
+    empty = experiments.model_copy(update={"contrasts": (), "differences": (), "indirect": (), "caveats": ()})
+    bare = logs.model_copy(update={"contrasts": (), "differences": ()})
+
+    assert "No effect could be estimated" in render_comparison(empty)
+    assert "no metric in common" in render_comparison(bare)
+    assert "No difference is known" in render_experiments(empty)
+    assert "No verdict" in render_logs(bare)
+
+
+def test_every_chart_compiles_and_says_its_message(experiments, logs):
+    charts = [pooled_forest(experiments, one) for one in experiments.contrasts]
+    charts += [change_chart(logs), throughput_chart(logs), latency_chart(logs)]
+
+    for chart in charts:
+        assert chart is not None
+        svg = vl_convert.vegalite_to_svg({**chart.spec, "width": 600}, allowed_base_urls=[])
+        assert svg.startswith("<svg")
+        assert chart.title
+        assert chart.text.endswith((".", "%"))
+
+
+def test_the_diamond_is_as_wide_as_the_interval_of_the_combined_effect(experiments):
+    chart = pooled_forest(experiments, experiments.contrasts[0])
+    assert chart is not None
+    shapes = [layer["data"]["values"] for layer in chart.spec["layer"] if "data" in layer]
+    corners = next(values for values in shapes if "corner" in values[0])
+
+    assert min(corner["ratio"] for corner in corners) == 1.95
+    assert max(corner["ratio"] for corner in corners) == 2.1
+    assert "not in the combined effect" in chart.text
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(
+    CHROMIUM is None and os.environ.get("PGTRIAL_REQUIRE_BROWSER") != "1",
+    reason="no Chromium on this machine; apt-get install chromium",
+)
+@pytest.mark.parametrize("make", [make_experiments, make_logs])
+def test_every_chart_is_drawn_in_a_browser_without_a_complaint(make, tmp_path):
+    page = tmp_path / "compare.html"
+    page.write_text(render_comparison(make(HOSTILE)).replace("<details>", "<details open>"), encoding="utf-8")
+    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+    network = ("--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--virtual-time-budget=10000")
+    done = subprocess.run(
+        [CHROMIUM, *options, *network, "--dump-dom", f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    specifications = done.stdout.count('<script type="application/json">')
+    assert len(re.findall(r'<div class="plot[^>]*>\s*<svg', done.stdout)) == specifications > 0
+    assert 'data-charts="drawn"' in done.stdout

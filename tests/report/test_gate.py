@@ -1,0 +1,143 @@
+import pytest
+
+from pgtrial.analysis.findings import Findings, Stopping
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
+
+
+def with_verdict(findings: Findings, verdict: Verdict, *, complete: bool = True) -> Findings:
+    return findings.model_copy(
+        update={
+            "hypothesis": findings.hypothesis.model_copy(update={"verdict": verdict}),
+            "experiment": findings.experiment.model_copy(
+                update={"complete": complete, "blocks_complete": 6 if complete else 3}
+            ),
+        }
+    )
+
+
+def find(findings: Findings, key: str) -> Case:
+    (found,) = [case for case in list_cases(findings) if case.key == key]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "kind"),
+    [
+        (Verdict.SUPPORTED, Outcome.PASSED, ""),
+        (Verdict.REFUTED, Outcome.FAILED, "refuted"),
+        (Verdict.INCONCLUSIVE, Outcome.FAILED, "inconclusive"),
+        (Verdict.INVALID, Outcome.BROKEN, "invalid"),
+    ],
+)
+def test_the_claim_passes_only_if_it_is_supported(sample, verdict, outcome, kind):
+    claim = find(with_verdict(sample, verdict), "claim")
+
+    assert (claim.outcome, claim.kind) == (outcome, kind)
+    assert claim.name == "claim: synchronous_commit = off is faster for small updates"
+    assert claim.message == ("" if outcome is Outcome.PASSED else sample.hypothesis.reason)
+    assert claim.figures["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (Verdict.SUPPORTED, Verdict.INCONCLUSIVE),
+        (Verdict.REFUTED, Verdict.INCONCLUSIVE),
+        (Verdict.INVALID, Verdict.INVALID),
+    ],
+)
+def test_an_experiment_that_is_not_finished_has_not_decided_anything(sample, verdict, expected):
+    early = with_verdict(sample, verdict, complete=False)
+
+    assert gate_verdict(early) is expected
+    assert unfinished_text(early) == "3 of 6 blocks complete"
+    schedule = find(early, "schedule")
+    assert (schedule.outcome, schedule.kind) == (Outcome.BROKEN, "unfinished")
+    if expected is Verdict.INCONCLUSIVE:
+        assert find(early, "claim").message.startswith(
+            "The experiment is not finished: 3 of 6 blocks complete. So far: "
+        )
+
+
+def test_an_experiment_that_its_rule_has_ended_is_finished(sample):
+    stopped = with_verdict(sample, Verdict.SUPPORTED, complete=False).model_copy(
+        update={
+            "stopping": Stopping(
+                rule="decision",
+                precision=None,
+                spending="obrien-fleming",
+                looks=(3, 6),
+                blocks=3,
+                ended=3,
+                level=0.01,
+                needed=None,
+                text="It ended at the first look.",
+            )
+        }
+    )
+
+    assert gate_verdict(stopped) is Verdict.SUPPORTED
+    assert unfinished_text(stopped) == ""
+    assert find(stopped, "schedule").outcome is Outcome.PASSED
+
+
+def test_what_nobody_claimed_does_not_fail_whichever_way_it_goes(sample):
+    decisions = {
+        Decision.BETTER: Outcome.PASSED,
+        Decision.EQUIVALENT: Outcome.PASSED,
+        Decision.WORSE: Outcome.PASSED,
+        Decision.INCONCLUSIVE: Outcome.SKIPPED,
+    }
+    for decision, outcome in decisions.items():
+        changed = sample.model_copy(
+            update={"effects": tuple(effect.model_copy(update={"decision": decision}) for effect in sample.effects)}
+        )
+        case = find(changed, "effect.off.pgbench.latency_p99.all")
+
+        assert case.outcome is outcome
+        assert case.text.endswith(f": {decision}")
+
+
+def test_a_placebo_that_differs_is_a_failure(sample):
+    changed = sample.model_copy(
+        update={"placebo": tuple(e.model_copy(update={"decision": Decision.WORSE}) for e in sample.placebo)}
+    )
+    case = find(changed, "effect.placebo.pgbench.tps.all")
+
+    assert (case.outcome, case.kind) == (Outcome.FAILED, "false alarm")
+    assert case.name == "placebo: throughput of placebo, all load levels"
+    assert case.message.startswith("A difference was found where there is none")
+    assert find(sample, "effect.placebo.pgbench.tps.all").outcome is Outcome.PASSED
+
+
+def test_declared_criteria_are_listed_with_their_ratios(sample):
+    criteria = [case for case in list_cases(sample) if case.key.startswith("criterion.")]
+
+    assert criteria
+    assert {case.outcome for case in criteria} <= {Outcome.PASSED, Outcome.SKIPPED}
+    assert all(case.key.split(".")[1] != sample.hypothesis.control for case in criteria)
+    assert all("ratio" in case.figures for case in criteria if case.outcome is Outcome.PASSED)
+
+
+def test_the_claims_own_effect_is_not_listed_twice(sample):
+    keys = [case.key for case in list_cases(sample)]
+
+    assert "effect.off.pgbench.tps.all" not in keys
+    assert "effect.off.pgbench.tps.level0" in keys
+    assert len(set(keys)) == len(keys)
+    assert {"ratio", "low", "high", "p", "blocks", "margin", "decision"} <= set(find(sample, "claim").figures)
+
+
+def test_an_experiment_without_a_run_is_invalid_and_has_no_effects(minimal):
+    assert [(case.key, case.outcome) for case in list_cases(minimal)] == [
+        ("claim", Outcome.BROKEN),
+        ("schedule", Outcome.BROKEN),
+    ]
+
+
+def test_grave_caveats_stand_with_the_claim(sample):
+    text = find(sample, "claim").text
+
+    assert "warning: The hypervisor took 4.2 % of the CPU time in one run. Repeat at a quieter hour" in text
+    assert "Other processes used" not in text

@@ -1,0 +1,345 @@
+"""The report in plain words, without a model: every number has its place in the findings, and is what stands there."""
+
+import json
+import re
+
+import pytest
+
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.html import _environment
+from pgtrial.report.narrative.base import Cited, key_path, say, text_of
+from pgtrial.report.narrative.narrative import TELLERS, tell_story
+from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
+from pgtrial.report.sections.narrative import NARRATIVE
+from pgtrial.report.words import change_text, format_p
+from pgtrial.units import format_share
+
+ALL_FINDINGS = ("sample", "adjusted", "turns", "minimal", "hostile")
+STEP = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]|[^.\[\]]+')
+# What a number of the last field of a path is written by.
+WRITTEN = {
+    "ratio": change_text,
+    "low": change_text,
+    "high": change_text,
+    "confidence": format_share,
+    "p_adjusted": format_p,
+}
+
+
+@pytest.fixture(params=ALL_FINDINGS)
+def findings(request):
+    return request.getfixturevalue(request.param)
+
+
+def resolve(data, path: str):
+    for step in STEP.findall(path):
+        data = data[json.loads(step[1:-1])] if step.startswith("[") else data[step]
+    return data
+
+
+def cited(findings) -> list[Cited]:
+    return [part for each in tell_story(findings) for part in each.parts if isinstance(part, Cited)]
+
+
+def paragraph(findings, name: str) -> str:
+    return next((each.text for each in tell_story(findings) if each.name == name), "")
+
+
+def change(findings, field: str, **values):
+    return findings.model_copy(update={field: getattr(findings, field).model_copy(update=values)})
+
+
+def with_primary(findings, **values):
+    effects = tuple(
+        effect.model_copy(update=values)
+        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.tps", None, "all")
+        else effect
+        for effect in findings.effects
+    )
+    return findings.model_copy(update={"effects": effects})
+
+
+def test_every_place_exists_in_findings_json(findings) -> None:
+    data = json.loads(findings.model_dump_json())
+
+    for part in cited(findings):
+        assert part.paths
+        for path in part.paths:
+            resolve(data, path)
+
+
+def test_no_digit_stands_outside_what_is_cited(findings) -> None:
+    for each in tell_story(findings):
+        fixed = [part for part in each.parts if isinstance(part, str)]
+
+        assert not re.search(r"\d", "".join(fixed)), each.name
+
+
+def test_a_number_is_what_stands_in_its_place(findings) -> None:
+    data = json.loads(findings.model_dump_json())
+    checked = 0
+    for part in cited(findings):
+        field = part.paths[0].rpartition(".")[2]
+        if len(part.paths) == 1 and field in WRITTEN:
+            shown = part.text.replace("less than ", "<")
+            assert shown == WRITTEN[field](resolve(data, part.paths[0]))
+            checked += 1
+
+    assert checked > 10 or not findings.effects
+
+
+def test_texts_are_those_of_the_findings(sample) -> None:
+    data = json.loads(sample.model_dump_json())
+    texts = [part for part in cited(sample) if part.paths[0].endswith((".text", ".reason", ".claim", ".hint"))]
+
+    assert len(texts) > 5
+    for part in texts:
+        whole = resolve(data, part.paths[0])
+        assert part.text.rstrip(".").lower() == whole.rstrip(".").lower()
+
+
+def test_the_seven_questions_are_answered_in_order(sample) -> None:
+    assert [each.title for each in tell_story(sample)] == [
+        "What was asked",
+        "What was done",
+        "What was found",
+        "Why",
+        "How sure it is",
+        "What to do next",
+        "What would refute it",
+    ]
+    assert len({teller.name for teller in TELLERS}) == len(TELLERS)
+
+
+def test_sentences_begin_and_end_as_sentences_do(findings) -> None:
+    for each in tell_story(findings):
+        for sentence in each.sentences:
+            text = text_of(sentence)
+
+            assert text == text.strip()
+            assert text.endswith((".", "”.", "?", "!")), text
+            assert not re.search(r"\.\.|\s\s|\s[.,;]", text.replace("…", "")), text
+
+
+def test_the_story_of_the_sample_names_what_matters(sample) -> None:
+    assert "“synchronous_commit = off is faster for small updates”." in paragraph(sample, "asked")
+    assert "“off” (synchronous_commit = off) is better than “on” (synchronous_commit = on)" in paragraph(
+        sample, "asked"
+    )
+    assert "The margin is 3 %" in paragraph(sample, "asked")
+    assert "6 of 6 blocks are complete." in paragraph(sample, "done")
+    assert "18 runs count; 1 run did not" in paragraph(sample, "done")
+    assert "PostgreSQL 15.14" in paragraph(sample, "done")
+    assert "The claim is supported: off is 2.7 times as fast as on" in paragraph(sample, "found")
+    assert "with 4 clients and " in paragraph(sample, "found")
+    assert "no longer wait for the WAL" in paragraph(sample, "why")
+    assert "a change of 3.1 % is found four times in five" in paragraph(sample, "certainty")
+    assert "The hypervisor took 4.2 % of the CPU time in one run." in paragraph(sample, "certainty")
+    assert "prefer “off” to “on”" in paragraph(sample, "next")
+    assert "Repeat at a quieter hour" in paragraph(sample, "next")
+
+
+@pytest.mark.parametrize(
+    ("expect", "better", "verdict", "expected"),
+    [
+        ("better", "higher", Verdict.SUPPORTED, "lies below +3.0 % would refute the claim."),
+        ("better", "higher", Verdict.REFUTED, "lies above +3.0 % would support the claim after all."),
+        ("better", "lower", Verdict.SUPPORTED, "lies above −3.0 % would refute the claim."),
+        ("worse", "higher", Verdict.SUPPORTED, "lies above −3.0 % would refute the claim."),
+        ("worse", "lower", Verdict.REFUTED, "lies above +3.0 % would support the claim after all."),
+        ("not-worse", "higher", Verdict.SUPPORTED, "lies below −3.0 % would refute the claim."),
+        ("not-worse", "lower", Verdict.SUPPORTED, "lies above +3.0 % would refute the claim."),
+        ("not-worse", "higher", Verdict.REFUTED, "lies above −3.0 % would support the claim after all."),
+        ("better", "higher", Verdict.INCONCLUSIVE, "wholly above +3.0 % would support the claim; one wholly below it"),
+        ("equivalent", "higher", Verdict.SUPPORTED, "lies beyond ±3 % would turn the verdict."),
+        ("equivalent", "higher", Verdict.REFUTED, "lies within ±3 % would turn the verdict."),
+        ("different", "higher", Verdict.SUPPORTED, "lies within ±3 % would turn the verdict."),
+        ("different", "higher", Verdict.REFUTED, "lies beyond ±3 % would turn the verdict."),
+        ("equivalent", "higher", Verdict.INCONCLUSIVE, "within ±3 % would support the claim, one wholly beyond it"),
+        ("different", "higher", Verdict.INCONCLUSIVE, "within ±3 % would refute the claim, one wholly beyond it"),
+    ],
+)
+def test_what_would_refute_it_follows_from_the_claim(sample, expect: str, better: str, verdict, expected: str) -> None:
+    asked = with_primary(change(sample, "hypothesis", expect=expect, verdict=verdict), better=better)
+
+    assert expected in paragraph(asked, "refutation")
+
+
+def test_a_metric_without_a_good_direction_decides_no_one_sided_claim(sample) -> None:
+    asked = with_primary(change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE), better="neither")
+
+    assert "no result decides which arm is better" in paragraph(asked, "refutation")
+
+
+def test_the_refuting_bound_is_the_one_the_verdict_used(sample) -> None:
+    """An interval just beyond the bound turns the verdict of the analysis, one just before it does not."""
+    from pgtrial.model.metric import Better
+    from pgtrial.stats.base import Comparison
+    from pgtrial.stats.equivalence import judge
+
+    def verdict_of(low: float, high: float) -> Verdict:
+        comparison = Comparison(
+            ratio=(low * high) ** 0.5,
+            low=low,
+            high=high,
+            confidence=0.95,
+            p_value=None,
+            p_sign_flip=None,
+            hodges_lehmann=None,
+            hl_low=None,
+            hl_high=None,
+            blocks=6,
+            sd_log_ratio=0.01,
+        )
+        return judge(comparison, expect="better", margin=0.03, better=Better.HIGHER)
+
+    assert "lies below +3.0 % would refute the claim." in paragraph(sample, "refutation")
+    assert verdict_of(1.0, 1.0299) is Verdict.REFUTED
+    assert verdict_of(1.0, 1.0301) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"),
+    [
+        (Decision.BETTER, "prefer “off” to “on”"),
+        (Decision.WORSE, "stay with “on”; “off” is worse"),
+        (Decision.EQUIVALENT, "by something else"),
+    ],
+)
+def test_what_to_do_follows_from_the_effect_and_not_from_the_claim(sample, decision, expected: str) -> None:
+    for verdict in (Verdict.SUPPORTED, Verdict.REFUTED):
+        found = with_primary(change(sample, "hypothesis", verdict=verdict), decision=decision)
+
+        assert expected in paragraph(found, "next")
+
+
+def test_an_inconclusive_claim_is_not_called_a_null_result(sample) -> None:
+    found = change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE)
+    found = change(found, "needed", blocks=4, text="about 4 more blocks would decide the claim")
+
+    assert "About 4 more blocks would decide the claim." in paragraph(found, "next")
+    assert "no evidence that there is no difference" in paragraph(found, "next")
+    assert "prefer" not in paragraph(found, "next")
+
+
+def test_what_gets_worse_elsewhere_is_a_cost(sample) -> None:
+    effects = tuple(
+        effect.model_copy(update={"decision": Decision.WORSE, "ratio": 1.42})
+        if (effect.metric, effect.scenario, effect.load_level) == ("pgbench.latency_p99", None, "all")
+        else effect
+        for effect in sample.effects
+    )
+    found = sample.model_copy(update={"effects": effects})
+
+    assert "worse in latency p99 (+42.0 %)" in paragraph(found, "found")
+    assert "Weigh what it costs: latency p99 +42.0 %." in paragraph(found, "next")
+
+
+def test_an_experiment_without_results_claims_nothing(minimal) -> None:
+    assert "The verdict is invalid: the runs cannot answer the claim: no block is complete." in paragraph(
+        minimal, "found"
+    )
+    assert "0 of 3 blocks are complete, so the experiment is not finished." in paragraph(minimal, "done")
+    assert paragraph(minimal, "why") == "What was sampled does not tell why."
+    assert "pgtrial resume" in paragraph(minimal, "next")
+    assert paragraph(minimal, "refutation") == "Nothing is claimed yet, so there is nothing to refute."
+
+
+def test_arms_that_differ_in_many_settings_name_a_few(sample) -> None:
+    arms = tuple(
+        arm.model_copy(update={"settings": {f"setting_{letter}": arm.name for letter in "abcdef"}})
+        for arm in sample.experiment.arms
+    )
+
+    assert "setting_d = off and 2 more)" in paragraph(change(sample, "experiment", arms=arms), "asked")
+
+
+def test_settings_of_the_host_are_named_with_their_place(sample) -> None:
+    control, arm, placebo = sample.experiment.arms
+    arms = (control, arm.model_copy(update={"knobs": {"sysctl": {"vm.swappiness": "1"}}}), placebo)
+    found = change(sample, "experiment", arms=arms)
+    (part,) = [part for part in cited(found) if "swappiness" in part.text]
+
+    assert part == Cited(text="vm.swappiness = 1", paths=('experiment.arms[1].knobs.sysctl["vm.swappiness"]',))
+
+
+def test_text_fits_the_terminal_and_steers_nothing(findings) -> None:
+    text = write_text(tell_story(findings), with_sources=True)
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    for line in text.splitlines():
+        assert len(line) <= 80 or "←" in line or "\\" in line, line  # what is made visible becomes longer
+
+
+def test_sources_follow_the_paragraph_they_are_of(sample) -> None:
+    text = write_text(tell_story(sample), with_sources=True)
+
+    assert "    6 blocks ← experiment.blocks_planned" in text
+    assert re.search(r"^    \+\d+ % ← effects\[\d+\]\.ratio$", text, re.MULTILINE)
+    assert "←" not in write_text(tell_story(sample))
+
+
+def test_markdown_has_a_heading_for_each_paragraph_and_no_html(hostile) -> None:
+    text = write_markdown(tell_story(hostile), with_sources=True)
+
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+        each.title for each in tell_story(hostile)
+    ]
+    assert "<script" not in text
+    assert "<img" not in text
+
+
+def test_data_holds_the_text_and_the_places(sample) -> None:
+    for each, data in zip(tell_story(sample), as_data(tell_story(sample)), strict=True):
+        assert data["text"] == each.text
+        assert all(item["text"] in each.text for item in data["cited"])
+    json.dumps(as_data(tell_story(sample)))
+
+
+def render(findings) -> str:
+    template = _environment().get_template("sections/narrative.html")
+    return " ".join(template.render(NARRATIVE.build(findings)).split())
+
+
+def test_the_section_shows_paragraphs_and_places(sample) -> None:
+    html = render(sample)
+
+    for each in tell_story(sample):
+        assert f'<h3 id="narrative-{each.name}">{each.title}</h3>' in html
+    assert '<span title="hypothesis.margin">3' in html
+    assert "<code>hypothesis.margin</code>" in html
+
+
+def test_names_in_the_section_stay_text(hostile) -> None:
+    html = render(hostile)
+
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "\x1b" not in html
+    assert "49" not in re.sub(r"&#\d+;", "", html.partition("{{")[2][:20])
+
+
+def test_every_number_of_the_text_has_a_source(sample) -> None:
+    for each in tell_story(sample):
+        listed = {text for text, _ in list_sources(each)}
+
+        assert all(
+            part.text[:59] in {text[:59] for text in listed}
+            for part in each.parts
+            if isinstance(part, Cited) and not part.paths[0].endswith(".metric") and re.search(r"\d", part.text)
+        )
+
+
+def test_a_template_is_filled_with_parts() -> None:
+    part = Cited(text="3 min", paths=("experiment.ended",))
+
+    assert say("It took {took}, {rest}.", took=part, rest=("all", " in all")) == (
+        "It took ", part, ", ", "all", " in all", ".",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "path"), [("work_mem", "a.work_mem"), ("vm.swappiness", 'a["vm.swappiness"]'), ('x"y', 'a["x\\"y"]')]
+)
+def test_keys_that_are_no_plain_words_are_quoted(key: str, path: str) -> None:
+    assert key_path("a", key) == path

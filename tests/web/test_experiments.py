@@ -1,0 +1,134 @@
+import contextlib
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.folder import lock_folder
+from pgtrial.store import layout
+from pgtrial.store.state import State
+from pgtrial.testing import write_result_folder
+from pgtrial.web.experiments import Shelf
+
+
+@pytest.fixture
+def copy(shelf: Path, tmp_path: Path) -> Path:
+    """The shelf, to be changed."""
+    return Path(shutil.copytree(shelf, tmp_path / "copy"))
+
+
+def by_name(root: Path):
+    return {one.name: one for one in Shelf(root=root).summaries()}
+
+
+def test_each_experiment_is_told_in_a_line(shelf: Path) -> None:
+    found = by_name(shelf)
+    finished, stopped = found["finished"], found["stopped"]
+
+    assert (finished.state, finished.done, finished.runs, finished.blocks) == ("complete", 18, 18, 6)
+    assert (finished.verdict, finished.has_report) == ("supported", True)
+    assert finished.claim.startswith("Without waiting for the disk")
+    assert (stopped.state, stopped.done, stopped.runs, stopped.blocks) == ("interrupted", 7, 18, 2)
+    assert (stopped.verdict, stopped.has_report) == ("", False)
+    assert stopped.arms[0].endswith("of 6 runs")
+
+
+def test_the_latest_is_first(copy: Path) -> None:
+    with contextlib.closing(sqlite3.connect(copy / "stopped" / layout.STATE)) as db, db:
+        db.execute("UPDATE run SET started = started + 1000")
+
+    assert [one.name for one in Shelf(root=copy).summaries()] == ["stopped", "finished"]
+
+
+def test_one_at_work_is_running_and_has_no_verdict_yet(copy: Path) -> None:
+    shelf = Shelf(root=copy)
+    assert {one.state for one in shelf.summaries()} == {"complete", "interrupted"}
+
+    with lock_folder(copy / "finished"), contextlib.closing(State.open(copy / "stopped", write=True)) as state:
+        state.begin_run(state.slots()[7], 2e9)
+        with lock_folder(copy / "stopped"):
+            found = {one.name: one for one in shelf.summaries()}
+    assert (found["finished"].state, found["finished"].verdict) == ("running", "")
+    assert found["stopped"].current.startswith("run 8, block 3, arm ")
+
+    assert {one.state for one in shelf.summaries()} == {"complete", "interrupted"}
+
+
+def test_looking_does_not_end_what_a_killed_pgtrial_left_behind(copy: Path) -> None:
+    """Read-only: a run that nobody works on any more stays as it is; "pgtrial status" cleans up."""
+    with contextlib.closing(State.open(copy / "stopped", write=True)) as state:
+        state.begin_run(state.slots()[7], 2e9)
+    Shelf(root=copy).summaries()
+
+    with contextlib.closing(State.open(copy / "stopped")) as state:
+        assert [run.state for run in state.runs()][-1] == "running"
+
+
+def test_nothing_changes_by_being_looked_at(copy: Path) -> None:
+    def contents() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+
+    before = contents()
+    Shelf(root=copy).summaries()
+
+    assert contents() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.write_bytes(b"no database"), "cannot read"),
+        (lambda path: path.write_bytes(b""), "cannot read"),
+        (lambda path: path.write_bytes(path.read_bytes()[:5000]), ""),
+    ],
+)
+def test_a_damaged_folder_is_said_to_be_one(copy: Path, damage, said: str) -> None:
+    damage(copy / "stopped" / layout.STATE)
+    found = by_name(copy)
+
+    assert found["finished"].state == "complete"
+    assert found["stopped"].state == "unreadable"
+    assert said in found["stopped"].reason
+
+
+def test_a_folder_of_a_newer_version_says_so(copy: Path) -> None:
+    with contextlib.closing(sqlite3.connect(copy / "stopped" / layout.STATE)) as db, db:
+        db.execute("UPDATE meta SET value = '99' WHERE key = 'format'")
+
+    assert "format 99" in by_name(copy)["stopped"].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"hypothesis": 1}', '{"hypothesis": {"claim": 1, "verdict": "<b>", "reason": ""}}', "[" * 100_000],
+)
+def test_findings_that_are_none_give_no_verdict(copy: Path, text: str) -> None:
+    (copy / "finished" / layout.FINDINGS).write_text(text)
+    found = by_name(copy)["finished"]
+
+    assert (found.state, found.verdict) == ("complete", "")
+
+
+def test_hostile_texts_come_out_visible(copy: Path) -> None:
+    path = copy / "finished" / layout.FINDINGS
+    findings = json.loads(path.read_text())
+    findings["hypothesis"]["claim"] = "<script>alert(1)</script>\x1b[2J\u202e"
+    path.write_text(json.dumps(findings))
+    (copy / "finished").rename(copy / "=cmd|\x1b[2J<img src=x>")
+    (found,) = (one.as_dict() for one in Shelf(root=copy).summaries() if one.verdict)
+
+    assert found["name"] == "=cmd|\\x1b[2J<img src=x>"
+    assert found["claim"] == "<script>alert(1)</script>\\x1b[2J\\u202e"
+
+
+def test_a_summary_follows_what_happens(tmp_path: Path) -> None:
+    shelf = Shelf(root=tmp_path)
+    assert shelf.summaries() == []
+
+    write_result_folder(tmp_path / "first", runs=3)
+    assert [one.done for one in shelf.summaries()] == [3]
+
+    shutil.rmtree(tmp_path / "first")
+    assert shelf.summaries() == []

@@ -1,0 +1,93 @@
+import contextlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.events import EstimateUpdated
+from pgtrial.engine.folder import lock_folder
+from pgtrial.engine.live.live_file import LiveFile
+from pgtrial.engine.live.view import ArmView, LiveView
+from pgtrial.model.arm import Role
+from pgtrial.testing import write_result_folder
+from pgtrial.web.experiments import Shelf
+from pgtrial.web.live import describe, describe_view
+
+VIEW = LiveView(
+    t=1767225600.0,
+    state="running",
+    step="",
+    run=8,
+    last_run=8,
+    runs=18,
+    block=3,
+    arms_at_work=("off",),
+    attempt=1,
+    phase="measure",
+    level="4 clients",
+    phase_spent=3.0,
+    phase_length=11.0,
+    tps=1000.0,
+    remaining=100.0,
+    share_done=0.4,
+    arms=tuple(
+        ArmView(
+            name=name,
+            role=role,
+            is_at_work=name == "off",
+            runs_done=2,
+            tps_now=1000.0,
+            p95_now=0.005,
+            tps=(1000.0, None, 900.0),
+            p95=(0.005,),
+            waits=(("CPU", 3.0), ("IO:WALSync", 1.0)),
+        )
+        for name, role in (("on", Role.CONTROL), ("off", Role.CANDIDATE), ("placebo", Role.PLACEBO))
+    ),
+    estimate=EstimateUpdated(
+        arm="off",
+        control="on",
+        metric="pgbench.tps",
+        ratio=1.5,
+        low=1.4,
+        high=1.6,
+        confidence=0.95,
+        margin=0.05,
+        blocks=3,
+    ),
+)
+
+
+def test_words_and_figures_are_ready_to_be_shown() -> None:
+    found = describe_view(VIEW)
+
+    assert found["progress"] == ["run 8 of 18", "block 3", "arm off", "measure 4 clients 3/11 s", "1 k tps"]
+    assert (found["done"], found["left"]) == ("40.0 %", "1 min 40 s left")
+    assert [arm["colour"] for arm in found["arms"]] == ["#0072B2", "#D55E00", "#8A8A8A"]
+    assert found["arms"][0]["waits"][0] == {"label": "CPU", "share": 0.75, "text": "75.0 %"}
+    assert found["estimate"]["text"].replace("\u00a0", " ") == (
+        "off against on, throughput: +50.0 % (95 % interval +40.0 % to +60.0 %) after 3 blocks; margin ±5 %"
+    )
+    assert json.loads(json.dumps(found, allow_nan=False))
+
+
+def test_hostile_texts_come_out_visible() -> None:
+    arm = replace(VIEW.arms[0], name="<script>\x1b[2J", waits=(("\u202e", 1.0),))
+    found = describe_view(replace(VIEW, arms=(arm,)))
+
+    assert found["arms"][0]["name"] == "<script>\\x1b[2J"
+    assert found["arms"][0]["waits"][0]["label"] == "\\u202e"
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_what_a_killed_pgtrial_left_is_not_shown(tmp_path: Path, locked: bool) -> None:
+    folder = write_result_folder(tmp_path / "first", runs=7)
+    LiveFile(folder=folder).write(VIEW)
+    shelf = Shelf(root=tmp_path)
+    with lock_folder(folder) if locked else contextlib.nullcontext():
+        (place,) = shelf.places()
+        found = describe(place, shelf.summary(place))
+
+    assert (found["live"] is not None) == locked
+    assert found["experiment"]["state"] == ("running" if locked else "interrupted")
