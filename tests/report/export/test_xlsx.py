@@ -31,7 +31,7 @@ def shorten(findings):
     return findings.model_copy(update={"series": findings.series[:1], "distributions": tuple(distributions)})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sample(sample):
     return shorten(sample)
 

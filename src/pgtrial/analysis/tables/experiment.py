@@ -1,6 +1,6 @@
 """What was asked, planned and done, and the world in which it was done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from pgtrial.analysis.findings import Findings
@@ -38,7 +38,12 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
         "blocks complete": str(experiment.blocks_complete),
         "pgtrial": findings.pgtrial_version,
     }
-    groups = {"answer": answer, "design": design, "workload": experiment.workload, "target": experiment.target}
+    groups: dict[str, Mapping[str, str | None]] = {
+        "answer": answer,
+        "design": design,
+        "workload": experiment.workload,
+        "target": experiment.target,
+    }
     return ((group, name, value) for group, facts in groups.items() for name, value in facts.items() if value)
 
 

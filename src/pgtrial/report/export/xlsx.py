@@ -150,7 +150,8 @@ def _write_pictures(sheet: "Worksheet", styles: _Styles, pictures: tuple[Picture
     for picture, top in zip(pictures, place_pictures(pictures), strict=True):
         for place, name in enumerate((picture.title, picture.x, picture.y)):
             _write_text(sheet, top, place, name, styles)
-        for row, at in enumerate(picture.at, start=top + 2):
+        places: tuple[Value, ...] = picture.at
+        for row, at in enumerate(places, start=top + 2):
             kind = Kind.TEXT if isinstance(at, str) else Kind.NUMBER
             _write_cell(sheet, row, 0, value=at, kind=kind, style=styles.plain, styles=styles)
         for place, (name, values) in enumerate(shown_lines(picture), start=1):

@@ -40,7 +40,7 @@ def insert_charts(workbook: "Workbook", into: "Worksheet", pictures: tuple[Pictu
             chart.add_series(_series(picture, line, sheet=sheet, top=top, last=last, place=place))
             place += 3 if line.below else 1
         is_bar = picture.shape in (Shape.BARS, Shape.STACKED)
-        values = {"name": [sheet, top, 1], "major_gridlines": _GRID, **_FONT}
+        values: dict[str, Any] = {"name": [sheet, top, 1], "major_gridlines": _GRID, **_FONT}
         if picture.shape is Shape.BARS:
             values["crossing"] = 1
         if picture.is_log:
