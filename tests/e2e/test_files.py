@@ -26,8 +26,6 @@ directory = "{directory}"
 pattern = "randread"
 size = "16MB"
 block_size = "8kB"
-[target.tracing]
-throttling = "off"
 [workload]
 kind = "fio"
 duration = "2s"

@@ -76,7 +76,7 @@ RELATIONS: dict[str, str] = {
 
 # What a load on files has where the file says nothing: there is no server, a process is a client, nothing is warmed up
 # because the state of the page cache is chosen, and what is asked for is mostly bytes per second.
-_OF_FILES = {
+_OF_FILES: dict[str, dict[str, Any]] = {
     "target": {"kind": "host"},
     "workload": {"clients": 1, "warmup": 0},
     "hypothesis": {"metric": "fio.bandwidth"},
