@@ -51,7 +51,7 @@ class LatencyBudget(Record):
 
 
 class BudgetDifference(Record):
-    """The difference of the mean latency, arm minus control, split the same way; intervals are over pairs of a block."""
+    """The difference of the mean latency, arm minus control, split the same way; intervals over pairs of a block."""
 
     arm: str
     control: str

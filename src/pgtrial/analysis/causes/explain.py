@@ -1,7 +1,6 @@
 """Everything that samples and log say about causes, put together in the order in which it is worked out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit
 from pgtrial.analysis.causes.associations import find_associations
@@ -29,25 +28,13 @@ NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What the rest of the analysis knows already."""
-
-    evidence: Evidence
-    reduction: Reduction
-    values: Values
-    estimated: tuple[Estimated, ...]
-    cpus: int | None  # of the server's machine
-
-
-def explain(measured: Measured) -> Causes:
+def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated: Sequence[Estimated]) -> Causes:
     """All of it. StoreError when a file of a run is damaged."""
-    evidence, reduction, values = measured.evidence, measured.reduction, measured.values
     timelines = read_timelines(evidence, reduction)
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
     differences = compare_budgets(evidence, reduction, values)
-    limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=measured.cpus))
+    limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=_cpus(evidence)))
     return Causes(
         tier=tier(evidence, reduction),
         budgets=budgets,
@@ -55,7 +42,7 @@ def explain(measured: Measured) -> Causes:
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),
-        crossings=find_crossings(evidence, measured.estimated),
+        crossings=find_crossings(evidence, tuple(estimated)),
         stability=describe_stability(evidence, timelines, events or ()),
         associations=find_associations(evidence, timelines),
         checks=check_samples(evidence, timelines, events),
@@ -67,6 +54,12 @@ def explain(measured: Measured) -> Causes:
         log=summarize_log(evidence, events or ()),
         text=tell_why(evidence, differences, limits),
     )
+
+
+def _cpus(evidence: Evidence) -> int | None:
+    """Of the server's machine, where pgbench runs too unless it is another one's."""
+    text = evidence.fingerprints.get(None, {}).get("machine/CPUs", "")
+    return int(text) if text.isdecimal() else None
 
 
 def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> str:
