@@ -53,6 +53,11 @@ synchronous_commit = "off"
 blocks = 2
 seed   = 7
 """
+# A known effect that leaves the processors to what runs at the same time.
+KNOWN = """\\set id random(1, 100000)
+SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'on' THEN 0.02 ELSE 0.005 END);
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
+"""
 # What a caller may have set for purposes of his own; each of it alone would break initdb, the server or a connection.
 CALLER = {
     "PGHOST": "nowhere.invalid",
@@ -220,7 +225,8 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
-        place.write_experiment(("clients  = 2", "clients  = 1"))
+        place.write_experiment(('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'))
+        (place.directory / "known.sql").write_text(KNOWN)
         other.write_experiment(
             ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
             ('duration = "2s"', 'duration = "3s"'),
