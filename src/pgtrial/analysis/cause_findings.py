@@ -69,10 +69,14 @@ class ParetoItem(Record):
 
 
 class Pareto(Record):
-    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it."""
+    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it.
+
+    ``scenario`` is null where it is of all together; a single one has its events over all load levels.
+    """
 
     arm: str
     load_level: int | str
+    scenario: str | None = None
     of: Literal["events", "statements"]
     head: int
     items: tuple[ParetoItem, ...]

@@ -128,19 +128,26 @@ def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
 
 
 def _split(findings: Findings, of: str) -> tuple[list[Pareto], list[Pareto]]:
-    """Those over all load levels (of the first level, where there are none), and the others."""
+    """Those of all scenarios over all load levels (of the first level, where there are none), and the others."""
     found = sorted(
         distinct_levels(findings, (each for each in causes_of(findings).paretos if each.of == of and each.items)),
         key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
     )
     first = found[0].load_level if found else ALL
-    return [each for each in found if each.load_level == first], [each for each in found if each.load_level != first]
+    shown = [each for each in found if each.load_level == first and each.scenario is None]
+    return shown, [each for each in found if each not in shown]
 
 
 def _pareto(findings: Findings, pareto: Pareto) -> dict[str, object]:
     shown, rest = pareto.items[:MOST_ITEMS], pareto.items[MOST_ITEMS:]
     return {
-        "title": f"{arm_label(findings, pareto.arm)}, {level_label(findings, pareto.load_level)}",
+        "title": ", ".join(
+            (
+                arm_label(findings, pareto.arm),
+                *([pareto.scenario] if pareto.scenario else []),
+                level_label(findings, pareto.load_level),
+            )
+        ),
         "what": "Wait event" if pareto.of == "events" else "Statement",
         "is_statement": pareto.of == "statements",
         "head": pareto.head,
