@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +20,19 @@ from pgtrial.cli.main import main
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
 
-Process = subprocess.Popen
+
+def _load(name: str) -> ModuleType:
+    """A module beside this one, which is in no package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+forks = _load("forks")
+Process = subprocess.Popen | forks.ForkedProcess
 Completed = subprocess.CompletedProcess
 
 EXPERIMENT = """
@@ -128,9 +141,12 @@ class Place:
         (self.directory / "small.toml").write_text(text)
 
     def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
+        """A process of its own, forked from one that has imported everything; really started with a ``prefix``."""
         if self.storage is not None and arguments[0] in ("run", "demo") and "--work-directory" not in arguments:
             arguments = (*arguments, "--work-directory", str(self.storage))
-        return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
+        if prefix:
+            return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
+        return forks.fork_pgtrial(arguments, directory=self.directory, environment=self._environment(environment))
 
     def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
         return subprocess.Popen(
@@ -140,8 +156,11 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **environment},
+            env=self._environment(environment),
         )
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **more}
 
     def run(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Completed:
         return self.finish(self.start(*arguments, prefix=prefix, environment=environment))
