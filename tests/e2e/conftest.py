@@ -21,9 +21,9 @@ from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
 
 
-def _load(name: str) -> ModuleType:
-    """A module beside this one, which is in no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+def _load(path: Path) -> ModuleType:
+    """A module of the tests, which is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def _load(name: str) -> ModuleType:
     return module
 
 
-forks = _load("forks")
+forks = _load(Path(__file__).parents[1] / "forks.py")
 Process = subprocess.Popen | forks.ForkedProcess
 Completed = subprocess.CompletedProcess
 

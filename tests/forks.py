@@ -158,8 +158,8 @@ def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stde
     os.dup2(stderr, 2)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     # As Python itself opens them.
-    sys.stdout = open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, closefd=False, errors="backslashreplace")
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="backslashreplace")
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
