@@ -20,6 +20,18 @@ METRIC_LABELS = {
     "pgbench.latency_p999": "latency p99.9",
     "pgbench.failures": "failures",
 }
+COST_LABELS = {
+    "cost.cpu_seconds": "CPU time",
+    "cost.context_switches": "context switches",
+    "cost.blocks_hit": "blocks found in shared buffers",
+    "cost.blocks_read": "blocks read into shared buffers",
+    "cost.temp_bytes": "bytes of temporary files",
+    "cost.wal_bytes": "bytes of WAL",
+    "cost.device_reads": "reads of the devices",
+    "cost.device_read_bytes": "bytes read from the devices",
+    "cost.device_writes": "writes to the devices",
+    "cost.device_write_bytes": "bytes written to the devices",
+}
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
 VERDICT_SYMBOLS = {
@@ -49,6 +61,8 @@ def make_visible(text: str, *, keep: str = "") -> str:
 
 
 def metric_label(metric: str) -> str:
+    if metric in COST_LABELS:
+        return f"{COST_LABELS[metric]} per transaction"
     return METRIC_LABELS.get(metric, metric)
 
 
