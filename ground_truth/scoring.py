@@ -60,12 +60,12 @@ def judge(case: Case, document: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(
         case=case,
         state=State.RIGHT,
-        found=limit and limit.resource,
+        found=limit.resource if limit else None,
         detail=limit.detail if limit else "",
-        without=relieved and relieved.resource,
+        without=relieved.resource if relieved else None,
         relief=relief,
         excess=excess,
-        closure=budget and budget.closure,
+        closure=budget.closure if budget else None,
     )
     return _with_state(outcome)
 
