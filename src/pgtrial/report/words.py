@@ -191,10 +191,10 @@ def find_single_runs(findings: Findings, arm: str | None) -> SingleRuns | None:
 
 
 def single_runs_text(findings: Findings) -> str:
-    """What one run per arm would have said, in one or two sentences; "" where no block has a ratio."""
+    """What one run per arm would have said, in one or two sentences; "" where it could not have said anything else."""
     asked = findings.hypothesis
     found = find_single_runs(findings, asked.arm)
-    if found is None:
+    if found is None or found.blocks < 2:
         return ""
     above, below = ("faster", "slower") if asked.metric == "pgbench.tps" else ("higher", "lower")
     within = found.blocks - found.above - found.below

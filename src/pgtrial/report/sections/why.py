@@ -20,6 +20,7 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_duration, format_percent
 
+NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
 MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
 
 
@@ -101,10 +102,12 @@ def _closure(findings: Findings, budgets: Iterable[LatencyBudget]) -> str:
         return ""
     worst = max(known, key=lambda budget: abs((budget.closure or 1) - 1))
     where = f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}"
-    return (
+    text = (
         f"The sampled sessions account for {format_percent(worst.closure or 0)} of the measured latency where they "
         f"account for it worst ({where}); 100 % would be all of it."
     )
+    is_more = (worst.closure or 0) > 1 + NOTICEABLE
+    return f"{text} What is more lies between two transactions, in the load generator." if is_more else text
 
 
 def _wait_rows(findings: Findings) -> list[dict[str, object]]:
