@@ -15,7 +15,7 @@ from pgtrial.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressure", "transparent_huge_pages"}
-LONGEST = 25 * 60  # s, of the whole suite
+LONGEST = 30 * 60  # s, of the whole suite
 
 
 def load(name: str) -> ModuleType:
@@ -122,7 +122,7 @@ def test_every_cause_that_was_asked_for_has_a_case():
     assert wanted <= {case.expected[0] for case in CASES.values()}
 
 
-def test_the_whole_suite_is_planned_for_at_most_25_minutes():
+def test_the_whole_suite_is_planned_for_at_most_half_an_hour():
     assert sum(check_file(case.file).plan.estimate.total for case in CASES.values()) <= LONGEST
 
 
@@ -160,9 +160,13 @@ def test_a_cause_that_was_not_there_proves_nothing_about_its_name():
     assert scoring.confusion([outcome]) == {}
 
 
+def test_time_between_two_transactions_is_no_error():
+    assert scoring.judge(CASE, document(closure=1.1)).state is State.RIGHT
+
+
 @pytest.mark.parametrize(
     ("parts", "closure"),
-    [((0.009, 0.0013), 1.0), ((0.009, 0.0007), 1.0), ((), 1.0), ((0.01,), 0.97), ((0.01,), 1.03), ((0.01,), None)],
+    [((0.009, 0.0013), 1.0), ((0.009, 0.0007), 1.0), ((), 1.0), ((0.01,), 0.97), ((0.01,), None)],
 )
 def test_parts_that_are_off_by_more_than_2_percent_are_told(parts, closure):
     assert scoring.judge(CASE, document(parts=parts, closure=closure)).state is State.NOT_ADDING_UP
