@@ -80,6 +80,8 @@ class ForkedProcess:
             raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0) from None
         for reader in readers:
             reader.join()
+        self.stdout.close()
+        self.stderr.close()
         return texts[0], texts[1]
 
     def __enter__(self) -> Self:
