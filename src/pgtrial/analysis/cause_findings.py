@@ -285,7 +285,7 @@ class CriterionValue(Record):
     better: Literal["higher", "lower"]
     weight: float
     ratio: Estimate | None  # arm / control
-    rank_share: float | None  # share of resampled blocks in which the arm is the best in it
+    rank_share: float | None  # probability that the arm is the best in it
 
 
 class ArmScore(Record):
@@ -293,7 +293,7 @@ class ArmScore(Record):
     values: tuple[CriterionValue, ...]
     is_pareto: bool  # no other arm is at least as good in all criteria and better in one
     score: float | None  # weighted mean of the log ratios, better is positive
-    best_share: float | None  # share of resampled blocks in which it has the best score
+    best_share: float | None  # probability that it has the best score
 
 
 class Recommendation(Record):
