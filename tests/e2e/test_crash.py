@@ -151,7 +151,7 @@ def test_killed_at_any_journal_event_of_a_run_everything_is_put_back(crash, plac
     while len(steps := crash(step)) >= step:
         assert steps
         step += 1
-    assert step > 80
+    assert step > 100
     assert_finished_runs_are_kept(place)
 
 
