@@ -228,7 +228,11 @@ def placebo_text(findings: Findings) -> str:
         return "No difference was found where there is none, as it should be."
     if effect.low <= 1 <= effect.high:
         return "No difference was found where there is none, but the interval reaches beyond the margin."
-    return "A small difference was found where there is none; it is not beyond the margin."
+    if effect.decision is Decision.EQUIVALENT:
+        return "A small difference was found where there is none; it is not beyond the margin."
+    return (
+        "A difference was found where there is none, and it may be beyond the margin: other effects may be off by it."
+    )
 
 
 def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
