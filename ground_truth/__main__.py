@@ -1,6 +1,6 @@
 """Run the experiments whose cause is known, and see whether the analysis names it.
 
-    python -m ground_truth --allow-host-changes           # all of them, about 25 minutes on 2 CPUs, as root
+    python -m ground_truth --allow-host-changes           # all of them, about 30 minutes on 2 CPUs, as root
     python -m ground_truth --only row-locks wal-flush     # some; the page is left as it is
     python -m ground_truth --again                        # analyse the folders of the last runs anew, and judge them
 

@@ -45,13 +45,14 @@ def case_table(outcomes: Sequence[Outcome]) -> str:
             str(outcome.without or _MISSING),
             _number(outcome.excess, "{:+z.2%}"),
             _number(outcome.closure, "{:.3f}"),
+            _number(outcome.sampled, "{:.3f}"),
             str(outcome.state),
         ]
         for outcome in outcomes
     ]
     head = [
         *("case", "truth", "found", "which", "throughput without it", "then limited by"),
-        *("sum of the parts", "sampled / measured", "result"),
+        *("sum of the parts", "sampled / latency", "sampled / clients", "result"),
     ]
     return table(head, rows)
 

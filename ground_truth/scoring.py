@@ -10,7 +10,7 @@ from ground_truth.cases import Case
 from pgtrial.analysis.cause_findings import Causes, LatencyBudget, Limit, Resource
 
 LEVEL = 0  # every case has one load level
-TOLERANCE = 0.02  # of the mean latency, by which the sum of its parts, and what was sampled, may be off
+TOLERANCE = 0.02  # of the latency and of the clients, by which the sum of the parts and sampled sessions may be off
 
 
 class State(StrEnum):
@@ -27,7 +27,7 @@ class Outcome:
     """What became of a case; null numbers where there are none.
 
     ``excess`` is the sum of the parts of the mean latency over the measured one, minus 1; ``closure`` the sampled
-    sessions over throughput, against the same.
+    sessions over throughput, against the same; ``sampled`` the sampled sessions over the clients.
     """
 
     case: Case
@@ -39,6 +39,7 @@ class Outcome:
     relief: float | None = None
     excess: float | None = None
     closure: float | None = None
+    sampled: float | None = None
 
     @property
     def is_good(self) -> bool:
@@ -60,12 +61,13 @@ def judge(case: Case, document: Mapping[str, Any]) -> Outcome:
     outcome = Outcome(
         case=case,
         state=State.RIGHT,
-        found=limit and limit.resource,
+        found=limit.resource if limit else None,
         detail=limit.detail if limit else "",
-        without=relieved and relieved.resource,
+        without=relieved.resource if relieved else None,
         relief=relief,
         excess=excess,
-        closure=budget and budget.closure,
+        closure=budget.closure if budget else None,
+        sampled=_find_sampled(case, document, budget),
     )
     return _with_state(outcome)
 
@@ -83,8 +85,8 @@ def _with_state(outcome: Outcome) -> Outcome:
     off = []
     if outcome.excess is None or abs(outcome.excess) > TOLERANCE:
         off.append("the parts of the mean latency are not there or do not add up to it")
-    if outcome.closure is None or abs(outcome.closure - 1) > TOLERANCE:
-        off.append("the sampled sessions do not account for it")
+    if outcome.sampled is None or abs(outcome.sampled - 1) > TOLERANCE:
+        off.append("the sampled sessions are not those of all clients")
     return replace(outcome, state=State.NOT_ADDING_UP, reason="; ".join(off)) if off else outcome
 
 
@@ -103,17 +105,38 @@ def find_relief(case: Case, document: Mapping[str, Any]) -> float | None:
     )
 
 
+def _find_sampled(case: Case, document: Mapping[str, Any], budget: LatencyBudget | None) -> float | None:
+    """Sampled sessions of the limited arm over its clients.
+
+    In a closed loop each client has a session, in a transaction or between two of them, where the load generator works.
+    So sampled sessions over throughput are more than the latency by that pause, and by no more.
+    """
+    if budget is None or budget.closure is None:
+        return None
+    clients = document["experiment"]["levels"][LEVEL]["clients"]
+    cycles = [
+        clients / (tps * latency)
+        for tps, latency in zip(*(_observed(case, document, name) for name in ("tps", "latency_mean")), strict=True)
+    ]
+    return budget.closure * len(cycles) / sum(cycles) if cycles else None
+
+
 def find_latency(case: Case, document: Mapping[str, Any]) -> float | None:
     """Measured mean latency of the limited arm in seconds: the mean of its runs."""
-    values = [
+    values = _observed(case, document, "latency_mean")
+    return sum(values) / len(values) if values else None
+
+
+def _observed(case: Case, document: Mapping[str, Any], metric: str) -> list[float]:
+    """A metric of pgbench in the runs of the limited arm."""
+    return [
         observation["value"]
         for observation in document["observations"]
         if observation["arm"] == case.arm
-        and observation["metric"] == "pgbench.latency_mean"
+        and observation["metric"] == f"pgbench.{metric}"
         and observation["scenario"] is None
         and observation["load_level"] == LEVEL
     ]
-    return sum(values) / len(values) if values else None
 
 
 def _limit(causes: Causes, arm: str) -> Limit | None:

@@ -505,9 +505,7 @@ def test_arms_that_share_time_have_what_their_servers_tell(text: str, tmp_path: 
             # An arm's own clock and the slicer's differ by the moments in which it changes from slice to slice.
             assert series(each, *key) == pytest.approx([EXPECTED[key]] * each.seconds, rel=0.01), key
         clients = 4 if each.level == 0 else 9
-        # In a duet the simulation has polls only at the beginning of each half.
-        sessions = NAN if text == DUET else 0.4 * clients
-        assert series(each, "waits.LWLock") == near(*[sessions] * each.seconds)
+        assert series(each, "waits.LWLock") == near(*[0.4 * clients] * each.seconds)
     by_level = [[each for each in timelines if each.level == level and each.arm == "on"] for level in (0, 1)]
     assert by_level[0][0].offset == 0
     assert by_level[1][0].offset == pytest.approx(by_level[0][0].seconds, abs=1)

@@ -28,6 +28,7 @@ from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vms
 
 INTERVAL = 4  # s
 SLACK = 0.1  # s that a program may take from setting its alarm to its first reading
+CLOCK = 0.01  # s: sysstat's interval is a difference of two uptimes in whole hundredths
 EVERY = 0.02  # s
 ATTEMPTS = 50
 TICKS = 0.5  # %: CPU time is told in whole ticks, each of which is 0.25 % of the interval on one CPU
@@ -91,7 +92,7 @@ class Beside:
         if low is None or high is None:
             return None
         if not metric.per:
-            return low / (ran.ended - ran.started), high / (INTERVAL - SLACK)
+            return low / (ran.ended - ran.started + CLOCK), high / (INTERVAL - SLACK - CLOCK)
         below = replace(metric, of=metric.per, per=())
         least, most = compute_one(below, shortest, about), compute_one(below, longest, about)
         if most == 0:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +20,19 @@ from pgtrial.cli.main import main
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
 
-Process = subprocess.Popen
+
+def _load(path: Path) -> ModuleType:
+    """A module of the tests, which is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+forks = _load(Path(__file__).parents[1] / "forks.py")
+Process = subprocess.Popen | forks.ForkedProcess
 Completed = subprocess.CompletedProcess
 
 EXPERIMENT = """
@@ -52,6 +65,11 @@ synchronous_commit = "off"
 [design]
 blocks = 2
 seed   = 7
+"""
+# A known effect that leaves the processors to what runs at the same time.
+KNOWN = """\\set id random(1, 100000)
+SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'on' THEN 0.02 ELSE 0.005 END);
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
 """
 # What a caller may have set for purposes of his own; each of it alone would break initdb, the server or a connection.
 CALLER = {
@@ -123,9 +141,12 @@ class Place:
         (self.directory / "small.toml").write_text(text)
 
     def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
+        """A process of its own, forked from one that has imported everything; really started with a ``prefix``."""
         if self.storage is not None and arguments[0] in ("run", "demo") and "--work-directory" not in arguments:
             arguments = (*arguments, "--work-directory", str(self.storage))
-        return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
+        if prefix:
+            return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
+        return forks.fork_pgtrial(arguments, directory=self.directory, environment=self._environment(environment))
 
     def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
         return subprocess.Popen(
@@ -135,8 +156,11 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **environment},
+            env=self._environment(environment),
         )
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **more}
 
     def run(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Completed:
         return self.finish(self.start(*arguments, prefix=prefix, environment=environment))
@@ -220,7 +244,8 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
-        place.write_experiment(("clients  = 2", "clients  = 1"))
+        place.write_experiment(('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'))
+        (place.directory / "known.sql").write_text(KNOWN)
         other.write_experiment(
             ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
             ('duration = "2s"', 'duration = "3s"'),

@@ -28,7 +28,7 @@ def test_hypothesis_file_becomes_verdict_report_and_data(finished):
     assert findings["hypothesis"]["reason"] in " ".join(result.stdout.split())
     effect = next(e for e in findings["effects"] if e["metric"] == "pgbench.tps" and e["load_level"] == "all")
     assert effect["arm"] == "off"
-    assert effect["ratio"] > 1
+    assert effect["ratio"] > 1.2
     report = (folder / "report.html").read_text()
     assert not re.search(r'(?:src|href)="https?:', report)
     # The log's transactions are what the summary says, and the sampler was there every second.

@@ -1,6 +1,7 @@
 """Targets beside a throw-away cluster here: another machine by ssh, several versions, a server that was there."""
 
 import json
+import shutil
 
 
 def shape(value):
@@ -26,6 +27,7 @@ def differences(one, other, path=""):
 def test_the_same_experiment_through_ssh_gives_the_same_findings(finished, new_place, sshd):
     place = new_place("ssh")
     text = (finished.place.directory / "small.toml").read_text()
+    shutil.copy(finished.place.directory / "known.sql", place.directory)
     target = f'[target]\nhost = "{sshd.address}"\n'
     (place.directory / "small.toml").write_text(
         text.replace("[target]\n", target) if "[target]" in text else text + target

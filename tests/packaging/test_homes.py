@@ -11,11 +11,11 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
-    "duckdb": ("store/", "analysis/reduce.py"),
+    "duckdb": ("store/", "analysis/reduce.py", "analysis/timelines.py"),
     "jinja2": ("report/",),
     "numpy": ("stats/", "analysis/", "store/", "report/"),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
-    "pydantic": ("spec/", "analysis/findings.py", "analysis/cause_base.py"),
+    "pydantic": ("spec/", "analysis/findings.py", "analysis/cause_findings.py", "analysis/cause_base.py"),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),

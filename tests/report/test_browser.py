@@ -38,10 +38,13 @@ pytestmark = [
 ]
 
 
-def open_page(findings: Findings, folder: Path, *, unfolded: bool = True) -> tuple[str, list[str]]:
-    """The document after its scripts ran, with everything ``unfolded`` that is folded, and what the console said."""
+def open_page(findings: Findings, folder: Path, *, unfolded: bool = True, script: str = "") -> tuple[str, list[str]]:
+    """The document after its scripts and ``script`` ran, with everything ``unfolded`` that is folded, and what the
+    console said.
+    """
     page = folder / "report.html"
-    html = render_html(findings)
+    before, end, after = render_html(findings).rpartition("</body>")
+    html = f"{before}<script>{script}</script>{end}{after}"
     page.write_text(html.replace("<details>", "<details open>") if unfolded else html, encoding="utf-8")
     assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
     done = subprocess.run(
@@ -74,3 +77,31 @@ def test_charts_that_are_folded_away_wait_until_they_are_opened(sample, tmp_path
     plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', document)
     assert complaints == []
     assert 20 < sum(map(bool, plots)) < len(plots)
+
+
+def test_tables_sort_by_what_their_cells_say(sample, tmp_path):
+    click = 'const heading = document.querySelectorAll("#effects th button")[4]; heading.click(); '
+    for clicks, direction in ((1, "ascending"), (2, "descending")):
+        document, complaints = open_page(sample, tmp_path, script=f"{{ {click} {'heading.click();' * (clicks - 1)} }}")
+        section = document[document.index('<section id="effects"') :]
+        table = section[section.index("<tbody>") : section.index("</tbody>")]
+        cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)[4] for row in table.split("</tr>")[:-1]]
+        changes = [float(cell.replace("−", "-").replace("\u00a0", " ").removesuffix("%").strip()) for cell in cells]
+
+        assert complaints == []
+        assert f'aria-sort="{direction}"' in section
+        assert len(set(changes)) > 10
+        assert changes == sorted(changes, reverse=direction == "descending")
+
+
+def test_every_table_can_be_copied(sample, tmp_path):
+    script = """
+        navigator.clipboard.writeText = async (text) => { document.title = text.split("\\n")[0]; };
+        document.querySelector("#effects .copy").click();
+    """
+    document, complaints = open_page(sample, tmp_path, script=script)
+
+    assert complaints == []
+    shown = re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
+    assert shown.count('class="copy"') == shown.count("<table") > 20
+    assert "<title>Arm\tMetric\tScenario\tLoad\tChange" in document

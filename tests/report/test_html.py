@@ -6,7 +6,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from pgtrial.analysis.findings import Difference, Fact, Findings, Stopping
-from pgtrial.model.verdict import Verdict
+from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import _environment, render_html, script_json
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.text import render_text
@@ -74,6 +74,24 @@ def test_each_verdict_is_a_word_and_not_only_a_colour(sample, verdict):
 
     assert any(f"badge-{verdict}" in (attributes.get("class") or "") for attributes in page.found("p"))
     assert verdict.capitalize() in "".join(page.text)
+
+
+def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
+    p99 = next(
+        e for e in sample.effects if (e.metric, e.load_level, e.scenario) == ("pgbench.latency_p99", "all", None)
+    )
+    dear = p99.model_copy(
+        update={"metric": "cost.wal_bytes", "ratio": 1.2, "low": 1.15, "high": 1.25, "decision": Decision.WORSE}
+    )
+    context = SECTIONS[0].build(sample.model_copy(update={"effects": (*sample.effects, dear)}))
+
+    assert context["why"] == sample.causes.text
+    assert [each["metric"] for each in context["elsewhere"]] == [
+        "bytes of WAL per transaction",
+        "latency mean",
+        "latency p99",
+    ]
+    assert context["elsewhere"][0]["effect"].startswith("+20.0 % (95 % interval +15.0 % to +25.0 %)")
 
 
 def test_what_is_needed_is_said_only_of_an_open_question(sample):

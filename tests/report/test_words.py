@@ -75,6 +75,18 @@ def test_a_placebo_with_a_wide_interval_is_no_reassurance(sample):
     assert "as it should be" not in placebo_text(sample.model_copy(update={"placebo": wide}))
 
 
+@pytest.mark.parametrize(
+    ("high", "decision", "told"),
+    [(1.02, Decision.EQUIVALENT, "it is not beyond the margin"), (1.3, Decision.INCONCLUSIVE, "may be beyond")],
+)
+def test_a_placebo_that_surely_differs_is_small_only_inside_the_margin(sample, high, decision, told):
+    shifted = tuple(
+        effect.model_copy(update={"low": 1.01, "high": high, "decision": decision}) for effect in sample.placebo
+    )
+
+    assert told in placebo_text(sample.model_copy(update={"placebo": shifted}))
+
+
 def test_an_experiment_without_a_placebo_says_what_that_costs(minimal):
     assert "has no placebo" in placebo_text(minimal)
 

@@ -10,6 +10,7 @@ from pgtrial import __version__
 from pgtrial.analysis.adjustment import adjust_primary
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.calibration import parse_calibration, shown_label
+from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
@@ -68,6 +69,8 @@ def analyze(folder: Path) -> Findings:
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping)
     candidates = {arm.name for arm in evidence.candidates}
+    with _log_time("looked for causes"):
+        causes = explain(evidence, reduction, values, estimated)
     with _log_time("described runs, series, distributions and waits"):
         return Findings(
             pgtrial_version=__version__,
@@ -87,6 +90,7 @@ def analyze(folder: Path) -> Findings:
             series=trace_series(evidence, reduction),
             distributions=collect_distributions(evidence, reduction),
             waits=describe_waits(evidence, reduction, values),
+            causes=causes,
             pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),
             fingerprint=describe_world(evidence),

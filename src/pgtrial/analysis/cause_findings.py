@@ -41,7 +41,7 @@ class LatencyBudget(Record):
 
 
 class BudgetDifference(Record):
-    """The difference of the mean latency, arm minus control, split the same way; intervals are over pairs of a block."""
+    """The difference of the mean latency, arm minus control, split the same way; intervals over pairs of a block."""
 
     arm: str
     control: str
@@ -59,10 +59,14 @@ class ParetoItem(Record):
 
 
 class Pareto(Record):
-    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it."""
+    """Wait events, or statements, by the time of all sessions; ``head`` items reach 80 % of it.
+
+    ``scenario`` is null where it is of all together; a single one has its events over all load levels.
+    """
 
     arm: str
     load_level: int | str
+    scenario: str | None = None
     of: Literal["events", "statements"]
     head: int
     items: tuple[ParetoItem, ...]
@@ -271,7 +275,7 @@ class CriterionValue(Record):
     better: Literal["higher", "lower"]
     weight: float
     ratio: Estimate | None  # arm / control
-    rank_share: float | None  # share of resampled blocks in which the arm is the best in it
+    rank_share: float | None  # probability that the arm is the best in it
 
 
 class ArmScore(Record):
@@ -279,7 +283,7 @@ class ArmScore(Record):
     values: tuple[CriterionValue, ...]
     is_pareto: bool  # no other arm is at least as good in all criteria and better in one
     score: float | None  # weighted mean of the log ratios, better is positive
-    best_share: float | None  # share of resampled blocks in which it has the best score
+    best_share: float | None  # probability that it has the best score
 
 
 class Recommendation(Record):

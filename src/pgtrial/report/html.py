@@ -44,7 +44,7 @@ def render_html(findings: Findings) -> str:
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         library=Markup(_library()),
-        script=Markup((_HERE / "page.js").read_text(encoding="utf-8")),
+        scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "page.js")],
     )
 
 

@@ -32,6 +32,18 @@ METRIC_LABELS = {
 _THROUGHPUTS = {"pgbench": "pgbench.tps", "fio": "fio.iops"}
 RATES = ("pgbench.tps", "fio.iops", "fio.bandwidth")  # more is faster
 REQUESTS = {"pgbench.tps": "transactions per second", "fio.iops": "file requests per second"}
+COST_LABELS = {
+    "cost.cpu_seconds": "CPU time",
+    "cost.context_switches": "context switches",
+    "cost.blocks_hit": "blocks found in shared buffers",
+    "cost.blocks_read": "blocks read into shared buffers",
+    "cost.temp_bytes": "bytes of temporary files",
+    "cost.wal_bytes": "bytes of WAL",
+    "cost.device_reads": "reads of the devices",
+    "cost.device_read_bytes": "bytes read from the devices",
+    "cost.device_writes": "writes to the devices",
+    "cost.device_write_bytes": "bytes written to the devices",
+}
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
 VERDICT_SYMBOLS = {
@@ -61,6 +73,8 @@ def make_visible(text: str, *, keep: str = "") -> str:
 
 
 def metric_label(metric: str) -> str:
+    if metric in COST_LABELS:
+        return f"{COST_LABELS[metric]} per transaction"
     return METRIC_LABELS.get(metric, metric)
 
 
@@ -209,10 +223,10 @@ def find_single_runs(findings: Findings, arm: str | None) -> SingleRuns | None:
 
 
 def single_runs_text(findings: Findings) -> str:
-    """What one run per arm would have said, in one or two sentences; "" where no block has a ratio."""
+    """What one run per arm would have said, in one or two sentences; "" where it could not have said anything else."""
     asked = findings.hypothesis
     found = find_single_runs(findings, asked.arm)
-    if found is None:
+    if found is None or found.blocks < 2:
         return ""
     above, below = ("faster", "slower") if asked.metric in RATES else ("higher", "lower")
     within = found.blocks - found.above - found.below
@@ -246,7 +260,11 @@ def placebo_text(findings: Findings) -> str:
         return "No difference was found where there is none, as it should be."
     if effect.low <= 1 <= effect.high:
         return "No difference was found where there is none, but the interval reaches beyond the margin."
-    return "A small difference was found where there is none; it is not beyond the margin."
+    if effect.decision is Decision.EQUIVALENT:
+        return "A small difference was found where there is none; it is not beyond the margin."
+    return (
+        "A difference was found where there is none, and it may be beyond the margin: other effects may be off by it."
+    )
 
 
 def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import median_filter
 from scipy.special import gammaln
 
 Array = NDArray[np.float64]
@@ -142,7 +141,8 @@ def _background(frequency: Array, power: Array) -> Array:
     unlikely = np.log(shapes * level).sum(axis=1) + (cut / level).sum(axis=1)
     best = int(np.argmin(unlikely))
     fit: Array = shapes[best] * level[best]
-    nearby = median_filter(power / fit, size=_LOCAL, mode="nearest") / math.log(2)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(power / fit, _LOCAL // 2, mode="edge"), _LOCAL)
+    nearby = np.median(around, axis=1) / math.log(2)
     raised: Array = fit * np.maximum(nearby, 1.0)
     return raised
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import least_squares
 
 from pgtrial.stats.interval import t_quantile
 
@@ -160,6 +159,8 @@ def _rests(sigma: float, kappa: float, n: Array, logs: Array) -> tuple[Array, Ar
 
 
 def _best(n: Array, logs: Array) -> tuple[float, float]:
+    from scipy.optimize import least_squares  # takes longer to load than most reports need for all their numbers
+
     def distance(parameters: Array) -> Array:
         rest = _rests(float(parameters[0]), float(parameters[1]), n, logs)[1]
         return rest[~np.isnan(rest)]

@@ -1,6 +1,7 @@
 """Constructed loads whose limit is known, beside those that look alike and have another one."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from pgtrial.analysis.cause_findings import BudgetPart, Estimate, LatencyBudget,
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
-from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.model.run import LoadLevel
+from pgtrial.testing import EXPERIMENT, write_result_folder
 
 Judge = Callable[..., Limit]
 Series = Mapping[Any, Any]
@@ -247,6 +249,25 @@ def test_a_control_group_at_its_limit_is_seen_beside_others_on_the_device(judge:
 
     assert limit.resource is Resource.DISK_IOPS
     assert limit.suspects[0].evidence[0].metric == "cgroup.reads/vda"
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "resource"),
+    [("cgroup.reads", 3000.0, Resource.DISK_IOPS), ("cgroup.read_bytes", 3000 * 8192.0, Resource.DISK_THROUGHPUT)],
+)
+def test_a_limit_that_is_known_is_named_whatever_single_seconds_do(
+    judge: Judge, metric: str, limit: float, resource: Resource
+) -> None:
+    scattered = 2900 * np.random.default_rng(3).uniform(0.7, 1.3, SECONDS)
+    series = {**QUIET, **disk(scattered, queue=1.0), (metric, "vda"): scattered * limit / 3000}
+    known, free_of_it = (
+        judge({READ: 0.9}, series, clients=16, facts=Facts(device_limits={"on": {metric: value}}))
+        for value in (limit, 2 * limit)
+    )
+
+    assert known.resource is resource
+    assert "that its control group may have" in known.text
+    assert free_of_it.resource is not resource
 
 
 def test_large_requests_at_a_ceiling_are_a_limit_of_bytes(judge: Judge) -> None:
@@ -759,4 +780,13 @@ def test_facts_are_those_of_the_record(evidence: Evidence) -> None:
     assert facts.threads == {0: 2}
     assert gather_facts(evidence, (), cpus=64).threads == {0: 4}
     assert gather_facts(evidence, (), cpus=None).threads == {}
+
+
+def test_limits_of_an_arms_control_group_are_known(tmp_path: Path) -> None:
+    limits = '[arms.off.cgroup]\nread_iops = 3000\nwrite_bytes = "60MB"\n\n[design]'
+    folder = write_result_folder(tmp_path / "limited", text=EXPERIMENT.replace("[design]", limits))
+    facts = gather_facts(read_evidence(folder), (), cpus=2)
+
+    assert facts.device_limits["off"] == {"cgroup.reads": 3000.0, "cgroup.write_bytes": 60 * 1024**2}
+    assert facts.device_limits["on"] == {}
     assert facts.in_turns == frozenset()

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pgtrial.analysis.cause_findings import Pareto
 from pgtrial.analysis.causes.pareto import UNKNOWN_TEXT, rank_events, rank_statements
-from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.reduce import Reduction, SessionGroup
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.reduce import Reduction, SessionGroup, reduce_runs
 
 
 def find(paretos: tuple[Pareto, ...], arm: str, level: int | str = 0) -> Pareto:
@@ -92,3 +93,16 @@ def test_each_arm_has_one_for_every_level_and_one_for_all(evidence: Evidence, bu
             (arm.name, level) for arm in evidence.arms for level in ("all", 0)
         ]
         assert {pareto.of for pareto in paretos} == {of}
+
+
+def test_a_scenario_with_sessions_of_its_own_has_its_events_over_all_levels(mix_folder: Path) -> None:
+    evidence = read_evidence(mix_folder)
+    first, *_ = evidence.scenarios
+    groups = (replace(group("q", 2.0, ("Lock", "tuple")), scenario=first), group("q", 1.0, ("IO", "WALSync")))
+    sessions = {(run.id, level.index): groups for run in evidence.valid for level in evidence.levels}
+    paretos = rank_events(evidence, replace(reduce_runs(evidence), sessions=sessions, wait_counts={}))
+
+    assert {pareto.scenario for pareto in paretos} == {None, first}
+    own = [pareto for pareto in paretos if pareto.scenario == first]
+    assert [(pareto.arm, pareto.load_level) for pareto in own] == [(arm.name, "all") for arm in evidence.arms]
+    assert [item.name for item in own[0].items] == ["Lock tuple"]

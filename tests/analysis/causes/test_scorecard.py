@@ -147,7 +147,7 @@ def test_how_sure_a_recommendation_is_comes_from_the_blocks(evidence: Evidence) 
     assert unsure is not None
     assert of_arm(sure, "off").best_share == 1.0
     assert of_arm(sure, "off").values[0].rank_share == 1.0
-    assert "This is sure: it is the best in 100 % of the draws of 6 blocks." in sure.recommendations[0].text
+    assert "This is sure: with 6 blocks it is the best with a probability of 100 %." in sure.recommendations[0].text
     share = of_arm(unsure, unsure.recommendations[0].arm).best_share
     assert share is not None
     assert 0.5 <= share < 0.95
@@ -256,7 +256,7 @@ def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
     card = score_arms(declare(some, {"metric": TPS}), values, [])
 
     assert card is not None
-    assert "the draws of 5 blocks" in card.recommendations[0].text
+    assert "with 5 blocks" in card.recommendations[0].text
 
 
 def test_a_criterion_that_was_not_measured_has_no_part_in_the_score(evidence: Evidence) -> None:

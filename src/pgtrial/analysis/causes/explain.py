@@ -1,7 +1,6 @@
 """Everything that samples and log say about causes, put together in the order in which it is worked out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit, LoadKind
 from pgtrial.analysis.causes.associations import find_associations
@@ -31,20 +30,8 @@ NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What the rest of the analysis knows already."""
-
-    evidence: Evidence
-    reduction: Reduction
-    values: Values
-    estimated: tuple[Estimated, ...]
-    cpus: int | None  # of the server's machine
-
-
-def explain(measured: Measured) -> Causes:
+def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated: Sequence[Estimated]) -> Causes:
     """All of it. StoreError when a file of a run is damaged."""
-    evidence, reduction, values = measured.evidence, measured.reduction, measured.values
     timelines = read_timelines(evidence, reduction)
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
@@ -53,7 +40,7 @@ def explain(measured: Measured) -> Causes:
     limits: tuple[Limit, ...] = ()
     kinds: tuple[LoadKind, ...] = ()
     if not evidence.is_on_files:  # whose limit is told without sessions and transactions
-        limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=measured.cpus))
+        limits = find_limits(evidence, timelines, budgets, gather_facts(evidence, events or (), cpus=_cpus(evidence)))
         kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
         tier=tier(evidence, reduction),
@@ -62,7 +49,7 @@ def explain(measured: Measured) -> Causes:
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),
-        crossings=find_crossings(evidence, measured.estimated),
+        crossings=find_crossings(evidence, tuple(estimated)),
         stability=describe_stability(evidence, timelines, events or ()),
         associations=find_associations(evidence, timelines),
         checks=check_samples(evidence, timelines, events),
@@ -82,6 +69,12 @@ def _lead_arms(evidence: Evidence) -> tuple[str, ...]:
     """The control and the claim's arm."""
     control = (evidence.control.name,) if evidence.control is not None else ()
     return (*control, evidence.hypothesis_arm)
+
+
+def _cpus(evidence: Evidence) -> int | None:
+    """Of the server's machine, where pgbench runs too unless it is another one's."""
+    text = evidence.fingerprints.get(None, {}).get("machine/CPUs", "")
+    return int(text) if text.isdecimal() else None
 
 
 def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> str:

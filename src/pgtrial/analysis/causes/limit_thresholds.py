@@ -65,6 +65,7 @@ CPU_FREE = Ramp(low=0.95, high=0.7)  # us + sy + st: on a busy machine the clien
 
 # --- Devices --------------------------------------------------------------------------------------------------------
 
+DECLARED = Ramp(low=0.8, high=0.95)  # of a limit that is known, that the rate is on average
 PINNED = Ramp(low=0.15, high=0.4)  # of the time, in which a series is at its ceiling
 STEADINESS = Ramp(low=0.75, high=0.4)  # of the scatter there, against that of demand that runs free (Poisson)
 SERIES_SHARE = 0.3  # of all requests or bytes, that a kind of them needs for its ceiling to matter

@@ -1,6 +1,6 @@
 """What limits each arm at each load level: the rules' suspects held against each other, with a plain answer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pgtrial.analysis.cause_findings import Evidence as Proof
@@ -14,6 +14,9 @@ from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.design.arms import effective_knobs
+from pgtrial.model.arm import Arm
+from pgtrial.units import parse_bytes
 
 _DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
 
@@ -29,6 +32,13 @@ EXPLAINS: Mapping[Resource, tuple[Resource, ...]] = {
     Resource.LOAD_GENERATOR: (Resource.CLIENT,),
 }
 
+# Keys of the table "cgroup" of an arm, and the rates that they limit.
+_LIMITED: Mapping[str, str] = {
+    "read_iops": "cgroup.reads",
+    "write_iops": "cgroup.writes",
+    "read_bytes": "cgroup.read_bytes",
+    "write_bytes": "cgroup.write_bytes",
+}
 _MOST_PARTS = 3  # of the latency, that a sentence names
 
 _NAMES = {
@@ -60,9 +70,18 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
         events=tuple(events),
         max_connections=connections,
         # Each process has at most as many threads as clients; how many clients each has matters only with very few.
+        device_limits={arm.name: dict(_device_limits(evidence, arm)) for arm in evidence.arms},
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
     )
+
+
+def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
+    """Limits that the experiment gives an arm's control group, by the metric that has one."""
+    for name, text in effective_knobs(evidence.experiment, arm).get("cgroup", {}).items():
+        metric = _LIMITED.get(name)
+        if metric is not None:
+            yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)
 
 
 def find_limits(

@@ -7,7 +7,7 @@ from pgtrial.analysis.cause_findings import Pareto, ParetoItem
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.causes.words import CPU, join, part_name, percent
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.observations import ALL, reported_scenarios
 from pgtrial.analysis.reduce import Reduction
 from pgtrial.model.run import RunRow
 
@@ -25,15 +25,29 @@ _Counter = Callable[[RunRow, int], Mapping[str, float] | None]
 
 
 def rank_events(evidence: Evidence, reduction: Reduction) -> tuple[Pareto, ...]:
-    """Wait events of sessions inside a statement, per arm and load level, with CPU and CPU queue among them."""
+    """Wait events of sessions inside a statement, per arm and load level, with CPU and CPU queue among them.
+
+    Then of each scenario that has sessions of its own, per arm over all levels.
+    """
     precise = tier(evidence, reduction)
 
-    def count(run: RunRow, level: int) -> Mapping[str, float] | None:
-        split = split_sessions(reduction, run, level, tier=precise)
-        return None if split is None else {part_name(*kind): number for kind, number in split.at_work.items()}
+    def counter(scenario: str | None) -> _Counter:
+        def count(run: RunRow, level: int) -> Mapping[str, float] | None:
+            split = split_sessions(reduction, run, level, tier=precise, scenario=scenario)
+            return None if split is None else {part_name(*kind): number for kind, number in split.at_work.items()}
 
+        return count
+
+    cells = [
+        (arm, level, runs, scenario)
+        for scenario in reported_scenarios(evidence)
+        for arm, level, runs in _cells(evidence)
+        if scenario is None or level == ALL
+    ]
     return tuple(
-        _rank(arm, level, "events", found, {}) for arm, level, runs in _cells(evidence) if (found := _mean(runs, count))
+        _rank(arm, level, "events", found, {}, scenario=scenario)
+        for arm, level, runs, scenario in cells
+        if (found := _mean(runs, counter(scenario)))
     )
 
 
@@ -110,6 +124,8 @@ def _rank(
     of: Literal["events", "statements"],
     sessions: Mapping[str, float],
     details: Mapping[str, str],
+    *,
+    scenario: str | None = None,
 ) -> Pareto:
     ordered = sorted(sessions.items(), key=lambda item: (-item[1], item[0]))
     total = sum(sessions.values())
@@ -130,6 +146,7 @@ def _rank(
     return Pareto(
         arm=arm,
         load_level=level,
+        scenario=scenario,
         of=of,
         head=head,
         items=tuple(items[:MOST_ITEMS]),

@@ -13,7 +13,7 @@ from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 
 FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"
-SURE = 0.95  # share of the draws from which on a recommendation is called sure
+SURE = 0.95  # probability from which on a recommendation is called sure
 _SPEED = (
     *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),
     *(FILE_REQUESTS, "fio.bandwidth", "fio.latency_mean", "fio.latency_p50"),
@@ -26,7 +26,7 @@ class Rated:
     """Arms, the control first, by the criteria that were measured in all of them.
 
     ``ratios`` (criteria)(arms), to the control. ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block
-    has no value. ``seed`` is that of the draws of blocks.
+    has no value. ``seed`` is that of the draws.
     """
 
     arms: tuple[str, ...]
@@ -88,7 +88,7 @@ def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation
 def _tell_sureness(rated: Rated, share: float | None) -> str:
     if share is None:
         return "How sure that is, a single block cannot tell."
-    told = f"it is the best in {format_percent(share)} of the draws of {len(rated.log_ratios)} blocks"
+    told = f"with {len(rated.log_ratios)} blocks it is the best with a probability of {format_percent(share)}"
     if share >= SURE:
         return f"This is sure: {told}."
     return f"This is not sure: {told}, so the data do not tell the arms apart."

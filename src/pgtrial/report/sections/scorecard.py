@@ -64,7 +64,7 @@ def _cell(value: CriterionValue | None) -> dict[str, str]:
 
 
 def _percent(share: float | None) -> str:
-    """Of resampled blocks, of which there are not so many that a decimal would mean something."""
+    """Of few blocks, so that a decimal would mean nothing."""
     return "–" if share is None else format_share(round(share, 2))
 
 

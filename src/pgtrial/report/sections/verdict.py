@@ -1,10 +1,14 @@
-"""The verdict: the answer first, then the figures it stands on."""
+"""The verdict: the answer first, then the figures it stands on, what else changes, and why."""
+
+import math
 
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
-from pgtrial.model.verdict import Verdict
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.cause_words import causes_of
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import (
+    ALL,
     VERDICT_SYMBOLS,
     change_text,
     claim_text,
@@ -23,6 +27,9 @@ from pgtrial.report.words import (
     sort_caveats,
 )
 from pgtrial.units import format_share
+
+MOST_ELSEWHERE = 5
+_LEFT_OUT = ("pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p999")
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -47,6 +54,8 @@ def _build(findings: Findings) -> dict[str, object]:
         "single": single_runs_text(findings),
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
+        "elsewhere": _elsewhere(findings),
+        "why": causes_of(findings).text,
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
         "finished": is_finished(findings),
         "stopping": findings.stopping.text if findings.stopping else "",
@@ -65,6 +74,27 @@ def _interval(effect: Effect | None) -> str:
     if effect.low is None or effect.high is None:
         return "without an interval: there are too few blocks"
     return f"{format_share(effect.confidence)} interval {interval_text(effect.low, effect.high)}"
+
+
+def _elsewhere(findings: Findings) -> list[dict[str, str]]:
+    """What else of the claim's arm is surely better or worse: what is worse first, then the largest changes.
+
+    Of latencies the mean and p99 stand for the others.
+    """
+    asked = findings.hypothesis
+    found = [
+        (effect, effect.ratio)
+        for effect in findings.effects
+        if (effect.arm, effect.scenario, effect.load_level) == (asked.arm, None, ALL)
+        and effect.metric not in {asked.metric, *_LEFT_OUT}
+        and effect.decision in (Decision.BETTER, Decision.WORSE)
+        and effect.ratio
+    ]
+    found.sort(key=lambda one: (one[0].decision is Decision.BETTER, -abs(math.log(one[1]))))
+    return [
+        {"decision": effect.decision, "metric": metric_label(effect.metric), "effect": effect_text(effect)}
+        for effect, _ in found[:MOST_ELSEWHERE]
+    ]
 
 
 def _by_level(findings: Findings) -> list[str]:

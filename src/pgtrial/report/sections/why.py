@@ -20,6 +20,7 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_duration, format_percent
 
+NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
 MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
 
 
@@ -101,10 +102,12 @@ def _closure(findings: Findings, budgets: Iterable[LatencyBudget]) -> str:
         return ""
     worst = max(known, key=lambda budget: abs((budget.closure or 1) - 1))
     where = f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}"
-    return (
+    text = (
         f"The sampled sessions account for {format_percent(worst.closure or 0)} of the measured latency where they "
         f"account for it worst ({where}); 100 % would be all of it."
     )
+    is_more = (worst.closure or 0) > 1 + NOTICEABLE
+    return f"{text} What is more lies between two transactions, in the load generator." if is_more else text
 
 
 def _wait_rows(findings: Findings) -> list[dict[str, object]]:
@@ -128,19 +131,26 @@ def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
 
 
 def _split(findings: Findings, of: str) -> tuple[list[Pareto], list[Pareto]]:
-    """Those over all load levels (of the first level, where there are none), and the others."""
+    """Those of all scenarios over all load levels (of the first level, where there are none), and the others."""
     found = sorted(
         distinct_levels(findings, (each for each in causes_of(findings).paretos if each.of == of and each.items)),
         key=lambda each: (place_level(findings, each.load_level), place_arm(findings, each.arm)),
     )
     first = found[0].load_level if found else ALL
-    return [each for each in found if each.load_level == first], [each for each in found if each.load_level != first]
+    shown = [each for each in found if each.load_level == first and each.scenario is None]
+    return shown, [each for each in found if each not in shown]
 
 
 def _pareto(findings: Findings, pareto: Pareto) -> dict[str, object]:
     shown, rest = pareto.items[:MOST_ITEMS], pareto.items[MOST_ITEMS:]
     return {
-        "title": f"{arm_label(findings, pareto.arm)}, {level_label(findings, pareto.load_level)}",
+        "title": ", ".join(
+            (
+                arm_label(findings, pareto.arm),
+                *([pareto.scenario] if pareto.scenario else []),
+                level_label(findings, pareto.load_level),
+            )
+        ),
         "what": "Wait event" if pareto.of == "events" else "Statement",
         "is_statement": pareto.of == "statements",
         "head": pareto.head,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 from pgtrial.store.server_log.checkpoints import find_reason, read_end
@@ -71,7 +72,9 @@ class _Pattern(NamedTuple):
         return match[f"v{self.names.index(name) + 1}"] if name in self.names else ""
 
 
-def _compile(formats: Sequence[Format]) -> tuple[_Pattern, ...]:
+@cache
+def _compiled(formats: tuple[Format, ...]) -> tuple[_Pattern, ...]:
+    """Not when the module is loaded: that would take longer than most logs do."""
     return tuple(_Pattern(_with_numbers(compile_format(each.text), each.names), each.names) for each in formats)
 
 
@@ -84,12 +87,12 @@ def _with_numbers(pattern: re.Pattern[str], names: Sequence[str]) -> re.Pattern[
     return re.compile(text, pattern.flags)
 
 
-_TABLES = {Kind.AUTOVACUUM: _compile(AUTOVACUUM), Kind.AUTOANALYZE: _compile(AUTOANALYZE)}
-_DETAILS, (_USAGE,) = _compile(DETAILS), _compile([USAGE])
-(_TEMPORARY_FILE,) = _compile([TEMPORARY_FILE])
-(_LOCK_WAITING,), _LOCK_OVER = _compile([LOCK_WAITING]), _compile(LOCK_OVER)
-_DURATIONS = _compile(DURATIONS)
-_STATES = tuple((compile_format(text), state) for text, state in STATES.items())
+_TABLES = {Kind.AUTOVACUUM: AUTOVACUUM, Kind.AUTOANALYZE: AUTOANALYZE}
+
+
+@cache
+def _states() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((compile_format(text), state) for text, state in STATES.items())
 
 
 def read_fact(entry: LogEntry) -> Fact | None:
@@ -106,12 +109,12 @@ def read_fact(entry: LogEntry) -> Fact | None:
 
 def find_state(message: str) -> str:
     """SQLSTATE of a frequent error by its English text, "" for others."""
-    return next((state for pattern, state in _STATES if pattern.fullmatch(message)), "")
+    return next((state for pattern, state in _states() if pattern.fullmatch(message)), "")
 
 
 def split_duration(message: str) -> tuple[str, str] | None:
     """A message about a duration as (what stands before the statement, the statement); None if it is none."""
-    for pattern in _DURATIONS:
+    for pattern in _compiled(DURATIONS):
         if match := pattern.pattern.fullmatch(message):
             statement = pattern.text(match, "statement")
             return message.removesuffix(statement), statement
@@ -128,28 +131,31 @@ def _read_checkpoint(message: str) -> Fact | None:
 
 def _read_table(message: str) -> Fact | None:
     head, *lines = message.split("\n")
-    for kind, patterns in _TABLES.items():
-        for pattern in patterns:
+    (usage,) = _compiled((USAGE,))
+    for kind, formats in _TABLES.items():
+        for pattern in _compiled(formats):
             if match := pattern.pattern.fullmatch(head):
                 numbers = pattern.numbers(match)
                 for line in lines:
-                    for detail in _DETAILS:
+                    for detail in _compiled(DETAILS):
                         if found := detail.pattern.fullmatch(line):
                             numbers |= detail.numbers(found)
-                    if found := _USAGE.pattern.search(line):
-                        numbers |= _USAGE.numbers(found)
+                    if found := usage.pattern.search(line):
+                        numbers |= usage.numbers(found)
                 table = ".".join(pattern.text(match, name) for name in ("database", "schema", "table"))
                 return Fact(kind=kind, object=table, numbers=numbers)
     return None
 
 
 def _read_temporary_file(message: str) -> Fact | None:
-    match = _TEMPORARY_FILE.pattern.fullmatch(message)
-    return None if match is None else Fact(kind=Kind.TEMPORARY_FILE, numbers=_TEMPORARY_FILE.numbers(match))
+    (pattern,) = _compiled((TEMPORARY_FILE,))
+    match = pattern.pattern.fullmatch(message)
+    return None if match is None else Fact(kind=Kind.TEMPORARY_FILE, numbers=pattern.numbers(match))
 
 
 def _read_lock_wait(message: str) -> Fact | None:
-    for pattern in (_LOCK_WAITING, *_LOCK_OVER):
+    (waiting,) = _compiled((LOCK_WAITING,))
+    for pattern in (waiting, *_compiled(LOCK_OVER)):
         if match := pattern.pattern.fullmatch(message):
             mode, target = pattern.text(match, "mode"), pattern.text(match, "target")
             return Fact(
@@ -157,14 +163,14 @@ def _read_lock_wait(message: str) -> Fact | None:
                 object=mode,
                 numbers=pattern.numbers(match),
                 text=f"{mode} on {target}",
-                is_over=pattern is not _LOCK_WAITING,
+                is_over=pattern is not waiting,
                 pid=int(pattern.text(match, "pid")),
             )
     return None
 
 
 def _read_duration(message: str) -> Fact | None:
-    for pattern in _DURATIONS:
+    for pattern in _compiled(DURATIONS):
         if match := pattern.pattern.fullmatch(message):
             text = replace_literals(pattern.text(match, "statement"))
             return Fact(kind=Kind.SLOW_STATEMENT, numbers=pattern.numbers(match), text=text)

@@ -20,13 +20,15 @@ PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, 
 class Facts:
     """What is known of an experiment beside its samples; nothing of it has to be.
 
-    ``max_connections`` is by arm, ``threads`` of the load generator by load level. ``in_turns`` are the runs whose arms
+    ``max_connections`` is by arm, ``threads`` of the load generator by load level. ``device_limits`` are by arm, those
+    of the server's control group by metric ("cgroup.reads": 3000), in 1/s and B/s. ``in_turns`` are the runs whose arms
     shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
     """
 
     events: Sequence[LogEvent] = ()
     max_connections: Mapping[str, int] = field(default_factory=dict)
     threads: Mapping[int, int] = field(default_factory=dict)
+    device_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     in_turns: frozenset[int] = frozenset()
 
 

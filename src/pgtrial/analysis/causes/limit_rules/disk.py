@@ -29,12 +29,12 @@ _BYTES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ceiling:
-    """A rate of a device that looks pinned: ``weight`` 0 to 1, ``rate`` in words."""
+    """A rate of a device that looks pinned, or that is as high as it may be; ``height`` in 1/s or B/s."""
 
     metric: str
-    plateau: Plateau
-    weight: float
-    rate: str
+    height: float
+    clue: Clue
+    is_sure: bool
 
 
 def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
@@ -62,7 +62,7 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
         limited = accuse(
             Resource.DISK_THROUGHPUT if is_volume else Resource.DISK_IOPS,
             detail=device if reaches else f"{device}, limited before it gets there",
-            needs=(_pinned(ceiling, device), waits, _queue(scene, device), _growth(scene, ceiling, device)),
+            needs=(ceiling.clue, waits, _queue(scene, device), _growth(scene, ceiling, device)),
         )
     yield limited
     if reaches:
@@ -71,7 +71,13 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
 
 
 def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool) -> _Ceiling | None:
-    """The most pinned one of the series that matter; the last one is the total of the device."""
+    """A limit that is known, where the rate reaches it; otherwise the most pinned one of the series that matter, of
+    which the last one is the total of the device.
+    """
+    for metric, name in series:
+        declared = _declared_ceiling(scene, device, metric, name, is_bytes=is_bytes)
+        if declared is not None and declared.clue.weight >= limits.DECIDED:
+            return declared
     total = scene.mean(series[-1][0], device)
     size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
     best: _Ceiling | None = None
@@ -80,34 +86,51 @@ def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...]
         if not total or not rate or rate < limits.SERIES_SHARE * total:
             continue
         plateau = find_plateau(scene.seconds(metric, device), request=size if is_bytes else 1.0)
-        if plateau is None:
-            continue
-        weight = min(
-            limits.PINNED.weigh(plateau.pinned_share),
-            limits.STEADINESS.weigh(plateau.steadiness / plateau.free_steadiness),
-        )
-        if best is None or weight > best.weight:
-            height = format_bytes(plateau.ceiling) if is_bytes else format_count(plateau.ceiling)
-            best = _Ceiling(metric=metric, plateau=plateau, weight=weight, rate=f"{height} {name} per second")
+        clue = plateau and _pinned(plateau, f"{metric}/{device}", name, is_bytes=is_bytes)
+        if plateau and clue and (best is None or clue.weight > best.clue.weight):
+            best = _Ceiling(metric=metric, height=plateau.ceiling, clue=clue, is_sure=plateau.is_plateau)
     return best
+
+
+def _declared_ceiling(scene: Scene, device: str, metric: str, name: str, *, is_bytes: bool) -> _Ceiling | None:
+    """The limit that the experiment itself gives the server's control group; its rate is met on average, whatever
+    single seconds do.
+    """
+    limit, rate = scene.facts.device_limits.get(scene.arm, {}).get(metric), scene.mean(metric, device)
+    if not limit or rate is None:
+        return None
+    clue = find_clue(
+        *(f"{metric}/{device}", rate / limit, "share", limits.DECLARED),
+        f"{_per_second(rate, name, is_bytes=is_bytes)}, of the {_per_second(limit, name, is_bytes=is_bytes)} that its "
+        "control group may have",
+    )
+    return _Ceiling(metric=metric, height=limit, clue=clue, is_sure=True) if clue else None
+
+
+def _per_second(rate: float, name: str, *, is_bytes: bool) -> str:
+    """ "3 k reads per second"."""
+    return f"{format_bytes(rate) if is_bytes else format_count(rate)} {name} per second"
 
 
 def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume: _Ceiling | None) -> bool:
     """Whether bytes are what is limited. Requests of one size are pinned with them: then their size decides."""
     if requests is None or volume is None:
         return volume is not None
-    if requests.plateau.is_plateau and volume.plateau.is_plateau:
+    if requests.is_sure and volume.is_sure:
         size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
         return size >= limits.LARGE_REQUEST
-    return volume.weight > requests.weight
+    return volume.clue.weight > requests.clue.weight
 
 
-def _pinned(ceiling: _Ceiling, device: str) -> Clue | None:
+def _pinned(plateau: Plateau, metric: str, name: str, *, is_bytes: bool) -> Clue | None:
+    """How much of the time it is pinned, unless free demand is as steady."""
     clue = find_clue(
-        *(f"{ceiling.metric}/{device}", ceiling.plateau.pinned_share, "share", limits.PINNED),
-        f"the device stands at {ceiling.rate} in {percent(ceiling.plateau.pinned_share)} of the seconds",
+        *(metric, plateau.pinned_share, "share", limits.PINNED),
+        f"the device stands at {_per_second(plateau.ceiling, name, is_bytes=is_bytes)} in "
+        f"{percent(plateau.pinned_share)} of the seconds",
     )
-    return clue and Clue(weight=min(clue.weight, ceiling.weight), evidence=clue.evidence)
+    steadiness = limits.STEADINESS.weigh(plateau.steadiness / plateau.free_steadiness)
+    return clue and Clue(weight=min(clue.weight, steadiness), evidence=clue.evidence)
 
 
 def _queue(scene: Scene, device: str) -> Clue | None:
@@ -128,8 +151,8 @@ def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
     lower = below.median(ceiling.metric, device) if below else None
     if below is None or not lower or below.level.clients >= scene.level.clients:
         return None
-    elasticity = math.log(ceiling.plateau.ceiling / lower) / math.log(scene.level.clients / below.level.clients)
-    change = ceiling.plateau.ceiling / lower - 1
+    elasticity = math.log(ceiling.height / lower) / math.log(scene.level.clients / below.level.clients)
+    change = ceiling.height / lower - 1
     return find_clue(
         *(f"{ceiling.metric}/{device} by clients", elasticity, "", limits.GROWTH),
         f"that is {percent(change)} more than with {below.level.clients} clients",
