@@ -46,8 +46,9 @@ requirements project optional-dependencies embedded | compile embedded --constra
 requirements dependency-groups test |
     compile test --constraint requirements/run.lock --constraint requirements/embedded.lock
 requirements dependency-groups docs |
-    compile docs --constraint requirements/run.lock --constraint requirements/test.lock
+    compile docs --constraint requirements/run.lock --constraint requirements/embedded.lock \
+        --constraint requirements/test.lock
 # An editable installation needs "editables" beside the build system; hatchling asks for it only when it builds.
 { requirements build-system requires; echo editables; } |
-    compile build --constraint requirements/run.lock --constraint requirements/test.lock \
-        --constraint requirements/docs.lock
+    compile build --constraint requirements/run.lock --constraint requirements/embedded.lock \
+        --constraint requirements/test.lock --constraint requirements/docs.lock

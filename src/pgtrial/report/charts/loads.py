@@ -123,7 +123,7 @@ def throughput_chart(found: LogComparison) -> Chart | None:
     ]
     if not rows:
         return None
-    ends = [t for row in rows for t in row["t"]]
+    ends = [t for side in found.sides for one in side.series for t in one.t]
     largest = max(value for side in found.sides for one in side.series for value in one.tps)
     runs = plural(len(rows), "run")
     return Chart(
@@ -163,12 +163,12 @@ def latency_chart(found: LogComparison) -> Chart | None:
     ]
     if not rows:
         return None
-    ends = [latency for row in rows for latency in row["latency"]]
+    ends = [value for side in found.sides if side.distribution is not None for value in side.distribution.latency]
     extent = (min(ends), max(ends))
     return Chart(
         title="Latency, all transactions of a side: further left is faster",
         text="Cumulative distribution of latency by side; the percentiles stand in the table.",
-        legend=tuple((row["colour"], row["side"]) for row in rows),
+        legend=tuple((colours[side.key], side.key) for side in found.sides if side.distribution is not None),
         spec=wrap_spec(
             {
                 "data": {"values": rows},
