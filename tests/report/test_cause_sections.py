@@ -18,7 +18,7 @@ from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.server_log import describe_numbers
 from pgtrial.report.text import render_text
 
-OPTIONAL = {"limits", "disks", "scorecard", "panels", "stability", "checks", "associations", "server_log"}
+OPTIONAL = {"files", "limits", "disks", "scorecard", "panels", "stability", "checks", "associations", "server_log"}
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}"
 # What people, servers and devices name; the other texts are words of pgtrial's own.
 FREE = {
