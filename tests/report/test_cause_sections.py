@@ -13,7 +13,7 @@ from pgtrial.report.cause_words import (
     levels_text,
     metric_words,
 )
-from pgtrial.report.html import _environment, render_html
+from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.server_log import describe_numbers
 from pgtrial.report.text import render_text
@@ -44,7 +44,7 @@ FREE = {
 def section(findings, name: str) -> str:
     """One section's HTML, white space as a reader sees it."""
     found = next(each for each in SECTIONS if each.name == name)
-    return " ".join(_environment().get_template(f"sections/{name}.html").render(found.build(findings)).split())
+    return " ".join(template_environment().get_template(f"sections/{name}.html").render(found.build(findings)).split())
 
 
 def words(html: str) -> str:

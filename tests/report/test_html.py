@@ -7,7 +7,7 @@ from jinja2 import UndefinedError
 
 from pgtrial.analysis.findings import Difference, Fact, Findings, Stopping
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.report.html import _environment, render_html, script_json
+from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.text import render_text
 
@@ -55,7 +55,7 @@ def html(sample: Findings) -> str:
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
 def test_every_section_renders_from_all_there_can_be_and_from_nothing(section, sample, minimal):
-    template = _environment().get_template(f"sections/{section.name}.html")
+    template = template_environment().get_template(f"sections/{section.name}.html")
 
     assert len(template.render(section.build(sample))) > 100
     assert template.render(section.build(minimal)).strip() or not section.is_shown(minimal)
@@ -198,7 +198,7 @@ def test_unfinished_experiments_say_so(minimal, html):
 
 def test_a_missing_value_in_a_template_is_an_error():
     with pytest.raises(UndefinedError):
-        _environment().from_string("{{ nothing }}").render()
+        template_environment().from_string("{{ nothing }}").render()
 
 
 def test_the_page_of_a_large_experiment_stays_small(large):
