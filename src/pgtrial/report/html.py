@@ -75,7 +75,7 @@ def _show_controls(value: Any) -> Any:
 
 
 def template_environment() -> Environment:
-    """The environment of every page: texts are escaped, control characters shown, and a name that is missing an error."""
+    """The environment of every page: texts are escaped, control characters shown; a missing name is an error."""
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
