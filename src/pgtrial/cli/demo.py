@@ -10,7 +10,7 @@ from pgtrial.cli import options
 
 @click.command()
 @click.option("--blocks", default=None, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
-@click.option("--duration", default=None, metavar="TIME", help="Measured time per run. Default: 4s.")
+@click.option("--duration", default=None, metavar="TIME", help="Measured time per run. Default: 3s.")
 @click.option(
     "--postgres",
     default=None,
@@ -46,7 +46,7 @@ def command(
     text = Path(__file__).with_name("demo.toml").read_text(encoding="utf-8")
     for line, value in (
         ("blocks  = 6", blocks and f"blocks  = {blocks}"),
-        ('duration = "4s"', duration and f"duration = {json.dumps(read_time(duration))}"),
+        ('duration = "3s"', duration and f"duration = {json.dumps(read_time(duration))}"),
         ("[dataset]", postgres and f"[target]\npostgres = {json.dumps(postgres)}\n\n[dataset]"),
     ):
         if value:
