@@ -10,10 +10,12 @@ something is left on the host.
 """
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from gallery.entries import Entry, choose, read_entries
 from gallery.host import find_changes, read_state
@@ -26,6 +28,7 @@ from pgtrial.units import format_duration, parse_duration
 
 LIMIT = "2h"
 FOR_PAGES = 180.0  # s of it
+TERMINATED = 143  # as a shell reports a program that SIGTERM ended
 
 
 def run_or_skip(entry: Entry, results: Path, *, host_changes: bool, deadline: float) -> Outcome:
@@ -51,6 +54,10 @@ def show(outcome: Outcome, seconds: float) -> None:
     print(f"{outcome.entry.name}: {outcome.state} ({format_duration(seconds)}). {text}", flush=True)
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m gallery", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -71,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.pages:
         write_pages(entries, options.results, options.output)
         return 0
+    signal.signal(signal.SIGTERM, _end)
     before = read_state(options.results)
     outcomes = []
     for entry in chosen:

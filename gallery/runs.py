@@ -73,7 +73,7 @@ def run_entry(entry: Entry, results: Path, *, left: float) -> Outcome:
 def call_pgtrial(arguments: Sequence[str], printed: Path, *, seconds: float) -> int | None:
     """Exit status of pgtrial, whose output goes to a file; None if it was ended because ``seconds`` were over.
 
-    Ctrl-C reaches it too, and it is given the time to put all back.
+    Ctrl-C reaches it too; who ends this program in another way ends it as well. It is given the time to put all back.
     """
     with printed.open("w", encoding="utf-8") as output:
         process = subprocess.Popen([sys.executable, "-m", "pgtrial", *arguments], stdout=output, stderr=output)
@@ -84,6 +84,10 @@ def call_pgtrial(arguments: Sequence[str], printed: Path, *, seconds: float) -> 
             process.wait()
             return None
         except KeyboardInterrupt:
+            process.wait()
+            raise
+        except SystemExit:
+            process.terminate()
             process.wait()
             raise
 

@@ -2,7 +2,11 @@
 
 import importlib
 import os
+import re
+import socket
+import subprocess
 import sys
+import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -319,3 +323,32 @@ def test_a_quick_file_asks_for_no_more_than_the_machine_that_it_is_for(path):
     assert all("cpus" not in table.get("cgroup", {}) for table in knobs)
     clients = check_file(path).plan.levels
     assert max(level.clients for level in clients) <= 32
+
+
+def test_who_ends_the_runner_ends_the_experiment_as_well(tmp_path):
+    printed, program = tmp_path / "printed.txt", tmp_path / "program.py"
+    program.write_text(
+        "import signal\n"
+        "from pathlib import Path\n"
+        "from gallery import __main__ as runner, runs\n"
+        "signal.signal(signal.SIGTERM, runner._end)\n"
+        f"runs.call_pgtrial(['serve', {str(tmp_path)!r}, '--port', '0'], Path({str(printed)!r}), seconds=100)\n"
+    )
+    process = subprocess.Popen([sys.executable, program], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        wait_until(lambda: printed.exists() and "http://127.0.0.1:" in printed.read_text())
+        port = int(re.search(r"127\.0\.0\.1:(\d+)", printed.read_text())[1])
+        process.terminate()
+
+        assert process.wait(60) == runner.TERMINATED
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5)
+    finally:
+        process.kill()
+
+
+def wait_until(is_true, patience: float = 60.0) -> None:
+    deadline = time.monotonic() + patience
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -4,10 +4,10 @@ The load is known exactly; the rest is guessed from the size of the data, on the
 does. The guess is only for planning: the engine records what each part really took.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.design.arms import resolve_arms
+from pgtrial.design.arms import effective_knobs, resolve_arms
 from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
@@ -15,11 +15,13 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
-from pgtrial.units import format_duration
+from pgtrial.units import format_duration, parse_bytes, read_share
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing
 LOAD_SECONDS_PER_SCALE = 0.25  # pgbench -i with vacuum and primary keys
 SERVER_SECONDS = 2.0  # start, reading the settings back, and a clean stop
+PRESSURE_RATE = 2 * 1024**3  # bytes per second that are taken from the other programs, zeroed and locked
+USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made without looking at the machine
 WARMUP_SHARE = 0.7  # of its cap, until a load is found steady
 CHECKPOINT_RATE = 200 * 1024**2  # bytes per second
 FEWEST_BLOCKS = 2  # one block gives no interval
@@ -75,7 +77,7 @@ def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEs
         measure = _shared_seconds(choice, arms, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=_start_seconds(experiment),
+        server=_start_seconds(experiment) + _pressure_seconds(experiment),
         warmup=warmup,
         # A load on files has its dirty pages written before the next run, which is what restoring is there.
         checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE,
@@ -85,6 +87,19 @@ def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEs
 
 def _start_seconds(experiment: Experiment) -> float:
     return 0.0 if experiment.target.kind == "host" else SERVER_SECONDS
+
+
+def _pressure_seconds(experiment: Experiment) -> float:
+    """Mean over the arms: memory is taken away for every run anew."""
+    arms = resolve_arms(experiment)
+    taken = (effective_knobs(experiment, arm).get("memory_pressure", {}) for arm in arms)
+    return sum(map(_pressure_bytes, taken)) / len(arms) / PRESSURE_RATE
+
+
+def _pressure_bytes(given: Mapping[str, str]) -> float:
+    if "share" in given:
+        return read_share(given["share"]) * USUAL_MEMORY
+    return parse_bytes(given["size"]) if "size" in given else 0.0
 
 
 def estimate_total(experiment: Experiment, *, blocks: int, choice: MethodChoice = BLOCKS) -> TotalEstimate:
