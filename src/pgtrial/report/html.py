@@ -74,7 +74,9 @@ def _show_controls(value: Any) -> Any:
     return value
 
 
+@cache
 def _environment() -> Environment:
+    """One for all pages of a process: putting the templates together takes longer than filling one of them in."""
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
