@@ -145,9 +145,9 @@ def _spread_of_s(count: int) -> Array:
 
 def _quantile(weights: Array, strays: Array, *, tail: float) -> float:
     """Where |S| lies beyond with probability ``tail``, over all φ."""
-    # S moves in steps of two, hence the continuity correction. Where the least of the spreads puts the quantile, no less
-    # than ``tail`` lies beyond; from there the probability falls ever more slowly, so that no step of Newton's method
-    # goes too far.
+    # S moves in steps of two, hence the continuity correction. Where the least of the spreads puts the quantile, no
+    # less than ``tail`` lies beyond; from there the probability falls ever more slowly, so that no step of Newton's
+    # method goes too far.
     beyond = -float(ndtri(tail / 2)) * float(strays.min())
     for _ in range(_MOST_STEPS):
         z = beyond / strays
