@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import errno
 import fcntl
+import gc
 import os
 import re
 import shlex
@@ -46,6 +47,9 @@ settings.load_profile("reproducible")
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Thousands of tests are collected, all of which stay: looking for garbage among them takes longer the more there are.
+gc.disable()
+
 # A shell that starts the tests in the background lets them, and all that they start, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -82,6 +86,12 @@ _TOGETHER = {
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
 _LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs", "tests/postgres/existing")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end, in every process: nothing in it has to be looked at for garbage again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
