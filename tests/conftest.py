@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +46,6 @@ settings.load_profile("reproducible")
 # keep compiled, costs them more than their work.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-# Thousands of tests are collected, all of which stay: looking for garbage among them takes longer the more there are.
-gc.disable()
 
 # A shell that starts the tests in the background lets them, and all that they start, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -92,10 +89,17 @@ _TOGETHER = {
 _LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
 
 
-def pytest_collection_finish() -> None:
-    """What was collected stays until the end, in every process: nothing in it has to be looked at for garbage again."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are collected, all of which stay: what looks for garbage among them, then and later, takes
+    longer the more there are.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
@@ -225,6 +229,7 @@ def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
             resetwal = [cluster.programs.path("pg_resetwal"), "--wal-segsize=1", "-D", cluster.data]
             runner.run(cluster.host.run(resetwal, account=cluster.account, directory=cluster.directory))
             part = template.with_name(f"{template.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
             subprocess.run(["cp", "-a", "--reflink=auto", cluster.data, part], check=True)
             part.rename(template)
             return

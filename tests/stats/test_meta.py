@@ -87,6 +87,8 @@ def test_another_implementation_finds_the_same(spread):
 def test_experiments_that_agree_by_chance_do_not_narrow_the_interval():
     found = combine([0.1, 0.1, 0.1], [0.05, 0.05, 0.05])
 
+    assert combine([1.0, 1.0], [0.5, 0.5]).tau == 0  # exactly the same, without any rounding
+
     assert found.tau == 0
     assert found.i2 == 0
     assert found.q == pytest.approx(0, abs=1e-12)

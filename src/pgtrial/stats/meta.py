@@ -118,10 +118,13 @@ def _solve(y: Array, v: Array, *, target: float) -> float:
         parts = weights * (y - weights @ y / weights.sum())
         # The mean is where the sum of squares is least, so that its own movement does not count in the slope. Q is
         # convex in tau²: no step goes too far.
-        step = (float(parts @ (parts / weights)) - target) / float(parts @ parts)
+        excess = float(parts @ (parts / weights)) - target
+        if excess <= 0:
+            break
+        step = excess / float(parts @ parts)
+        tau2 += step
         if step <= 1e-15 * tau2:
             break
-        tau2 += step
     return tau2
 
 
