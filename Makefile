@@ -51,7 +51,7 @@ test: check
 	$(BIN)/pytest -m "not slow" --numprocesses=4 $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not slow and not pg and not browser" --numprocesses=2 $(PURE) $(PYTEST)
+	$(BIN)/pytest -m "not slow and not pg and not browser and not fio" --numprocesses=2 $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import errno
 import fcntl
+import gc
 import os
 import re
 import shlex
@@ -15,9 +16,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@cache
 def _find(wanted: str | None) -> Programs | None:
     try:
         return find_programs(wanted)
@@ -73,15 +76,32 @@ def pytest_report_header() -> str:
 
 
 # Files whose tests one process does one after the other, where several are at work: they look at experiments that are
-# run once for all of them, or at what there is of something on the machine, such as loop devices.
+# run, or servers that are started, once for all of them, or at what there is of something on the machine, such as loop
+# devices.
 _TOGETHER = {
     "tests/e2e/test_main_job.py": "experiments",
     "tests/e2e/test_targets.py": "experiments",
     "tests/e2e/test_crash.py": "kernel",
     "tests/knobs": "kernel",
+    # They share servers, one of each version.
+    "tests/collectors": "collectors",
+    "tests/postgres/existing": "existing",
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
-_LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs", "tests/postgres/existing")
+_LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are collected, all of which stay: what looks for garbage among them, then and later, takes
+    longer the more there are.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
@@ -157,8 +177,11 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
+_MEMORY = Path("/dev/shm")
+
+
 def _choose_storage() -> Path:
-    memory, free = Path("/dev/shm"), 0
+    memory, free = _MEMORY, 0
     with suppress(OSError):
         of_memory = os.statvfs(memory)
         (available,) = re.findall(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
@@ -174,25 +197,45 @@ def storage() -> Path:
 
 
 _ENOUGH = 8 << 30  # bytes, for all processes of the tests together
-_TEMPLATES: dict[Path, Path] = {}  # directory of programs to a data directory that their initdb has made
+# Of one run of the tests: its processes inherit it from the one that starts them.
+_RUN = "PGTRIAL_TEST_RUN"
+
+
+def _name_templates() -> str:
+    return f"pgtrial-test-templates-{os.environ[_RUN]}"
+
+
+def _remove_templates() -> None:
+    for place in {_MEMORY, Path(tempfile.gettempdir())}:
+        shutil.rmtree(place / _name_templates(), ignore_errors=True)
+
+
+if _RUN not in os.environ:
+    os.environ[_RUN] = uuid.uuid4().hex
+    atexit.register(_remove_templates)
 
 
 def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
-    """A new cluster's data: by initdb the first time, then by a copy of that, which costs a tenth.
+    """A new cluster's data: by initdb the first time, then, in all processes of the tests, by a copy of that, which
+    costs a tenth.
 
     Its WAL is in files of 1 MB, not 16: half of what is to be copied.
     """
-    template = _TEMPLATES.get(cluster.programs.directory)
-    if template is not None:
-        subprocess.run(["cp", "-a", "--reflink=auto", template, cluster.data], check=True)
-        return
-    runner.run(cluster.initdb())
-    resetwal = [cluster.programs.path("pg_resetwal"), "--wal-segsize=1", "-D", cluster.data]
-    runner.run(cluster.host.run(resetwal, account=cluster.account, directory=cluster.directory))
-    folder = Path(tempfile.mkdtemp(prefix="pgtrial-test-template-", dir=_choose_storage()))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    subprocess.run(["cp", "-a", "--reflink=auto", cluster.data, folder / "data"], check=True)
-    _TEMPLATES[cluster.programs.directory] = folder / "data"
+    place = _choose_storage() / _name_templates()
+    place.mkdir(mode=0o700, exist_ok=True)
+    template = place / str(cluster.programs.directory).strip("/").replace("/", "-")
+    with template.with_name(f"{template.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            runner.run(cluster.initdb())
+            resetwal = [cluster.programs.path("pg_resetwal"), "--wal-segsize=1", "-D", cluster.data]
+            runner.run(cluster.host.run(resetwal, account=cluster.account, directory=cluster.directory))
+            part = template.with_name(f"{template.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            subprocess.run(["cp", "-a", "--reflink=auto", cluster.data, part], check=True)
+            part.rename(template)
+            return
+    subprocess.run(["cp", "-a", "--reflink=auto", template, cluster.data], check=True)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Processes of pgtrial that are forked from one that has imported everything: that takes longer than most commands.
+"""Processes of pgtrial that are forked from one that has imported everything, and has the templates of the report put
+together: that takes longer than most commands.
 
     python forks.py --serve FD
 
@@ -123,6 +124,7 @@ def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 def serve(requests: socket.socket) -> None:
     for name in _IMPORTS:
         __import__(name)
+    _prepare_report()
     running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: process and where its status goes
     with selectors.DefaultSelector() as selector:
         selector.register(requests, selectors.EVENT_READ)
@@ -149,6 +151,14 @@ def serve(requests: socket.socket) -> None:
                 over = os.pidfd_open(pid)
                 running[over] = pid, answers
                 selector.register(over, selectors.EVENT_READ)
+
+
+def _prepare_report() -> None:
+    from pgtrial.report.html import _environment
+
+    environment = _environment()
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
 
 
 def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stderr: int) -> None:

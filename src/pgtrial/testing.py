@@ -187,7 +187,7 @@ def write_result_folder(
     slots = plan_schedule(arms, blocks=experiment.design.blocks or DEFAULT_BLOCKS, seed=experiment.design.seed)
     folder.mkdir(parents=True)
     (folder / layout.EXPERIMENT).write_text(text, encoding="utf-8")
-    state = State.create(folder)
+    state = State.create(folder, durable=False)  # hundreds of small transactions, which can be made again
     state.set_plan(arms, levels, slots)
     state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})
     rng = random.Random(simulation.seed)

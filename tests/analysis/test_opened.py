@@ -2,7 +2,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pgtrial
@@ -63,6 +62,8 @@ def test_transactions_give_the_throughput_of_the_findings(results: Results) -> N
 
 
 def test_pandas_gets_numbers_texts_and_times(results: Results) -> None:
+    import pandas as pd  # takes long to load, in every process of the tests
+
     frame = results.runs.to_pandas()
 
     assert list(frame.columns)[:3] == ["run", "arm", "block"]

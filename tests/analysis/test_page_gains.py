@@ -1,5 +1,6 @@
 """Gains from huge pages in simulated experiments whose true gains are known, and what the runs noted of their pages."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.evidence import read_evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.page_findings import HugePages, PageCheck, PageGain
+from pgtrial.analysis.page_gains import describe_pages
+from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
@@ -82,17 +86,26 @@ def note_pages(folder: Path, *, wrong: int = 0, kept: int = 0, reason: str = "")
     state.close()
 
 
-def simulate(folder: Path, text: str = TEXT, **notes: Any) -> Path:
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The experiment without notes of its runs; not to be changed."""
     arms = {arm: {"shared_buffers": "512MB"} for arm in TPS}
     simulation = Simulation(tps=TPS, settings=arms, counters={**COUNTERS, **HIT}, run_sd=0.01)
-    write_result_folder(folder, text=text, simulation=simulation)
-    note_pages(folder, **notes)
-    return folder
+    return write_result_folder(tmp_path_factory.mktemp("results") / "bare", text=TEXT, simulation=simulation)
 
 
 @pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    return analyze(simulate(tmp_path_factory.mktemp("results") / "pages"))
+def measured(bare: Path) -> Values:
+    """Values of its runs, with whatever notes."""
+    evidence = read_evidence(bare)
+    return index_values(observe_runs(evidence, reduce_runs(evidence)))
+
+
+@pytest.fixture(scope="module")
+def findings(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    noted = shutil.copytree(bare, tmp_path_factory.mktemp("results") / "pages")
+    note_pages(noted)
+    return analyze(noted)
 
 
 @pytest.fixture(scope="module")
@@ -219,10 +232,13 @@ def test_misses_are_per_transaction(pages: HugePages, findings: Findings) -> Non
     assert pages.reason == ""
 
 
-def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(tmp_path: Path) -> None:
-    first = simulate(tmp_path / "first")
-    run = next(run.id for run in read_evidence(first).valid if run.slot.arm == "pages=2MB,scale=10")
-    found = analyze(simulate(tmp_path / "second", wrong=run, kept=run, reason="No counters.")).pages
+def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(
+    bare: Path, measured: Values, tmp_path: Path
+) -> None:
+    run = next(run.id for run in read_evidence(bare).valid if run.slot.arm == "pages=2MB,scale=10")
+    noted = shutil.copytree(bare, tmp_path / "noted")
+    note_pages(noted, wrong=run, kept=run, reason="No counters.")
+    found = describe_pages(read_evidence(noted), measured)
 
     assert found is not None
     check = next(each for each in found.checks if each.arm == "pages=2MB,scale=10")
@@ -231,13 +247,12 @@ def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(tmp_path: Pat
     assert (found.translations, found.reason) == ((), "No counters.")
 
 
-def test_experiments_about_something_else_say_nothing_of_pages(tmp_path: Path) -> None:
-    assert analyze(write_result_folder(tmp_path / "commit", runs=6)).pages is None
+def test_experiments_about_something_else_say_nothing_of_pages(evidence: Evidence, values: Values) -> None:
+    assert describe_pages(evidence, values) is None
 
 
-def test_without_notes_of_the_runs_nothing_is_confirmed(tmp_path: Path) -> None:
-    write_result_folder(tmp_path / "bare", text=TEXT, simulation=Simulation(tps=TPS))
-    found = analyze(tmp_path / "bare").pages
+def test_without_notes_of_the_runs_nothing_is_confirmed(bare: Path, measured: Values) -> None:
+    found = describe_pages(read_evidence(bare), measured)
 
     assert found is not None
     assert found.checks == ()

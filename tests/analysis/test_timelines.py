@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
-from pgtrial.analysis.reduce import Reduction, reduce_runs
+from pgtrial.analysis.reduce import Reduction, _files
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import METRICS, find_metric
 from pgtrial.analysis.timelines import compute, read_timelines
@@ -172,7 +172,9 @@ def two(template: Path, tmp_path: Path) -> Path:
 
 def read(folder: Path) -> tuple[Timeline, ...]:
     evidence = read_evidence(folder)
-    return read_timelines(evidence, reduce_runs(evidence))
+    # Which files there are is all that timelines want to know of a reduction.
+    samples, waits = (_files(evidence, name)[1] for name in (layout.SAMPLES, layout.WAITS))
+    return read_timelines(evidence, Reduction(without_samples=samples, without_waits=waits))
 
 
 def first_file(folder: Path, name: str) -> Path:

@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -41,6 +42,7 @@ ENTRIES = {entry.name: entry for entry in entries.read_entries()}
 QUICK = {name: entry.quick for name, entry in ENTRIES.items()}
 FILES = sorted(entries.EXAMPLES.glob("*/*.toml"))
 ENTRY = ENTRIES["b1-checkpoint-timeout"]
+checked = cache(check_file)  # the files of the repository, which many tests look at
 NO_CHANGES = {"servers": [{"missing": None}], "host_changes": []}
 CHANGES = {
     "servers": [{"missing": None}],
@@ -60,11 +62,11 @@ def test_every_file_passes_the_check_and_is_planned(path, capsys):
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES.values() if not e.extra], ids=lambda entry: entry.name)
 def test_a_quick_file_is_over_after_ten_minutes(entry):
-    assert check_file(entry.quick).plan.estimate.total <= ROOM * LONGEST
+    assert checked(entry.quick).plan.estimate.total <= ROOM * LONGEST
 
 
 def test_all_quick_files_together_are_over_after_two_hours():
-    seconds = sum(check_file(entry.quick).plan.estimate.total for entry in ENTRIES.values() if not entry.extra)
+    seconds = sum(checked(entry.quick).plan.estimate.total for entry in ENTRIES.values() if not entry.extra)
 
     assert seconds <= ROOM * ALL_OF_THEM
 
@@ -83,9 +85,9 @@ def test_every_file_belongs_to_an_experiment():
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_both_sizes_ask_the_same(entry):
-    quick = check_file(entry.quick).loaded.experiment
+    quick = checked(entry.quick).loaded.experiment
     for path in entry.full:
-        full = check_file(path).loaded.experiment
+        full = checked(path).loaded.experiment
 
         assert quick.experiment.name != full.experiment.name
         assert set(quick.factors) <= set(full.factors)
@@ -98,7 +100,7 @@ def test_both_sizes_ask_the_same(entry):
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_names_of_experiments_say_where_they_belong(path):
-    name = check_file(path).loaded.experiment.experiment.name
+    name = checked(path).loaded.experiment.experiment.name
 
     assert name.startswith(path.parent.name)
     assert name.endswith("-quick") == path.stem.startswith("quick")
@@ -321,7 +323,7 @@ def test_a_quick_file_asks_for_no_more_than_the_machine_that_it_is_for(path):
 
     assert max(scales) <= 150
     assert all("cpus" not in table.get("cgroup", {}) for table in knobs)
-    clients = check_file(path).plan.levels
+    clients = checked(path).plan.levels
     assert max(level.clients for level in clients) <= 32
 
 

@@ -29,20 +29,27 @@ def test_the_contracts_hold() -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.parametrize(
-    ("module", "line", "contract"),
-    [
-        ("stats", "import psycopg", "inference never touches a server"),
-        ("store", "from pgtrial.engine import __doc__", "layers"),
-    ],
-)
-def test_a_planted_violation_is_found(tmp_path: Path, module: str, line: str, contract: str) -> None:
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "src/pgtrial" / module / "planted.py").write_text(f"{line}\n")
+PLANTED = {
+    "inference never touches a server": ("stats", "import psycopg"),
+    "layers": ("store", "from pgtrial.engine import __doc__"),
+}
 
-    found = lint_imports(tmp_path)
 
-    assert found.returncode == 1, found.stdout + found.stderr
-    assert f"{contract} BROKEN" in found.stdout
-    assert f"pgtrial.{module}.planted" in found.stdout
+@pytest.fixture(scope="module")
+def violated(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What is said of a copy in which each of these contracts is broken by a module of its own."""
+    copy = tmp_path_factory.mktemp("violated")
+    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for module, line in PLANTED.values():
+        (copy / "src/pgtrial" / module / "planted.py").write_text(f"{line}\n")
+    return lint_imports(copy)
+
+
+@pytest.mark.parametrize("contract", PLANTED)
+def test_a_planted_violation_is_found(violated: subprocess.CompletedProcess[str], contract: str) -> None:
+    module, _ = PLANTED[contract]
+
+    assert violated.returncode == 1, violated.stdout + violated.stderr
+    assert f"{contract} BROKEN" in violated.stdout
+    assert f"pgtrial.{module}.planted" in violated.stdout

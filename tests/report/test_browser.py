@@ -82,7 +82,8 @@ def test_charts_that_are_folded_away_wait_until_they_are_opened(sample, tmp_path
 def test_tables_sort_by_what_their_cells_say(sample, tmp_path):
     click = 'const heading = document.querySelectorAll("#effects th button")[4]; heading.click(); '
     for clicks, direction in ((1, "ascending"), (2, "descending")):
-        document, complaints = open_page(sample, tmp_path, script=f"{{ {click} {'heading.click();' * (clicks - 1)} }}")
+        script = f"{{ {click} {'heading.click();' * (clicks - 1)} }}"
+        document, complaints = open_page(sample, tmp_path, unfolded=False, script=script)
         section = document[document.index('<section id="effects"') :]
         table = section[section.index("<tbody>") : section.index("</tbody>")]
         cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)[4] for row in table.split("</tr>")[:-1]]
@@ -99,7 +100,7 @@ def test_every_table_can_be_copied(sample, tmp_path):
         navigator.clipboard.writeText = async (text) => { document.title = text.split("\\n")[0]; };
         document.querySelector("#effects .copy").click();
     """
-    document, complaints = open_page(sample, tmp_path, script=script)
+    document, complaints = open_page(sample, tmp_path, unfolded=False, script=script)
 
     assert complaints == []
     shown = re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)

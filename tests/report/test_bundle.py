@@ -2,6 +2,9 @@ import contextlib
 import json
 import sqlite3
 import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -11,7 +14,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import Findings
 from pgtrial.errors import StoreError
 from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.report.bundle import write_bundle
+from pgtrial.report.bundle import Bundled, write_bundle
 from pgtrial.store import layout
 from pgtrial.store.bundle import FACTS, SUMS, unpack
 from pgtrial.store.redact.known import Redaction
@@ -49,6 +52,45 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             hide(made / layout.RUNS / run.folder, started=run.phases[-1].start)
         state.add_caveat(Caveat(code="no-host", severity=Severity.INFO, text=f"{HOST} is out of reach", hint="s3cr3t"))
     return made
+
+
+@pytest.fixture(scope="module")
+def before(folder: Path) -> Mapping[Path, bytes]:
+    """What was in the folder before anything was made of it."""
+    return contents(folder)
+
+
+def contents(folder: Path) -> Mapping[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def findings(folder: Path, before: Mapping[Path, bytes]) -> Findings:
+    return analyze(folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A bundle, and the folder that a colleague has of it."""
+
+    made: Bundled
+    unpacked: Path
+
+
+Send = Callable[[tuple[Redaction, ...]], Sent]
+
+
+@pytest.fixture(scope="module")
+def send(folder: Path, before: Mapping[Path, bytes], tmp_path_factory: pytest.TempPathFactory) -> Send:
+    """A bundle without something, which is made once; what is there of it is not to be changed."""
+
+    @cache
+    def bundle(kinds: tuple[Redaction, ...]) -> Sent:
+        place = tmp_path_factory.mktemp("sent")
+        made = write_bundle(folder, place / "out.zip", kinds)
+        return Sent(made=made, unpacked=unpack(made.packed.path, place / "results"))
+
+    return bundle
 
 
 def hide(run: Path, *, started: float) -> None:
@@ -98,33 +140,31 @@ def every_text(folder: Path) -> str:
     return "\n".join(parts).lower()
 
 
-def test_a_colleague_concludes_the_same(folder: Path, tmp_path: Path) -> None:
-    made = write_bundle(folder, tmp_path / "out.zip")
-
-    unpacked = unpack(made.packed.path, tmp_path / "results")
+def test_a_colleague_concludes_the_same(send: Send, findings: Findings) -> None:
+    unpacked = send(()).unpacked
 
     assert unpacked.name == "commit-20260120T101500Z"
-    assert analyze(unpacked) == analyze(folder)
-    assert Findings.model_validate_json((unpacked / layout.FINDINGS).read_text()) == analyze(folder)
+    assert analyze(unpacked) == findings
+    assert Findings.model_validate_json((unpacked / layout.FINDINGS).read_text()) == findings
     assert (unpacked / layout.REPORT).read_text().startswith("<!doctype html>")
 
 
-def test_without_secrets_hosts_and_queries_he_still_concludes_the_same(folder: Path, tmp_path: Path) -> None:
-    made = write_bundle(folder, tmp_path / "out.zip", Redaction)
+def test_without_secrets_hosts_and_queries_he_still_concludes_the_same(send: Send, findings: Findings) -> None:
+    unpacked = send(tuple(Redaction)).unpacked
 
-    unpacked = unpack(made.packed.path, tmp_path / "results")
-
-    assert numbers(analyze(unpacked)) == numbers(analyze(folder))
+    assert numbers(analyze(unpacked)) == numbers(findings)
     assert json.loads((unpacked / FACTS).read_text())["redacted"] == ["secrets", "hosts", "queries"]
 
 
-def test_nothing_of_what_was_taken_out_is_anywhere_in_the_bundle(folder: Path, tmp_path: Path) -> None:
-    assert [word for word in TOLD if word not in every_text(folder)] == []
+def test_nothing_of_what_was_taken_out_is_anywhere_in_the_bundle(folder: Path, send: Send) -> None:
+    hidden = every_text(folder)
+    assert [word for word in TOLD if word not in hidden] == []
 
-    unpacked = unpack(write_bundle(folder, tmp_path / "out.zip", Redaction).packed.path, tmp_path / "results")
+    sent = send(tuple(Redaction))
+    text, packed = every_text(sent.unpacked), sent.made.packed.path.read_bytes().lower()
 
-    assert [word for word in TOLD if word in every_text(unpacked)] == []
-    assert not [word for word in TOLD if word.encode() in (tmp_path / "out.zip").read_bytes().lower()]
+    assert [word for word in TOLD if word in text] == []
+    assert [word for word in TOLD if word.encode() in packed] == []
 
 
 @pytest.mark.parametrize(
@@ -136,26 +176,25 @@ def test_nothing_of_what_was_taken_out_is_anywhere_in_the_bundle(folder: Path, t
     ],
 )
 def test_only_what_was_asked_for_is_taken_out(
-    folder: Path, tmp_path: Path, kind: Redaction, gone: tuple[str, ...], there: tuple[str, ...]
+    send: Send, kind: Redaction, gone: tuple[str, ...], there: tuple[str, ...]
 ) -> None:
-    unpacked = unpack(write_bundle(folder, tmp_path / "out.zip", [kind]).packed.path, tmp_path / "results")
-
-    text = every_text(unpacked)
+    text = every_text(send((kind,)).unpacked)
 
     assert [word for word in gone if word in text] == []
     assert [word for word in there if word not in text] == []
 
 
 @pytest.mark.parametrize("kinds", [(), tuple(Redaction)], ids=["whole", "redacted"])
-def test_the_same_folder_gives_the_same_bundle(folder: Path, tmp_path: Path, kinds: tuple[Redaction, ...]) -> None:
-    first = write_bundle(folder, tmp_path / "1.zip", kinds)
-    second = write_bundle(folder, tmp_path / "2.zip", kinds)
+def test_the_same_folder_gives_the_same_bundle(
+    folder: Path, tmp_path: Path, send: Send, kinds: tuple[Redaction, ...]
+) -> None:
+    again = write_bundle(folder, tmp_path / "again.zip", kinds)
 
-    assert first.packed.sha256 == second.packed.sha256
+    assert again.packed.sha256 == send(kinds).made.packed.sha256
 
 
-def test_a_bundle_of_an_unpacked_folder_remembers_what_was_taken_out_before(folder: Path, tmp_path: Path) -> None:
-    once = unpack(write_bundle(folder, tmp_path / "1.zip", [Redaction.HOSTS]).packed.path, tmp_path / "results")
+def test_a_bundle_of_an_unpacked_folder_remembers_what_was_taken_out_before(tmp_path: Path, send: Send) -> None:
+    once = send((Redaction.HOSTS,)).unpacked
 
     again = write_bundle(once, tmp_path / "2.zip", [Redaction.QUERIES])
 
@@ -168,12 +207,10 @@ def test_a_bundle_of_an_unpacked_folder_remembers_what_was_taken_out_before(fold
     assert facts["redacted"] == ["hosts", "queries"]
 
 
-def test_the_folder_is_only_read(folder: Path, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def test_the_folder_is_only_read(folder: Path, before: Mapping[Path, bytes], send: Send) -> None:
+    send(tuple(Redaction))
 
-    write_bundle(folder, tmp_path / "out.zip", Redaction)
-
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert contents(folder) == before
 
 
 def test_an_experiment_without_a_valid_run_can_be_sent_too(tmp_path: Path) -> None:

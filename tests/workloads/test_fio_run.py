@@ -16,10 +16,14 @@ from pgtrial.store.fio_log import HistogramLog, read_histograms
 from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, layout_argv, plan_jobs
 from pgtrial.workloads.fio_output import OUTPUT
 
-# Where fio is required, as in CI, its absence fails these tests instead.
-pytestmark = pytest.mark.skipif(
-    shutil.which("fio") is None and os.environ.get("PGTRIAL_REQUIRE_FIO") != "1", reason="no fio; apt-get install fio"
-)
+pytestmark = [
+    pytest.mark.fio,
+    # Where fio is required, as in CI, its absence fails these tests instead.
+    pytest.mark.skipif(
+        shutil.which("fio") is None and os.environ.get("PGTRIAL_REQUIRE_FIO") != "1",
+        reason="no fio; apt-get install fio",
+    ),
+]
 
 SECONDS = 2
 SIZE = 4 << 20

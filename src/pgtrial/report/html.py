@@ -74,8 +74,12 @@ def _show_controls(value: Any) -> Any:
     return value
 
 
+@cache
 def template_environment() -> Environment:
-    """The environment of every page: texts are escaped, control characters shown; a missing name is an error."""
+    """The environment of every page: texts are escaped, control characters shown; a missing name is an error.
+
+    One for all pages of a process: putting the templates together takes longer than filling one of them in.
+    """
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,

@@ -3,7 +3,8 @@
 Each experiment has its own true effect, drawn around a mean; the mean, and how far the true effects are spread (tau),
 are what is asked for. Two machines, or two days, are never quite the same, so a common effect is not assumed.
 
-- tau² is the Paule-Mandel estimate: the one at which the weighted sum of squares of the effects is what it should be.
+- tau² is the Paule-Mandel estimate: the one at which the weighted sum of squares of the effects is what it should be,
+  found by Newton's method as the second source says.
   Sources: Paule & Mandel, J. Res. Natl. Bur. Stand. 87 (1982) 377-385; DerSimonian & Kacker, Contemp. Clin. Trials 28
   (2007) 105-114.
 - The interval of the mean is that of Hartung, Knapp, Sidik and Jonkman with k - 1 degrees of freedom, its factor never
@@ -30,7 +31,7 @@ from pgtrial.stats.interval import t_interval, t_tail
 Array = NDArray[np.float64]
 
 FEWEST_TO_PREDICT = 3
-_HALVINGS = 200  # of the interval in which tau² is looked for: more than a double can tell apart
+_MOST_STEPS = 200  # towards tau²; each of the first doubles it at least where it is far off, the last are quadratic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,20 +112,20 @@ def _generalised_q(y: Array, v: Array, tau2: float) -> float:
 
 def _solve(y: Array, v: Array, *, target: float) -> float:
     """The tau² at which the generalised Q is ``target``; 0 where it is below that already without any."""
-    if _generalised_q(y, v, 0.0) <= target:
-        return 0.0
-    low, high = 0.0, float(np.ptp(y)) ** 2
-    while _generalised_q(y, v, high) > target:
-        high *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _generalised_q(y, v, middle) > target:
-            low = middle
-        else:
-            high = middle
-        if high - low <= 1e-15 * high:
+    tau2 = 0.0
+    for _ in range(_MOST_STEPS):
+        weights = 1 / (v + tau2)
+        parts = weights * (y - weights @ y / weights.sum())
+        # The mean is where the sum of squares is least, so that its own movement does not count in the slope. Q is
+        # convex in tau²: no step goes too far.
+        excess = float(parts @ (parts / weights)) - target
+        if excess <= 0:
             break
-    return (low + high) / 2
+        step = excess / float(parts @ parts)
+        tau2 += step
+        if step <= 1e-15 * tau2:
+            break
+    return tau2
 
 
 def _profile(y: Array, v: Array, *, confidence: float) -> Interval:

@@ -17,6 +17,7 @@ al., Astron. Astrophys. 128 (1983) 245-251.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,22 +125,35 @@ def _spectrum(values: ArrayLike) -> _Spectrum | None:
         return None
     power = np.abs(np.fft.rfft(rest, _FINE * series.size)) ** 2 / known.sum()
     fourier = np.arange(_FINE, power.size, _FINE)
-    level_at = _background(fourier / (_FINE * series.size), power[fourier])
+    level_at = _background(series.size, power[fourier])
     background = np.interp(np.arange(power.size), fourier, level_at, left=math.nan)
     return _Spectrum(values=rest, known=known, ratio=power / background, background=background)
 
 
-def _background(frequency: Array, power: Array) -> Array:
-    """Expected power of the noise at each of Fourier's frequencies."""
+@lru_cache(maxsize=8)
+def _shapes(size: int) -> tuple[Array, Array]:
+    """The backgrounds that are tried, at Fourier's frequencies of ``size`` values: (k, size // 2), and the sums of
+    their logarithms, (k,).
+    """
+    frequency = np.arange(1, size // 2 + 1) / size
     waves = 1 - 2 * _PHI[:, None, None] * np.cos(2 * math.pi * frequency) + _PHI[:, None, None] ** 2
     shapes = (1 / waves + _WHITE[:, None]).reshape(-1, frequency.size)
+    logs = np.log(shapes).sum(axis=1)
+    shapes.setflags(write=False)
+    logs.setflags(write=False)
+    return shapes, logs
+
+
+def _background(size: int, power: Array) -> Array:
+    """Expected power of the noise at each of Fourier's frequencies of ``size`` values."""
+    shapes, logs = _shapes(size)
     ratio = power / shapes
     level = np.median(ratio, axis=1, keepdims=True) / math.log(2)
     cut = np.minimum(ratio, _PEAK * level)
     # The mean of what is cut at 6 is 1 - e^-6 of the mean.
     level = cut.mean(axis=1, keepdims=True) / -math.expm1(-_PEAK)
-    unlikely = np.log(shapes * level).sum(axis=1) + (cut / level).sum(axis=1)
-    best = int(np.argmin(unlikely))
+    # Whittle's likelihood; its other part, the sum of what is cut over the level, is the same for all by that.
+    best = int(np.argmin(logs + power.size * np.log(level[:, 0])))
     fit: Array = shapes[best] * level[best]
     around = np.lib.stride_tricks.sliding_window_view(np.pad(power / fit, _LOCAL // 2, mode="edge"), _LOCAL)
     nearby = np.median(around, axis=1) / math.log(2)

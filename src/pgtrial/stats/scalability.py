@@ -151,6 +151,12 @@ def _curve(sigma: float, kappa: float, n: Array) -> Array:
     return curve
 
 
+def _gradient(sigma: float, kappa: float, n: Array) -> Array:
+    """How the curve changes with σ and κ: (n_levels, 2)."""
+    cost = 1 + sigma * (n - 1) + kappa * n * (n - 1)
+    return np.column_stack((-(n - 1) / cost, -n * (n - 1) / cost))
+
+
 def _rests(sigma: float, kappa: float, n: Array, logs: Array) -> tuple[Array, Array]:
     """Log λ of each block, and what the curve leaves: (n_blocks,) and (n_blocks, n_levels)."""
     rest = logs - _curve(sigma, kappa, n)
@@ -161,15 +167,25 @@ def _rests(sigma: float, kappa: float, n: Array, logs: Array) -> tuple[Array, Ar
 def _best(n: Array, logs: Array) -> tuple[float, float]:
     from scipy.optimize import least_squares  # takes longer to load than most reports need for all their numbers
 
+    known = ~np.isnan(logs)
+    each = known.sum(axis=1, keepdims=True)
+
     def distance(parameters: Array) -> Array:
-        rest = _rests(float(parameters[0]), float(parameters[1]), n, logs)[1]
-        return rest[~np.isnan(rest)]
+        rest = np.where(known, logs - _curve(float(parameters[0]), float(parameters[1]), n), 0.0)
+        left: Array = (rest - rest.sum(axis=1, keepdims=True) / each)[known]
+        return left
+
+    def slopes(parameters: Array) -> Array:
+        gradient = _gradient(float(parameters[0]), float(parameters[1]), n)
+        means = known @ gradient / each
+        slope: Array = (means[:, None, :] - gradient)[known]
+        return slope
 
     largest = float(n.max())
     starts = [(0.01, 0.0), (0.5, 0.0), (0.05, 0.5 / largest**2), (0.0, 2 / largest**2)]
     fits = [
         # κ is smaller than σ by the number of clients.
-        least_squares(distance, start, bounds=(0, np.inf), x_scale=(0.1, 0.1 / largest), xtol=1e-12, ftol=1e-12)
+        least_squares(distance, start, slopes, bounds=(0, np.inf), x_scale=(0.1, 0.1 / largest), xtol=1e-12, ftol=1e-12)
         for start in starts
     ]
     best = min(fits, key=lambda fit: float(fit.cost))
@@ -185,8 +201,7 @@ def _moves(sigma: float, kappa: float, n: Array, rest: Array, speeds: Array) -> 
 
     Their means are near zero, except for a parameter that is held by its bound.
     """
-    cost = 1 + sigma * (n - 1) + kappa * n * (n - 1)
-    gradient = np.column_stack((-(n - 1) / cost, -n * (n - 1) / cost))
+    gradient = _gradient(sigma, kappa, n)
     known = ~np.isnan(rest)
     squares, scores, means = np.zeros((2, 2)), [], []
     for block, seen in zip(rest, known, strict=True):

@@ -33,6 +33,7 @@ from pgtrial.stats.base import Comparison
 
 _LEAST_SHARE = 1e-5  # of the error probability; with less at a look no effect would be found there
 _GRID = 500
+_MOST_STEPS = 100  # towards a level; a handful is usual
 _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(40))
 _NODES = _NODES + 0.5
 _FAR = 9.0  # standard deviations from the middle beyond which nothing lies
@@ -163,11 +164,20 @@ def _find_level(count: int, share: float, angles: NDArray[np.float64], kept: NDA
         values = np.interp(_angles(count, level * _NODES**2), angles, kept)
         return level * float(np.sum(2 * _NODES * _WEIGHTS * values))
 
-    low, high = share, 1.0
-    while high - low > 1e-9 * high:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if first_here(middle) >= share else (middle, high)
-    return high
+    low = level = share
+    high = 1.0
+    for _ in range(_MOST_STEPS):
+        found = first_here(level)
+        low, high = (low, level) if found >= share else (level, high)
+        # Newton's method on logarithms, and halves where it leads outside. The slope is the chance that no earlier look
+        # has rejected where this one just does.
+        slope = level * float(np.interp(_angle(count, level), angles, kept))
+        step = math.log(share / found) * found / slope if min(found, slope) > 0 else math.inf
+        if abs(step) <= 1e-10:
+            break
+        guess = level * math.exp(min(step, 1.0))
+        level = guess if low < guess < high else math.sqrt(low * high)
+    return level
 
 
 def _step(

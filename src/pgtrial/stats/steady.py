@@ -17,6 +17,7 @@ Sources: Mann, Econometrica 13 (1945) 245-259; Kendall, "Rank Correlation Method
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from statistics import median
 
@@ -52,12 +53,10 @@ def is_steady(per_second: Sequence[float], *, window: int = WINDOW, tolerance: f
     middle = median(y for _, y in newest)
     if middle <= 0:
         return False
-    score = 0
-    slopes = []
-    for place, (t, y) in enumerate(newest):
-        for before, earlier in newest[:place]:
-            score += (y > earlier) - (y < earlier)
-            slopes.append((y - earlier) / (t - before))
+    slopes = sorted(
+        (y - earlier) / (t - before) for place, (t, y) in enumerate(newest) for before, earlier in newest[:place]
+    )
+    score = len(slopes) - bisect_right(slopes, 0.0) - bisect_left(slopes, 0.0)  # rises less falls
     noise = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     return abs(score) <= STRICTNESS * noise or abs(median(slopes)) * length <= tolerance * middle
 

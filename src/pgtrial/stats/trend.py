@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 FEWEST = 8
 MOST = 48  # values; longer series are averaged, which costs next to nothing: a trend is what is slow
 _GRID = 24  # values of φ
+_MOST_STEPS = 60  # towards a quantile; a handful is usual
 _EVEN = 1e-12  # relative spread below which all values are the same
 
 
@@ -100,16 +101,20 @@ def _normal_scores(values: Array) -> Array:
 def _likelihood(values: Array) -> Array:
     """Of each φ, given values with an unknown mean and linear trend; they sum to 1."""
     n = values.size
-    design = np.column_stack((np.ones(n), np.arange(n) - (n - 1) / 2))
-    logs = []
-    for phi in _coefficients():
-        start = math.sqrt(1 - phi**2)
-        x = np.vstack((start * design[:1], design[1:] - phi * design[:-1]))
-        y = np.concatenate((start * values[:1], values[1:] - phi * values[:-1]))
-        q, r = np.linalg.qr(x)
-        squares = float(((y - q @ (q.T @ y)) ** 2).sum())
-        logs.append(math.log(start) - (n - 2) / 2 * math.log(squares) - math.log(abs(float(np.prod(np.diag(r))))))
-    likelihood = np.exp(np.array(logs) - max(logs))
+    phi = _coefficients()[:, None]
+    start = np.sqrt(1 - phi**2)
+    # For each φ, (24, n): a constant and a line without their autocorrelation, made orthogonal, and the values.
+    level, line, y = (
+        np.hstack((start * x[0], x[1:] - phi * x[:-1])) for x in (np.ones(n), np.arange(n) - (n - 1) / 2, values)
+    )
+    size = (level**2).sum(axis=1, keepdims=True)
+    line = line - (line * level).sum(axis=1, keepdims=True) / size * level
+    length = (line**2).sum(axis=1, keepdims=True)
+    rest = y - (y * level).sum(axis=1, keepdims=True) / size * level
+    rest = rest - (rest * line).sum(axis=1, keepdims=True) / length * line
+    squares = (rest**2).sum(axis=1)
+    logs = np.log(start[:, 0]) - (n - 2) / 2 * np.log(squares) - np.log(size * length)[:, 0] / 2
+    likelihood = np.exp(logs - logs.max())
     weights: Array = likelihood / likelihood.sum()
     return weights
 
@@ -140,15 +145,18 @@ def _spread_of_s(count: int) -> Array:
 
 def _quantile(weights: Array, strays: Array, *, tail: float) -> float:
     """Where |S| lies beyond with probability ``tail``, over all φ."""
-    low, high = 0.0, 10 * float(strays.max())
-    for _ in range(60):
-        middle = (low + high) / 2
-        # S moves in steps of two, hence the continuity correction.
-        if float(weights @ (2 * ndtr(-(middle - 1) / strays))) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
+    # S moves in steps of two, hence the continuity correction. Where the least of the spreads puts the quantile, no
+    # less than ``tail`` lies beyond; from there the probability falls ever more slowly, so that no step of Newton's
+    # method goes too far.
+    beyond = -float(ndtri(tail / 2)) * float(strays.min())
+    for _ in range(_MOST_STEPS):
+        z = beyond / strays
+        left = 2 * float(weights @ ndtr(-z)) - tail
+        step = left / (2 * float(weights @ (np.exp(-(z**2) / 2) / strays)) / math.sqrt(2 * math.pi))
+        beyond += step
+        if step <= 1e-14 * beyond:
+            break
+    return beyond + 1
 
 
 def _order_statistics(ordered: Array, place: float) -> tuple[float, float]:

@@ -5,12 +5,15 @@ import sqlite3
 from pathlib import Path
 
 
-def connect(path: Path, *, mode: str) -> sqlite3.Connection:
-    """A connection in SQLite's ``mode``: "ro", "rw", or "rwc", which makes the file. Raises sqlite3.Error."""
+def connect(path: Path, *, mode: str, durable: bool = True) -> sqlite3.Connection:
+    """A connection in SQLite's ``mode``: "ro", "rw", or "rwc", which makes the file. Raises sqlite3.Error.
+
+    Each transaction waits until it is on disk, unless it need not be ``durable``.
+    """
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=10)
     if mode in ("rw", "rwc"):
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         db.execute("PRAGMA foreign_keys = ON")
     return db
 

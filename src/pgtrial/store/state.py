@@ -26,10 +26,10 @@ class State:
         self._db = connection
 
     @classmethod
-    def create(cls, folder: Path) -> "State":
-        """Make a new database in an existing folder."""
+    def create(cls, folder: Path, *, durable: bool = True) -> "State":
+        """Make a new database in an existing folder; see connect for ``durable``."""
         try:
-            db = connect(folder / layout.STATE, mode="rwc")
+            db = connect(folder / layout.STATE, mode="rwc", durable=durable)
             db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=layout.FORMAT))
         except sqlite3.Error as err:
             raise StoreError(f'cannot create "{folder / layout.STATE}": {err}') from err

@@ -1,11 +1,14 @@
 """Simulated experiments that repeat each other, share a control, or have nothing in common; and logs of plain loads."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.compare.experiments import compare_experiments
+from pgtrial.analysis.compare.experiments import compare_experiments, compare_subjects
+from pgtrial.analysis.compare.subjects import Subject, letter, read_subjects
 from pgtrial.analysis.comparison_findings import ExperimentComparison
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
@@ -25,6 +28,26 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         return write_result_folder(place / name, text=text, runs=runs, simulation=Simulation(**truth))  # type: ignore[arg-type]
 
     return write_folder
+
+
+@pytest.fixture(scope="session")
+def read() -> Callable[[Path], Subject]:
+    """An experiment as it is compared, analysed once however many tests look at it."""
+
+    @cache
+    def read_once(folder: Path) -> Subject:
+        (subject,) = read_subjects([folder])
+        return subject
+
+    return read_once
+
+
+@pytest.fixture(scope="session")
+def compare(read: Callable[[Path], Subject]) -> Callable[..., ExperimentComparison]:
+    """What compare_experiments says of these folders."""
+    return lambda *folders: compare_subjects(
+        [replace(read(folder), key=letter(number)) for number, folder in enumerate(folders)]
+    )
 
 
 @pytest.fixture(scope="session")

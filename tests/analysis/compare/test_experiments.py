@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.compare.definitions import RULE
 from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.compare.subjects import letter
@@ -22,7 +21,7 @@ def claim(found):
     return next(one for one in found.contrasts if one.is_claimed and one.is_overall)
 
 
-def test_experiments_that_repeat_each_other_are_combined(repeated, monday, tuesday, wednesday):
+def test_experiments_that_repeat_each_other_are_combined(repeated, read, monday, tuesday, wednesday):
     contrast = claim(repeated)
 
     # By hand: every experiment's mean log ratio of its blocks, with its standard error.
@@ -30,7 +29,7 @@ def test_experiments_that_repeat_each_other_are_combined(repeated, monday, tuesd
     for folder in (monday, tuesday, wednesday):
         (effect,) = (
             one
-            for one in analyze(folder).effects
+            for one in read(folder).findings.effects
             if (one.arm, one.metric, one.scenario, one.load_level) == ("off", "pgbench.tps", None, "all")
         )
         mean, sd = mean_and_sd([math.log(ratio) for ratio in effect.block_ratios])
@@ -72,21 +71,21 @@ def test_the_rule_travels_with_the_result(repeated):
     assert ExperimentComparison.model_validate_json(repeated.model_dump_json()) == repeated
 
 
-def test_arms_are_known_by_what_they_set_and_not_by_their_names(monday, write):
+def test_arms_are_known_by_what_they_set_and_not_by_their_names(monday, write, compare):
     renamed = EXPERIMENT.replace('"10s"', '"3s"').replace("arms.off", "arms.async").replace("arms.on", "arms.sync")
     other = write("renamed", text=renamed, seed=21, tps={"sync": 500.0, "async": 1000.0})
 
-    contrast = claim(compare_experiments([monday, other]))
+    contrast = claim(compare(monday, other))
 
     assert contrast.pooled is not None
     assert [study.arm for study in contrast.studies] == ["off", "async"]
 
 
-def test_the_same_names_with_other_settings_are_not_combined(monday, write):
+def test_the_same_names_with_other_settings_are_not_combined(monday, write, compare):
     text = EXPERIMENT.replace('"10s"', '"3s"').replace('synchronous_commit = "off"', 'synchronous_commit = "local"')
     other = write("same-names", text=text, seed=22)
 
-    found = compare_experiments([monday, other])
+    found = compare(monday, other)
 
     assert not any(one.pooled for one in found.contrasts)
     (apart,) = found.not_combined
@@ -94,26 +93,26 @@ def test_the_same_names_with_other_settings_are_not_combined(monday, write):
     assert "nothing-combined" in {caveat.code for caveat in found.caveats}
 
 
-def test_another_load_is_not_combined_and_not_compared_indirectly(monday, other_load):
-    found = compare_experiments([monday, other_load])
+def test_another_load_is_not_combined_and_not_compared_indirectly(monday, other_load, compare):
+    found = compare(monday, other_load)
 
     assert not any(one.pooled for one in found.contrasts)
     assert found.not_combined[0].reasons == ("load levels 4 clients / 8 clients",)
     assert found.indirect == ()
 
 
-def test_a_longer_run_is_told_and_combined(monday, write):
+def test_a_longer_run_is_told_and_combined(monday, write, compare):
     longer = write("longer", text=EXPERIMENT, seed=23)
 
-    found = compare_experiments([monday, longer])
+    found = compare(monday, longer)
 
     assert claim(found).pooled is not None
     difference = next(one for one in found.differences if one.name == "duration")
     assert difference.values == {"A": "3 s per load level", "B": "10 s per load level"}
 
 
-def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(monday, tuesday, other_arm):
-    found = compare_experiments([monday, tuesday, other_arm])
+def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(monday, tuesday, other_arm, compare):
+    found = compare(monday, tuesday, other_arm)
 
     (indirect,) = found.indirect
     assert indirect.title == "group against off"
@@ -128,7 +127,7 @@ def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(
     assert math.log(indirect.high / indirect.low) > widths["group against on"] / 2
 
 
-def test_arms_of_one_experiment_are_left_to_it(write):
+def test_arms_of_one_experiment_are_left_to_it(write, compare):
     text = EXPERIMENT.replace('"10s"', '"3s"').replace(
         "[design]", "[arms.group.postgresql]\ncommit_delay = 100\n\n[design]"
     )
@@ -136,14 +135,14 @@ def test_arms_of_one_experiment_are_left_to_it(write):
         write(f"both-{seed}", text=text, seed=seed, tps={"on": 500.0, "off": 900.0, "group": 700.0}) for seed in (1, 2)
     ]
 
-    assert compare_experiments(both).indirect == ()
+    assert compare(*both).indirect == ()
 
 
-def test_an_experiment_with_an_invalid_verdict_is_shown_and_not_combined(monday, tuesday, write):
+def test_an_experiment_with_an_invalid_verdict_is_shown_and_not_combined(monday, tuesday, write, compare):
     facts = {"on": {"machine/CPUs": "2"}, "off": {"machine/CPUs": "4"}, "placebo": {"machine/CPUs": "2"}}
     spoiled = write("spoiled", seed=24, facts=facts)
 
-    found = compare_experiments([monday, tuesday, spoiled])
+    found = compare(monday, tuesday, spoiled)
 
     contrast = claim(found)
     assert contrast.pooled is not None
@@ -153,28 +152,28 @@ def test_an_experiment_with_an_invalid_verdict_is_shown_and_not_combined(monday,
     assert "experiment-left-out" in {caveat.code for caveat in found.caveats}
 
 
-def test_effects_that_differ_by_more_than_noise_are_a_caveat(monday, write):
+def test_effects_that_differ_by_more_than_noise_are_a_caveat(monday, write, compare):
     other = write("far", seed=25, tps={"on": 500.0, "off": 3000.0})
 
-    contrast = claim(compare_experiments([monday, other]))
+    contrast = claim(compare(monday, other))
 
     assert contrast.pooled is not None
     assert contrast.pooled.i2 > 0.9
     assert "heterogeneous" in {caveat.code for caveat in contrast.caveats}
 
 
-def test_an_experiment_that_goes_on_is_told(monday, write):
+def test_an_experiment_that_goes_on_is_told(monday, write, compare):
     half = write("half", seed=26, runs=9)
 
-    found = compare_experiments([monday, half])
+    found = compare(monday, half)
 
     assert not found.experiments[1].is_finished
     assert "unfinished" in {caveat.code for caveat in found.caveats}
 
 
-def test_load_levels_are_combined_one_by_one(write):
+def test_load_levels_are_combined_one_by_one(write, compare):
     text = EXPERIMENT.replace('"10s"', '"3s"').replace("clients = 4", "clients = [4, 9]")
-    found = compare_experiments([write(f"levels-{seed}", text=text, seed=seed) for seed in (31, 32)])
+    found = compare(*(write(f"levels-{seed}", text=text, seed=seed) for seed in (31, 32)))
 
     labels = [one.load_level for one in found.contrasts if one.is_claimed and one.pooled]
 

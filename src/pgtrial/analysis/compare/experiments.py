@@ -23,7 +23,11 @@ def compare_experiments(folders: Sequence[Path]) -> ExperimentComparison:
 
     StoreError: a folder is missing, no result folder, of a newer format, without a finished run, or given twice.
     """
-    subjects = read_subjects(folders)
+    return compare_subjects(read_subjects(folders))
+
+
+def compare_subjects(subjects: Sequence[Subject]) -> ExperimentComparison:
+    """Compare experiments that have been read; each has a key of its own."""
     groups = group_arms(subjects)
     places = [(group, contrast) for group in groups for contrast in describe_contrasts(group)]
     contrasts = sorted((contrast for _, contrast in places), key=_place)
