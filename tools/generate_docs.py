@@ -21,7 +21,7 @@ from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
-from pgtrial.spec import cause_tables, disk_tables
+from pgtrial.spec import cause_tables, disk_tables, file_tables
 from pgtrial.spec import experiment as spec
 from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.spec.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
@@ -51,6 +51,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[dataset]", spec.DatasetTable),
     ("[workload]", spec.WorkloadTable),
     ("[[workload.scenario]]", spec.ScenarioTable),
+    ("[[workload.job]]", file_tables.FileJobTable),
     ("Load levels as a ramp", spec.RampTable),
     ("Warm-up with a cap", spec.WarmupTable),
     ("[arms.NAME]", spec.ArmTable),

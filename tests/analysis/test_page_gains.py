@@ -10,6 +10,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.page_findings import HugePages, PageCheck, PageGain
+from pgtrial.analysis.tables import tables_of
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
 from pgtrial.testing import COUNTERS, Simulation, write_result_folder
@@ -167,6 +168,18 @@ def test_where_the_data_stop_fitting_is_told(pages: HugePages) -> None:
 def test_the_text_names_the_largest_gain(pages: HugePages) -> None:
     assert pages.text.startswith("Pages of 1GB gain most at scale 10 with ")
     assert "where the data fit in shared_buffers" in pages.text
+
+
+def test_tables_have_what_the_findings_have(pages: HugePages, findings: Findings) -> None:
+    tables = {each.name: each for each in tables_of(findings)}
+    gains = [
+        dict(zip((c.name for c in tables["page_gains"].columns), r, strict=True)) for r in tables["page_gains"].rows
+    ]
+
+    assert [row["ratio"] for row in gains] == [one.ratio for one in pages.gains]
+    assert {row["load"] for row in gains} >= {"all load levels"}
+    assert len(tables["page_checks"].rows) == len(pages.checks)
+    assert len(tables["page_translations"].rows) == len(pages.translations)
 
 
 def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePages) -> None:

@@ -2,7 +2,15 @@ import ast
 from pathlib import Path
 
 import pgtrial.analysis
-from pgtrial.analysis import quality_blocks, quality_host, quality_runs, quality_slices, quality_world
+from pgtrial.analysis import (
+    quality_blocks,
+    quality_counts,
+    quality_disks,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.quality import CHECKS
@@ -14,7 +22,15 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "result-folder.md"
 def test_every_check_is_registered_once() -> None:
     found = [
         value
-        for module in (quality_blocks, quality_host, quality_runs, quality_slices, quality_world)
+        for module in (
+            quality_blocks,
+            quality_counts,
+            quality_disks,
+            quality_host,
+            quality_runs,
+            quality_slices,
+            quality_world,
+        )
         for name, value in vars(module).items()
         if name.startswith("check_")
     ]

@@ -78,6 +78,8 @@ EXPECTED: Mapping[tuple[str, str], float] = {
     ("dirty.background", ""): 320 * MB,
     ("dirty.share", ""): 0.1,
     ("dirty.throttled", ""): 4.0,
+    ("throttling.pauses", ""): 4.0,
+    ("throttling.paused", ""): 0.2,
     ("reclaim.direct", ""): 20.0,
     ("reclaim.kswapd", ""): 200.0,
     ("reclaim.stall", ""): 3.0,

@@ -14,8 +14,8 @@ from pgtrial.engine.events import (
     RunStarted,
     Stopping,
 )
-from pgtrial.engine.live.live_file import NAME
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
+from pgtrial.store import layout
 from pgtrial.testing import write_result_folder
 
 SLOT = Slot(number=1, block=1, position=1, arm="on")
@@ -101,7 +101,7 @@ def test_an_interrupt_loses_no_line_and_leaves_no_file(tmp_path: Path, monkeypat
 
     assert isinstance(console.file, io.StringIO)
     assert "1.23 k tps   12.0 s" in console.file.getvalue()
-    assert not (folder / NAME).exists()
+    assert not (folder / layout.LIVE).exists()
 
 
 def test_a_reader_that_goes_away_does_not_end_the_experiment() -> None:

@@ -13,7 +13,7 @@ from pgtrial import __version__
 from pgtrial.cli import main as cli
 from pgtrial.errors import RestoreError, SpecError, SpecProblem, TargetError
 
-HEAVY = ("pydantic", "psycopg", "duckdb", "scipy", "numpy", "jinja2", "rich", "vl_convert")
+HEAVY = ("pydantic", "psycopg", "duckdb", "scipy", "numpy", "jinja2", "rich", "vl_convert", "xlsxwriter")
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgtrial.engine.live.live_file import NAME, read_live
+from pgtrial.engine.live.live_file import read_live
 from pgtrial.engine.live.view import LiveView
+from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
 
 COLUMNS, LINES = 100, 24
@@ -88,4 +89,4 @@ def test_a_run_can_be_watched(place, settled_kernel, method: str, runs: str) -> 
     assert [arm.name for arm in last.arms] == ["on", "off"]
     assert all(any(arm.p95) and arm.waits for arm in last.arms)
     assert method or all(any(arm.tps) for arm in last.arms)  # of turns it is told when a level is a few seconds old
-    assert not (place.only_folder().path / NAME).exists()
+    assert not (place.only_folder().path / layout.LIVE).exists()

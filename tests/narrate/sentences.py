@@ -111,7 +111,8 @@ LIES = (
     ("words", "p95 latency doubled."),
 )
 
-# Written after the rules of the check, which were not changed for them: what rates to expect of other texts.
+# Written after the rules of the check. When they were first read, 2 of 81 numbers in true sentences were marked and 26
+# of 30 lies: what to expect of other texts. The rules were mended since by what had gone wrong.
 HELD_OUT_HONEST = (
     (
         "The experiment asked whether turning synchronous_commit off pays off for small updates, with a 3 % "

@@ -51,7 +51,7 @@ def test_rates_over_all_sentences(dossier: Dossier) -> None:
     assert caught / len(sentences.LIES) >= 0.95
 
 
-def test_rates_over_sentences_that_the_rules_were_not_made_for(dossier: Dossier) -> None:
+def test_rates_over_sentences_that_were_written_after_the_first_rules(dossier: Dossier) -> None:
     checked = [dossier.check(text) for text in sentences.HELD_OUT_HONEST]
     caught = sum(bool(dossier.check(text).marks) for text in sentences.HELD_OUT_LIES)
 

@@ -14,11 +14,15 @@ HOMES = {
     "duckdb": ("store/", "analysis/reduce.py", "analysis/timelines.py"),
     "jinja2": ("report/",),
     "numpy": ("stats/", "analysis/", "store/", "report/"),
+    "pandas": ("store/frames.py",),
+    "polars": ("store/frames.py",),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
+    "pyarrow": ("store/frames.py",),
     "pydantic": ("spec/", "analysis/findings.py", "analysis/cause_findings.py", "analysis/cause_base.py"),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),
+    "xlsxwriter": ("report/export/",),
 }
 
 

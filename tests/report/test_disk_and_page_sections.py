@@ -6,7 +6,7 @@ import vl_convert
 from pgtrial.analysis.disk_findings import DiskStanding
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
-from pgtrial.report.html import _environment, render_html, script_json
+from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.text import render_text
 from pgtrial.report.words import EMULATED, arm_label
@@ -15,7 +15,7 @@ from pgtrial.report.words import EMULATED, arm_label
 def section(findings, name: str) -> str:
     """One section's HTML, white space as a reader sees it, units with plain blanks."""
     found = next(each for each in SECTIONS if each.name == name)
-    html = _environment().get_template(f"sections/{name}.html").render(found.build(findings))
+    html = template_environment().get_template(f"sections/{name}.html").render(found.build(findings))
     return " ".join(html.split()).replace("\u00a0", " ")
 
 

@@ -3,7 +3,7 @@ import pytest
 from pgtrial.analysis.cause_findings import Causes, Estimate
 from pgtrial.analysis.file_findings import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.analysis.findings import Findings
-from pgtrial.report.html import _environment, render_html
+from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections.files import FILES
 from pgtrial.report.words import format_metric, latency_of, metric_label, throughput_of
 
@@ -50,7 +50,7 @@ def on_files(minimal: Findings) -> Findings:
 
 
 def render(findings: Findings) -> str:
-    return " ".join(_environment().get_template("sections/files.html").render(FILES.build(findings)).split())
+    return " ".join(template_environment().get_template("sections/files.html").render(FILES.build(findings)).split())
 
 
 def test_a_load_on_a_server_has_no_such_section(minimal: Findings) -> None:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.report.html import _environment
+from pgtrial.report.html import template_environment
 from pgtrial.report.narrative.base import Cited, key_path, say, text_of
 from pgtrial.report.narrative.narrative import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
@@ -297,7 +297,7 @@ def test_data_holds_the_text_and_the_places(sample) -> None:
 
 
 def render(findings) -> str:
-    template = _environment().get_template("sections/narrative.html")
+    template = template_environment().get_template("sections/narrative.html")
     return " ".join(template.render(NARRATIVE.build(findings)).split())
 
 

@@ -92,7 +92,7 @@ def collect_facts(evidence: Evidence) -> dict[str, str]:
     facts = dict(evidence.fingerprints.get(None, {}))
     for name, by_run in _by_run(evidence).items():
         values = [value for values in by_run.values() for value in values]
-        if _is_same(values, rule_of(name).tolerance):
+        if is_same(values, rule_of(name).tolerance):
             facts[name] = values[0]
     for difference in compare_facts(evidence):
         if difference.kind is not Kind.DECLARED:
@@ -107,10 +107,10 @@ def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
     for name, by_run in _by_run(evidence).items():
         rule = rule_of(name)
         is_compared = rule.arms is not None or rule.runs is not None
-        if not is_compared or _is_same((value for values in by_run.values() for value in values), rule.tolerance):
+        if not is_compared or is_same((value for values in by_run.values() for value in values), rule.tolerance):
             continue
         texts = {
-            run: before if _is_same((before, after), rule.tolerance) else f"{before}, then {after}"
+            run: before if is_same((before, after), rule.tolerance) else f"{before}, then {after}"
             for run, (before, after) in by_run.items()
         }
         declared = {
@@ -166,7 +166,8 @@ def _by_run(evidence: Evidence) -> dict[str, dict[int, tuple[str, str]]]:
     return dict(sorted(found.items()))
 
 
-def _is_same(values: Iterable[str], tolerance: float) -> bool:
+def is_same(values: Iterable[str], tolerance: float) -> bool:
+    """Whether all values of a fact are equal, or sizes within ``tolerance`` (a share) of the largest."""
     distinct = set(values)
     if len(distinct) < 2 or not tolerance:
         return len(distinct) < 2

@@ -5,7 +5,15 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator
 
-from pgtrial.analysis import quality_blocks, quality_disks, quality_host, quality_runs, quality_slices, quality_world
+from pgtrial.analysis import (
+    quality_blocks,
+    quality_counts,
+    quality_disks,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
@@ -25,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     quality_blocks.check_invalid_runs,
     quality_blocks.check_level_drift,
     quality_blocks.check_restore,
+    quality_counts.check_counts,
     quality_runs.check_warmup,
     quality_runs.check_steadiness,
     quality_runs.check_checkpoints,

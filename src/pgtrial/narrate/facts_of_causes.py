@@ -124,7 +124,7 @@ def _stability(findings: Findings) -> Iterator[Fact]:
 def _statements(findings: Findings, *, with_queries: bool) -> Iterator[Fact]:
     """Statements by the time of all sessions; without their texts only what they wait for."""
     for number, pareto in enumerate(causes_of(findings).paretos):
-        if pareto.of != "statements" or pareto.load_level != ALL:
+        if pareto.of != "statements" or pareto.load_level != ALL or pareto.scenario is not None:
             continue
         for place, item in enumerate(pareto.items[:_MOST_STATEMENTS]):
             name = item.name if with_queries else f"statement {'ABCDEFGHIJ'[place]}"

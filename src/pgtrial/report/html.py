@@ -28,7 +28,7 @@ _EDITOR = "https://vega.github.io/editor/"
 
 def render_html(findings: Findings) -> str:
     """The whole page, with its style, charts and scripts inside."""
-    environment = _environment()
+    environment = template_environment()
     sections = [
         {
             "name": section.name,
@@ -43,7 +43,7 @@ def render_html(findings: Findings) -> str:
         sections=sections,
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
-        library=Markup(_library()),
+        library=Markup(chart_library()),
         scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "page.js")],
     )
 
@@ -74,7 +74,8 @@ def _show_controls(value: Any) -> Any:
     return value
 
 
-def _environment() -> Environment:
+def template_environment() -> Environment:
+    """The environment of every page: texts are escaped, control characters shown; a missing name is an error."""
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -90,7 +91,7 @@ def _environment() -> Environment:
 
 
 @cache
-def _library() -> str:
+def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed as one script; "<" before what an HTML parser would react to is escaped.
 
     Putting the script together takes longer than all the rest of a report.

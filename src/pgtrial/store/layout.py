@@ -9,6 +9,7 @@ FILES = "files"  # scripts and set-up SQL as used, copied beside the experiment
 SETUP = "dataset.setup.sql"  # in FILES; no scenario's name has a dot
 STATE = "state.sqlite"
 LOCK = "lock"
+LIVE = "live.json"  # only while pgtrial is at work
 RUNS = "runs"
 FINDINGS = "findings.json"
 REPORT = "report.html"

@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.cause_findings import Association
 from pgtrial.analysis.causes.association_pairs import CHOSEN, PAIRS, is_part
 from pgtrial.analysis.causes.associations import find_associations
-from pgtrial.analysis.causes.cells import LATENCY, THROUGHPUT
+from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
@@ -195,7 +195,7 @@ def test_a_part_of_a_whole_is_known_either_way_round(first: str, second: str, ex
 
 
 def test_all_pairs_are_of_metrics_that_exist_and_listed_once() -> None:
-    names = {name for pair in PAIRS for name in (pair.first, pair.second)} - {THROUGHPUT, LATENCY}
+    names = {name for pair in PAIRS for name in (pair.first, pair.second)} - THROUGHPUTS - LATENCIES
 
     assert [name for name in names if find_metric(name) is None] == []
     assert len({frozenset((pair.first, pair.second)) for pair in PAIRS}) == len(PAIRS)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pgtrial.engine.events import EstimateUpdated
-from pgtrial.engine.live.live_file import NAME, LiveFile, read_live
+from pgtrial.engine.live.live_file import LiveFile, read_live
 from pgtrial.engine.live.view import ArmView, LiveView
 from pgtrial.model.arm import Role
+from pgtrial.store import layout
 
 VIEW = LiveView(
     t=1767225600.5,
@@ -58,7 +59,7 @@ VIEW = LiveView(
 def put(folder: Path, value: Any) -> None:
     """A file as somebody else might make it, with a checksum that is right."""
     text = value if isinstance(value, bytes) else json.dumps(value).encode()
-    (folder / NAME).write_bytes(b"%08x %d\n%s\n" % (zlib.crc32(text), len(text), text))
+    (folder / layout.LIVE).write_bytes(b"%08x %d\n%s\n" % (zlib.crc32(text), len(text), text))
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -78,9 +79,9 @@ def test_a_shorter_record_replaces_a_longer_one(tmp_path: Path) -> None:
 
 def test_a_record_half_written_is_none(tmp_path: Path) -> None:
     LiveFile(folder=tmp_path).write(VIEW)
-    data = bytearray((tmp_path / NAME).read_bytes())
+    data = bytearray((tmp_path / layout.LIVE).read_bytes())
     data[60:70] = b"0123456789"
-    (tmp_path / NAME).write_bytes(data)
+    (tmp_path / layout.LIVE).write_bytes(data)
 
     assert read_live(tmp_path) is None
 
@@ -110,13 +111,13 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 def test_links_and_pipes_are_neither_written_nor_read(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")
-    (tmp_path / NAME).symlink_to("target")
+    (tmp_path / layout.LIVE).symlink_to("target")
     LiveFile(folder=tmp_path).write(VIEW)
     assert (tmp_path / "target").read_text() == "precious"
     assert read_live(tmp_path) is None
 
-    (tmp_path / NAME).unlink()
-    os.mkfifo(tmp_path / NAME)
+    (tmp_path / layout.LIVE).unlink()
+    os.mkfifo(tmp_path / layout.LIVE)
     assert read_live(tmp_path) is None
 
 
@@ -156,6 +157,6 @@ def test_what_is_no_object_is_none(tmp_path: Path, text: bytes) -> None:
     "data", [b"", b"\n", b"zz 3\nabc\n", b"00000000 -5\nabc\n", b"1 2 3\n", b"00000000 " + b"9" * 9000]
 )
 def test_what_has_no_head_is_none(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / NAME).write_bytes(data)
+    (tmp_path / layout.LIVE).write_bytes(data)
 
     assert read_live(tmp_path) is None

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from pgtrial.engine.events import Event, LoadProgress, PhaseStarted, Preparing, RunEnded, RunStarted
-from pgtrial.engine.live.live_file import NAME, read_live
+from pgtrial.engine.live.live_file import read_live
 from pgtrial.engine.live.view import LiveView
 from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.run import LoadLevel, PhaseName, RunState
+from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
 
@@ -53,7 +54,7 @@ def tell(watch: Watch, events: list[Event]) -> None:
 
 def test_nothing_is_written_before_the_experiment_is_at_work(folder: Path) -> None:
     with watching(Drawn(), folder=folder):
-        assert not (folder / NAME).exists()
+        assert not (folder / layout.LIVE).exists()
 
 
 def test_what_is_drawn_lies_in_the_folder_until_the_end(folder: Path) -> None:
@@ -65,7 +66,7 @@ def test_what_is_drawn_lies_in_the_folder_until_the_end(folder: Path) -> None:
         assert read_live(folder) is not None
         assert [arm.name for arm in drawn.views[-1].arms] == ["on", "off", "placebo"]
 
-    assert not (folder / NAME).exists()
+    assert not (folder / layout.LIVE).exists()
 
 
 def test_the_last_block_of_three_brings_an_estimate(folder: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.compare.subjects import Subject
 from pgtrial.analysis.comparison_findings import WorldDifference
-from pgtrial.analysis.fingerprint import _is_same, collect_facts
+from pgtrial.analysis.fingerprint import collect_facts, is_same
 from pgtrial.analysis.settings import ABSENT, VOLATILE
 from pgtrial.analysis.world_rules import rule_of
 from pgtrial.model.caveat import Severity
@@ -71,7 +71,7 @@ def _designs(subjects: Sequence[Subject]) -> Iterator[WorldDifference]:
 def _facts(subjects: Sequence[Subject]) -> Iterator[WorldDifference]:
     for name, values in _by_name({subject.key: collect_facts(subject.evidence) for subject in subjects}).items():
         rule = rule_of(name)
-        if name in _NATURAL or rule.arms is None or _is_same(values.values(), rule.tolerance):
+        if name in _NATURAL or rule.arms is None or is_same(values.values(), rule.tolerance):
             continue
         group, _, label = name.partition("/")
         severity = Severity.INFO if rule.arms is Severity.INFO else Severity.WARNING

@@ -16,6 +16,7 @@ from pgtrial.analysis.tables.experiment import (
     settings_table,
     time_table,
 )
+from pgtrial.analysis.tables.pages import page_tables
 from pgtrial.analysis.tables.results import (
     block_ratios_table,
     curve_table,
@@ -28,7 +29,7 @@ from pgtrial.analysis.tables.results import (
 
 __all__ = ["TABLES", "Column", "Kind", "Table", "Value", "cause_tables", "describe_columns", "tables_of"]
 
-# In the order in which a reader wants them; those of the causes stand before the record of the runs.
+# In the order in which a reader wants them; those of the causes and of huge pages stand before the record of the runs.
 _ANSWER: tuple[Callable[[Findings], Table], ...] = (
     experiment_table,
     effects_table,
@@ -53,10 +54,11 @@ TABLES = (*_ANSWER, *_RECORD)  # that every findings have
 
 
 def tables_of(findings: Findings) -> tuple[Table, ...]:
-    """Every table of the findings, also those that have no rows; those of causes where there are causes."""
+    """Every table of the findings, also one without rows; those of causes and of huge pages where there are any."""
     return (
         *(make(findings) for make in _ANSWER),
         *cause_tables(findings),
+        *page_tables(findings),
         *(make(findings) for make in _RECORD),
     )
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pgtrial.engine.live.decode import decode_view
 from pgtrial.engine.live.view import LiveView
+from pgtrial.store import layout
 
-NAME = "live.json"
 _MOST = 1 << 20  # bytes; of three arms with all their figures it has some ten thousand
 _TRIES = 3
 
@@ -33,7 +33,7 @@ class LiveFile:
         with contextlib.suppress(OSError):
             if self._fd is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._fd = os.open(self.folder / NAME, flags, 0o644)
+                self._fd = os.open(self.folder / layout.LIVE, flags, 0o644)
             os.pwrite(self._fd, b"%08x %d\n%s\n" % (zlib.crc32(text), len(text), text), 0)
 
     def remove(self) -> None:
@@ -41,13 +41,13 @@ class LiveFile:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
-            (self.folder / NAME).unlink(missing_ok=True)
+            (self.folder / layout.LIVE).unlink(missing_ok=True)
 
 
 def read_live(folder: Path) -> LiveView | None:
     """What a pgtrial at work last wrote; None where there is nothing that can be read."""
     for _ in range(_TRIES):
-        data = _read(folder / NAME)
+        data = _read(folder / layout.LIVE)
         if data is None:
             return None
         head, _, rest = data.partition(b"\n")

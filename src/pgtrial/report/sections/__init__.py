@@ -11,6 +11,7 @@ from pgtrial.report.sections.files import FILES
 from pgtrial.report.sections.latency import LATENCY
 from pgtrial.report.sections.limits import LIMITS
 from pgtrial.report.sections.method import METHOD
+from pgtrial.report.sections.narrative import NARRATIVE
 from pgtrial.report.sections.noise import NOISE
 from pgtrial.report.sections.pages import PAGES
 from pgtrial.report.sections.panels import PANELS
@@ -26,6 +27,7 @@ from pgtrial.report.sections.why import WHY
 
 SECTIONS: tuple[Section, ...] = (
     VERDICT,
+    NARRATIVE,
     EFFECTS,
     NOISE,
     WHY,

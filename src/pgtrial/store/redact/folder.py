@@ -26,7 +26,7 @@ from pgtrial.store.state import State
 
 # Made again from the rest, held while pgtrial is at work, or SQLite's own beside a copy that has what is in them.
 _NOT_COPIED = {
-    *(layout.FINDINGS, layout.REPORT, layout.LOCK, layout.STATE, FACTS, SUMS),
+    *(layout.FINDINGS, layout.REPORT, layout.LOCK, layout.LIVE, layout.STATE, FACTS, SUMS),
     *(f"{layout.STATE}-wal", f"{layout.STATE}-shm", f"{layout.STATE}-journal"),
 }
 _NUMBERS = (layout.TRANSACTIONS, layout.SLICES)  # files of a run whose only texts are the names of scenarios

@@ -1,0 +1,85 @@
+"""Huge pages: what they gain, whether the runs had them, and misses of the translation caches (docs/huge-pages.md)."""
+
+from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.page_findings import HugePages
+from pgtrial.analysis.tables.base import ARM, LEVEL, Table, integer, level_row, number, table, text
+
+_PAGE = text("page", 'page size that the file declares, "none" for ordinary pages')
+
+
+def page_tables(findings: Findings) -> tuple[Table, ...]:
+    """All of them; none where no two arms differ in the page size alone."""
+    pages = findings.pages
+    return () if pages is None else (_gains(findings, pages), _checks(pages), _translations(findings, pages))
+
+
+def _gains(findings: Findings, pages: HugePages) -> Table:
+    columns = (
+        ARM,
+        text("baseline", "arm that differs in the page size alone"),
+        _PAGE,
+        text("baseline_page", "page size of that arm"),
+        integer("scale", "of pgbench's tables"),
+        *LEVEL,
+        number("ratio", "throughput of the arm / that of the baseline", "ratio"),
+        number("low", "lower end of its interval, for all arms together", "ratio"),
+        number("high", "upper end of its interval", "ratio"),
+        number("confidence", "of the interval", "share"),
+        text("decision", "better, worse, equivalent or inconclusive, against the margin"),
+        integer("blocks", "blocks with a valid run of both"),
+    )
+    rows = (
+        (
+            *(one.arm, one.baseline, one.page, one.baseline_page, one.scale),
+            *level_row(findings, one.load_level),
+            *(one.ratio, one.low, one.high, one.confidence, one.decision, one.blocks),
+        )
+        for one in pages.gains
+    )
+    return table("page_gains", "What huge pages gain", columns, rows)
+
+
+def _checks(pages: HugePages) -> Table:
+    columns = (
+        ARM,
+        _PAGE,
+        integer("runs", "valid runs"),
+        integer("seen", "of them, with a page size that was read under load"),
+        integer("confirmed", "of them, with the size that was asked for"),
+        number("transparent", "most of the shared memory that the kernel mapped by huge pages of its own", "B"),
+        number("pool", "most of all pools under load", "B"),
+        number("used", "most of it that was in use", "B"),
+        integer("given_back", "runs after which all pools were as large as before"),
+        integer("not_given_back", "runs after which they were not"),
+    )
+    rows = (
+        (
+            *(one.arm, one.page, one.runs, one.seen, one.confirmed),
+            *(one.transparent, one.pool, one.used, one.given_back, one.not_given_back),
+        )
+        for one in pages.checks
+    )
+    return table("page_checks", "The pages that runs had", columns, rows)
+
+
+def _translations(findings: Findings, pages: HugePages) -> Table:
+    columns = (
+        ARM,
+        *LEVEL,
+        number("misses", "of data per transaction, mean over the blocks"),
+        number("miss_share", "of the loads", "share"),
+        number("code_misses", "of instructions per transaction"),
+        number("instructions", "per transaction"),
+    )
+    rows = (
+        (
+            one.arm,
+            *level_row(findings, one.load_level),
+            *(
+                None if each is None else each.value
+                for each in (one.misses, one.miss_share, one.code_misses, one.instructions)
+            ),
+        )
+        for one in pages.translations
+    )
+    return table("page_translations", "Misses of the translation caches", columns, rows)

@@ -1,0 +1,58 @@
+from dataclasses import replace
+from typing import Any
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import Values
+from pgtrial.analysis.quality_counts import FEWEST, check_counts
+from pgtrial.model.caveat import Severity
+
+Assess = Any
+SECONDS = 10.0  # measured in each run of the simulated experiment
+
+
+def with_count(evidence: Evidence, values: Values, count: float, *, arm: str, block: int) -> Values:
+    """The same values, but so many transactions in one run."""
+    (run,) = (run for run in evidence.valid if run.slot.arm == arm and run.slot.block == block)
+    return {**values, (run.id, "pgbench.tps", None, 0): count / SECONDS}
+
+
+def test_enough_transactions_are_not_worth_a_word(assess: Assess, evidence: Evidence, values: Values) -> None:
+    assert list(check_counts(assess())) == []
+    assert list(check_counts(assess(values=with_count(evidence, values, FEWEST, arm="off", block=1)))) == []
+
+
+def test_few_transactions_are_told_with_what_one_of_them_is_worth(
+    assess: Assess, evidence: Evidence, values: Values
+) -> None:
+    (caveat,) = check_counts(assess(values=with_count(evidence, values, 5, arm="off", block=2)))
+
+    assert (caveat.code, caveat.severity) == ("few-transactions", Severity.WARNING)
+    assert "as few as 5 transactions ended" in caveat.text
+    assert "20.0 %" in caveat.text
+
+
+def test_a_run_without_any_makes_the_verdict_invalid_and_is_named(
+    assess: Assess, evidence: Evidence, values: Values
+) -> None:
+    (caveat,) = check_counts(assess(values=with_count(evidence, values, 0, arm="on", block=3)))
+    (run,) = (run.id for run in evidence.valid if run.slot.arm == "on" and run.slot.block == 3)
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("no-transactions", Severity.INVALID, (run,))
+    assert "in 1 of 12 runs" in caveat.text
+
+
+def test_the_placebo_has_no_part_in_the_claim(assess: Assess, evidence: Evidence, values: Values) -> None:
+    assert list(check_counts(assess(values=with_count(evidence, values, 0, arm="placebo", block=1)))) == []
+
+
+def test_the_scenario_of_the_claim_is_named(assess: Assess, evidence: Evidence, values: Values) -> None:
+    hypothesis = evidence.experiment.hypothesis.model_copy(update={"scenario": "report"})
+    experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+    counts = {
+        (run, name, "report", level): value
+        for (run, name, scenario, level), value in with_count(evidence, values, 3, arm="off", block=1).items()
+        if scenario is None
+    }
+    found = replace(assess(), evidence=replace(evidence, experiment=experiment), values=counts)
+
+    assert "3 transactions of report ended" in next(check_counts(found)).text
