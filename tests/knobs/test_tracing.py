@@ -1,11 +1,14 @@
 """Tracefs is simulated: a directory in which making an instance makes its files, as the kernel does."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from pgtrial.collectors.throttling import COLLECTOR, parse
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.mounts import mount_at
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
@@ -172,3 +175,26 @@ def test_somebody_who_removes_the_instance_is_noticed(bench, tracefs: Path, runn
     assert runner.run(Tracing().still_applied(table.host, entry)) == ""
     ops.remove_directory(INSTANCE)
     assert runner.run(Tracing().still_applied(table.host, entry)).endswith("is gone.")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0
+    or "tracefs" not in Path("/proc/filesystems").read_text()
+    or not os.access("/sys/kernel", os.W_OK),
+    reason="tracing the kernel needs root, and a kernel with tracefs that is not that of a container's host",
+)
+def test_the_real_kernel_counts_and_is_as_before_afterwards(bench) -> None:
+    ops = Operations()
+    was_mounted = mount_at(ops, TRACEFS) is not None
+    table = bench(Tracing(), ops)
+    (entry,) = table.apply({"throttling": "required"})
+    try:
+        assert entry.got == entry.change.new
+        source = next(path for path in (COLLECTOR.path, COLLECTOR.otherwise) if ops.exists(path))
+        assert {reading.metric for reading in parse(ops.read(source))} >= {"throttling.pauses"}
+    finally:
+        undone = table.undo()
+
+    assert undone.outcome is Outcome.RESTORED
+    assert not ops.exists(INSTANCE)
+    assert (mount_at(ops, TRACEFS) is not None) == was_mounted
