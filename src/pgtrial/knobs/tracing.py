@@ -15,8 +15,8 @@ from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
 
 _TRIGGER_FILE = f"{INSTANCE}/{EVENT}/trigger"
-# The ring buffer of each CPU: the events themselves are not wanted.
-_BUFFER = {f"{INSTANCE}/buffer_size_kb": "4"}
+# The ring buffer of each CPU, which the kernel makes as much larger as it needs: the events themselves are not wanted.
+_BUFFER, _SMALL = f"{INSTANCE}/buffer_size_kb", "4"
 _COUNTING = {f"{INSTANCE}/{EVENT}/filter": FILTER, f"{INSTANCE}/{EVENT}/enable": "1"}
 _COUNTED, _MOUNTED, _NOT_MOUNTED = "counted", "mounted", "not mounted"
 
@@ -69,6 +69,7 @@ class Tracing(HostKnob):
             if TRACEFS in change.new and not _is_mounted(ops):
                 ops.mount("tracefs", TRACEFS, "tracefs", 0, "")
             ops.make_directory(INSTANCE)
+            ops.write(_BUFFER, f"{_SMALL}\n")
             for path, text in _wanted_files(ops).items():
                 ops.write(path, f"{text}\n")
                 if text not in ops.read(path):
@@ -112,7 +113,7 @@ def _is_mounted(ops: Operations) -> bool:
 def _wanted_files(ops: Operations) -> Mapping[str, str]:
     """What is written to which file of the instance, in this order."""
     has_histograms = ops.exists(f"{INSTANCE}/{EVENT}/hist")
-    return {_TRIGGER_FILE: TRIGGER} if has_histograms else {**_BUFFER, **_COUNTING}
+    return {_TRIGGER_FILE: TRIGGER} if has_histograms else _COUNTING
 
 
 def _switch_off(ops: Operations) -> None:
