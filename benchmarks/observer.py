@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks
+from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks, find_server
 from pgtrial.engine.sampler.link import APPLICATION
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.running import end_process
@@ -112,9 +112,14 @@ async def switch(
                 database=DATABASE,
                 disks=find_disks(cluster.host.ops, [str(cluster.data)]),
                 spool=str(spool),
+                server_pid=find_server(cluster.host.ops, [str(cluster.data)]),
+                load_conninfo=cluster.conninfo(DATABASE),
             )
         )
-        found = await connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = %s", [APPLICATION])
+        # The first one: others look for extensions, and go when there are none.
+        found = await connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = %s ORDER BY backend_start LIMIT 1", [APPLICATION]
+        )
         ((backend,),) = await found.fetchall()
     assert sampler.pid is not None  # it has started
     start = time.time() + length / 2  # its ticks then fall into the middle of a slice

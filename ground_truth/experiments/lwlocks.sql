@@ -1,4 +1,3 @@
-SELECT count(nextval(sequence.id))
-FROM (
-    SELECT format('number_%s', :client_id % current_setting('truth.sequences')::integer)::regclass AS id OFFSET 0
-) AS sequence, generate_series(1, 1000);
+\set first random(0, 199900)
+SELECT count(filler) FROM item
+WHERE is_recent = current_setting('truth.recent_rows')::boolean AND id BETWEEN :first AND :first + 99;

@@ -11,6 +11,7 @@ from psycopg.pq import ExecStatus
 from pgtrial.collectors import COLLECTORS, pg_stat_database, pg_stat_io, pg_stat_slru, pg_stat_wal, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
+from pgtrial.engine.sampler.readings import SessionSums
 from pgtrial.postgres.throwaway import ThrowawayCluster
 
 pytestmark = pytest.mark.pg
@@ -148,7 +149,12 @@ def test_reads_of_the_transaction_status_are_counted(connection: psycopg.Connect
 
 
 def groups(connection: psycopg.Connection, application: str) -> list[SessionGroup]:
-    found = sessions.COLLECTOR.parse(*ask(connection, "sessions"))
+    statement = find_statement(sessions.NAME, connection.info.server_version)
+    assert statement is not None
+    sums = SessionSums()
+    sums.add(0.0, connection.pgconn.exec_params(statement.encode(), []))
+    payload = sums.drain()
+    found = sessions.COLLECTOR.parse(payload["columns"], payload["rows"])
     return [group for group in found if group.application == application]
 
 

@@ -34,6 +34,14 @@ def test_as_long_as_nobody_was_paused_the_counts_are_zero() -> None:
     assert readings(empty) == {"throttling.pauses": 0, "throttling.pause_time": 0}
 
 
+# The head of the file "trace", of which the rest is not read.
+RING = "# entries-in-buffer/entries-written: 114/1893   #P:2\n"
+
+
+def test_without_histograms_the_events_ever_written_are_counted_and_their_length_is_not_known() -> None:
+    assert readings(RING) == {"throttling.pauses": 1893}
+
+
 def test_every_reading_is_a_metric_of_the_collector() -> None:
     assert {metric.name for metric in COLLECTOR.metrics} == set(readings(TEXT))
     assert COLLECTOR.optional

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,6 +61,12 @@ def wait_for(children: Children, number: int, title: str) -> None:
     deadline = time.monotonic() + 10
     while not (found := lines(children)).get(str(number), "").startswith(title):
         assert time.monotonic() < deadline, found
+
+
+def wait_until_gone(path: Path) -> None:
+    deadline = time.monotonic() + 10
+    while path.exists():
+        assert time.monotonic() < deadline
 
 
 def used(children: Children, number: int) -> list[int]:
@@ -129,12 +136,7 @@ def test_process_that_ends_is_in_the_sum_with_all_it_has_used(start: Start) -> N
 def test_child_that_the_kernels_list_lacks_is_read_all_the_same(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     process, children = start("postgres: walwriter"), of_server()
     wait_for(children, process.pid, "postgres: walwriter")
-    read_text = reader._read_text
-    monkeypatch.setattr(
-        reader,
-        "_read_text",
-        lambda path, *rest, **more: "" if path.endswith("/children") else read_text(path, *rest, **more),
-    )
+    monkeypatch.setattr(Children, "_list", lambda _self, _thread: "")
 
     assert str(process.pid) in lines(children)
     process.kill()
@@ -154,6 +156,22 @@ def test_files_of_processes_that_have_ended_are_closed(start: Start) -> None:
 
     assert len(children.fds) == before
     assert f"/proc/{first.pid}" not in children.fds
+
+
+def test_lists_of_threads_that_have_ended_are_closed() -> None:
+    children = Children("pgbench_cpu", os.getpid(), "pgbench", "")
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    children.read()
+    number = str(thread.native_id)
+
+    assert number in children.lists
+    over.set()
+    thread.join()
+    wait_until_gone(Path(f"/proc/{os.getpid()}/task/{number}"))
+    children.read()
+    assert number not in children.lists
 
 
 def test_more_processes_than_files_may_be_open_are_read_all_the_same(

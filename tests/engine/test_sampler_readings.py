@@ -23,22 +23,49 @@ class Result:
 
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
-    return cast(PGresult, Result([b"state", b"sessions"], *rows))
+    return cast(PGresult, Result([b"state", b"query"], *rows))
 
 
 def test_alike_sessions_of_several_polls_are_one_row() -> None:
     sums = SessionSums()
 
-    sums.add(1.0, answer((b"active", b"2"), (None, b"1")))
-    sums.add(2.0, answer((b"active", b"3")))
+    sums.add(1.0, answer((b"active", None), (b"active", None), (None, None)))
+    sums.add(2.0, answer((b"active", None)))
 
-    assert (sums.t, sums.polls) == (1.0, 2)
-    assert sums.drain() == {"polls": 2, "columns": ("state", "sessions"), "rows": [["active", "5"], [None, "1"]]}
-    assert (sums.polls, sums.groups) == (0, {})
+    assert (sums.t, len(sums.polls)) == (1.0, 2)
+    assert sums.drain() == {
+        "polls": 2,
+        "columns": ("state", "query", "sessions"),
+        "rows": [["active", None, "3"], [None, None, "1"]],
+    }
+    assert sums.polls == []
+
+
+def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
+    sums = SessionSums()
+
+    sums.add(
+        1.0,
+        answer(
+            (b"active", b"SELECT 'a''b', $1, col1 WHERE n = 17.5"), (b"active", b"SELECT 'c', $1, col1 WHERE n = 2")
+        ),
+    )
+
+    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", "2"]]
+
+
+def test_next_second_begins_anew() -> None:
+    sums = SessionSums()
+    sums.add(1.0, answer((b"active", None)))
+    sums.drain()
+
+    sums.add(2.0, answer((b"idle", None)))
+
+    assert (sums.t, sums.drain()["rows"]) == (2.0, [["idle", None, "1"]])
 
 
 def test_result_is_texts() -> None:
     result = answer((b"\xc3\xa9", None), (b"\xff", b"1"))
 
-    assert columns_of(result) == ("state", "sessions")
+    assert columns_of(result) == ("state", "query")
     assert rows_of(result) == [["é", None], ["�", "1"]]

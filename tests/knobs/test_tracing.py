@@ -1,34 +1,59 @@
 """Tracefs is simulated: a directory in which making an instance makes its files, as the kernel does."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from pgtrial.collectors.throttling import COLLECTOR, parse
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.mounts import mount_at
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
-from pgtrial.model.tracing import EVENT, INSTANCE, TRIGGER
+from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
 
-ROOT = "/sys/kernel/tracing"
+ROOT = TRACEFS
 
 
 class Tracefs(Operations):
-    """``root`` stands for /sys/kernel/tracing; ``refuses``: the kernel does not take the trigger."""
+    """``root`` stands for /sys/kernel/tracing; ``refuses``: the kernel does not take what is written.
 
-    def __init__(self, root: Path, *, refuses: bool = False) -> None:
-        self.root, self.refuses = root, refuses
+    ``has_histograms``: an event's directory in an instance has the file of the histogram. Without ``is_mounted`` the
+    directory has nothing in it until tracefs is mounted there.
+    """
+
+    def __init__(
+        self, root: Path, *, refuses: bool = False, has_histograms: bool = True, is_mounted: bool = True, uid: int = 0
+    ) -> None:
+        self.root, self.refuses, self.has_histograms = root, refuses, has_histograms
+        self.is_mounted, self.uid, self.was_unmounted = is_mounted, uid, False
 
     def _at(self, path: str) -> str:
         return path.replace(ROOT, str(self.root)) if path.startswith(ROOT) else path
 
+    def user(self) -> int:
+        return self.uid
+
+    def mount(self, source: str, path: str, kind: str, flags: int, options: str) -> None:
+        assert (path, kind) == (ROOT, "tracefs")
+        self.is_mounted = True
+
+    def unmount(self, path: str, detach: bool = False) -> None:
+        assert path == ROOT
+        self.is_mounted, self.was_unmounted = False, True
+
     def exists(self, path: str) -> bool:
-        return super().exists(self._at(path))
+        return (self.is_mounted or not path.startswith(ROOT)) and super().exists(self._at(path))
 
     def is_writable(self, path: str) -> bool:
         return super().is_writable(self._at(path))
 
     def read(self, path: str, limit: int | None = None) -> str:
+        if path == "/proc/self/mountinfo":
+            return f"30 20 0:12 / {ROOT} rw - tracefs tracefs rw\n" if self.is_mounted else ""
+        if path == "/proc/filesystems":
+            return "nodev\ttracefs\n\text4\n"
         return super().read(self._at(path), limit)
 
     def make_directory(
@@ -38,15 +63,20 @@ class Tracefs(Operations):
         event = Path(self._at(path)) / EVENT
         event.mkdir(parents=True)
         (event / "trigger").write_text("# Available triggers:\n")
+        (event / "enable").write_text("0\n")
+        if self.has_histograms:
+            (event / "hist").write_text("")
 
     def write(self, path: str, text: str) -> None:
         if not path.startswith(ROOT):
             super().write(path, text)
         elif self.refuses:
             raise OSError(22, "Invalid argument")
-        else:
+        elif path.endswith("/trigger"):
             kept = "# Available triggers:\n" if text.startswith("!") else f"{text.strip()} [active]\n"
             Path(self._at(path)).write_text(kept)
+        else:
+            Path(self._at(path)).write_text(text)
 
     def remove_directory(self, path: str) -> None:
         instance = Path(self._at(path))
@@ -58,41 +88,76 @@ class Tracefs(Operations):
 @pytest.fixture
 def tracefs(tmp_path: Path) -> Path:
     (tmp_path / EVENT).mkdir(parents=True)
-    (tmp_path / EVENT / "hist").write_text("")
     (tmp_path / "instances").mkdir()
     return tmp_path
 
 
 def test_pauses_are_counted_and_nothing_is_left(bench, tracefs: Path) -> None:
-    table = bench(Tracing(), Tracefs(tracefs))
+    ops = Tracefs(tracefs)
+    table = bench(Tracing(), ops)
 
     (entry,) = table.apply({"throttling": "required"})
 
-    assert TRIGGER in entry.got[f"{INSTANCE}/{EVENT}/trigger"]
-    assert (tracefs / "instances" / "pgtrial").is_dir()
+    assert entry.got == entry.change.new
+    assert TRIGGER in ops.read(f"{INSTANCE}/{EVENT}/trigger")
     assert table.undo().outcome is Outcome.RESTORED
     assert list((tracefs / "instances").iterdir()) == []
+    assert table.undo().outcome is Outcome.ALREADY
+    assert not ops.was_unmounted
+
+
+def test_a_kernel_without_histograms_keeps_the_events_of_pauses_and_nothing_else(bench, tracefs: Path) -> None:
+    ops = Tracefs(tracefs, has_histograms=False)
+    table = bench(Tracing(), ops)
+
+    (entry,) = table.apply({"throttling": "required"})
+
+    assert entry.got == entry.change.new
+    assert ops.read(f"{INSTANCE}/{EVENT}/filter").strip() == FILTER
+    assert ops.read(f"{INSTANCE}/{EVENT}/enable").strip() == "1"
+    assert table.undo().outcome is Outcome.RESTORED
+    assert list((tracefs / "instances").iterdir()) == []
+
+
+def test_tracefs_that_nobody_has_mounted_is_mounted_for_the_run(bench, tracefs: Path) -> None:
+    ops = Tracefs(tracefs, is_mounted=False)
+    table = bench(Tracing(), ops)
+
+    (change,) = table.plan({"throttling": "if-possible"})
+    assert not ops.is_mounted
+    assert change.old == {TRACEFS: "not mounted"}
+    (entry,) = table.apply({"throttling": "if-possible"})
+
+    assert ops.is_mounted
+    assert entry.got == entry.change.new
+    assert table.undo().outcome is Outcome.RESTORED
+    assert not ops.is_mounted
     assert table.undo().outcome is Outcome.ALREADY
 
 
 def test_what_was_begun_and_not_confirmed_is_undone(bench, tracefs: Path) -> None:
-    table = bench(Tracing(), Tracefs(tracefs, refuses=True))
+    ops = Tracefs(tracefs, refuses=True, is_mounted=False)
+    table = bench(Tracing(), ops)
 
     with pytest.raises(SettingError, match="cannot be counted here"):
         table.apply({"throttling": "required"})
 
+    ops.refuses = False
     assert table.undo().outcome is Outcome.RESTORED
     assert list((tracefs / "instances").iterdir()) == []
+    assert not ops.is_mounted
 
 
-@pytest.mark.parametrize("missing", [EVENT, f"{EVENT}/hist"])
-def test_where_it_cannot_be_had_only_the_one_who_requires_it_is_refused(bench, tracefs: Path, missing: str) -> None:
-    gone = tracefs / missing
-    (gone / "hist").unlink() if gone.is_dir() else gone.unlink()
-    if gone.is_dir():
-        gone.rmdir()
-    table = bench(Tracing(), Tracefs(tracefs))
+def test_without_the_tracepoint_only_the_one_who_requires_it_is_refused(bench, tracefs: Path) -> None:
+    (tracefs / EVENT).rmdir()
+    refuse(bench(Tracing(), Tracefs(tracefs)))
 
+
+def test_without_root_nothing_is_mounted(bench, tracefs: Path) -> None:
+    refuse(bench(Tracing(), Tracefs(tracefs, is_mounted=False, uid=1000)))
+
+
+def refuse(table) -> None:
     assert table.plan({"throttling": "if-possible"}) == []
     with pytest.raises(SettingError, match="cannot be counted here"):
         table.plan({"throttling": "required"})
@@ -110,3 +175,26 @@ def test_somebody_who_removes_the_instance_is_noticed(bench, tracefs: Path, runn
     assert runner.run(Tracing().still_applied(table.host, entry)) == ""
     ops.remove_directory(INSTANCE)
     assert runner.run(Tracing().still_applied(table.host, entry)).endswith("is gone.")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0
+    or "tracefs" not in Path("/proc/filesystems").read_text()
+    or not os.access("/sys/kernel", os.W_OK),
+    reason="tracing the kernel needs root, and a kernel with tracefs that is not that of a container's host",
+)
+def test_the_real_kernel_counts_and_is_as_before_afterwards(bench) -> None:
+    ops = Operations()
+    was_mounted = mount_at(ops, TRACEFS) is not None
+    table = bench(Tracing(), ops)
+    (entry,) = table.apply({"throttling": "required"})
+    try:
+        assert entry.got == entry.change.new
+        source = next(path for path in (COLLECTOR.path, COLLECTOR.otherwise) if ops.exists(path))
+        assert {reading.metric for reading in parse(ops.read(source))} >= {"throttling.pauses"}
+    finally:
+        undone = table.undo()
+
+    assert undone.outcome is Outcome.RESTORED
+    assert not ops.exists(INSTANCE)
+    assert (mount_at(ops, TRACEFS) is not None) == was_mounted

@@ -35,7 +35,7 @@ class FileCollector:
     ``per_device``: objects are names of block devices, only those under the data are kept. ``by_number``: objects are
     numbers of block devices ("254:0"), which get their names when the readings are stored. With ``lines`` only lines
     that begin with one of these are kept: of a file that is long for other reasons. ``optional``: mostly it is not
-    there, and nobody expects it.
+    there, and nobody expects it. ``otherwise``: another path with the same in another form, for where the first is not.
     """
 
     name: str
@@ -47,6 +47,7 @@ class FileCollector:
     in_group: bool = False
     lines: tuple[str, ...] = ()
     optional: bool = False
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

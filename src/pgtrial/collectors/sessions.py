@@ -1,9 +1,11 @@
 """Sampled sessions: how many are in which state, and what they wait for, many times a second.
 
-The server groups them; the sampler adds up the polls of a second. An average over a stretch of time is the sum of
-sessions divided by the number of polls, the metric sessions.polls.
+The server tells of each session; the sampler groups those of all polls of a second, and takes the literals out of their
+statements before anything of them is written. An average over a stretch of time is the sum of sessions divided by the
+number of polls, the metric sessions.polls.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +15,15 @@ from pgtrial.model.metric import Metric
 
 NAME = "sessions"
 POLLS = "sessions.polls"
+QUERY = "query"  # the column with the statement
+SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
+_LITERAL = re.compile(r"'(?:[^']|'')*'?|(?<![$\w])[0-9][0-9.]*")
+
+
+def without_literals(query: str) -> str:
+    """A statement with "?" in place of its strings and numbers; it may be cut anywhere, also inside a string."""
+    return _LITERAL.sub("?", query)
 
 
 class SessionGroup(NamedTuple):
@@ -30,7 +40,7 @@ class SessionGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCollector:
-    """Reads pg_stat_activity with sql/NAME.pgVERSION.sql, whose last column counts sessions."""
+    """Reads pg_stat_activity with sql/NAME.pgVERSION.sql, a row for each session."""
 
     name: str
     metrics: tuple[Metric, ...]

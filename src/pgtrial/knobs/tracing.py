@@ -1,4 +1,8 @@
-"""What the kernel is asked to count: pauses of writers, in an instance of tracefs that is pgtrial's own."""
+"""What the kernel is asked to count: pauses of writers, in an instance of tracefs that is pgtrial's own.
+
+With histogram triggers the kernel adds the pauses up. Without them (CONFIG_HIST_TRIGGERS) it keeps the events in a ring
+buffer, of which only the number of those that were ever written to it is read.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,44 +10,54 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.mounts import mount_at
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
-from pgtrial.model.tracing import EVENT, INSTANCE, TRIGGER
+from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
 
-_TRACEFS = "/sys/kernel/tracing"
-_FILE = f"{INSTANCE}/{EVENT}/trigger"
+_TRIGGER_FILE = f"{INSTANCE}/{EVENT}/trigger"
+# The ring buffer of each CPU, which the kernel makes as much larger as it needs: the events themselves are not wanted.
+_BUFFER, _SMALL = f"{INSTANCE}/buffer_size_kb", "4"
+_COUNTING = {f"{INSTANCE}/{EVENT}/filter": FILTER, f"{INSTANCE}/{EVENT}/enable": "1"}
+_COUNTED, _MOUNTED, _NOT_MOUNTED = "counted", "mounted", "not mounted"
 
 
 class Tracing(HostKnob):
-    """The item of a change is the trigger's file; its instance comes and goes with it."""
+    """The items of a change are the instance, which comes and goes with it, and tracefs where nobody has mounted it."""
 
     name = "tracing"
     about = About(
-        sets=f"a histogram trigger on the tracepoint writeback:balance_dirty_pages, in the directory {INSTANCE}, which "
-        "is made for it and which no other user of tracing sees",
+        sets=f"a histogram trigger on the tracepoint writeback:balance_dirty_pages, or where the kernel has none the "
+        f"event itself, in the directory {INSTANCE}, which is made for it and which no other user of tracing sees; "
+        f"tracefs is mounted at {TRACEFS} where it is not",
         takes_effect="at once",
-        rights="root, and tracefs with histogram triggers (CONFIG_HIST_TRIGGERS)",
-        verified="the trigger is read back, and at the end of the run that it is there",
-        undone="the trigger is taken off and the directory removed; both are gone after a reboot",
+        rights="root, and a kernel with tracefs (CONFIG_FTRACE)",
+        verified="what was written is read back, and at the end of the run that it is there",
+        undone="the directory is removed, and tracefs unmounted if it was not mounted before; both are gone after a "
+        "reboot",
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         if wanted.get("throttling", "off") == "off":
             return ()
-        missing = _find_missing(context.host.ops)
+        ops = context.host.ops
+        is_mounted = _is_mounted(ops)
+        missing = _find_missing(ops, is_mounted=is_mounted)
         if missing and wanted["throttling"] == "if-possible":
             return ()
         if missing:
             raise SettingError(
                 "pauses of writers cannot be counted here",
                 detail=missing,
-                hint='Run pgtrial as root where tracefs is mounted, or write throttling = "if-possible".',
+                hint='Run pgtrial as root, on a kernel with tracefs, or write throttling = "if-possible".',
             )
+        old = {} if is_mounted else {TRACEFS: _NOT_MOUNTED}
+        new = {} if is_mounted else {TRACEFS: _MOUNTED}
         return (
             Change(
                 knob=self.name,
                 name="pauses of writers",
-                old={},
-                new={_FILE: TRIGGER},
+                old=old,
+                new={**new, INSTANCE: _COUNTED},
                 old_text="not counted",
                 new_text="counted",
             ),
@@ -52,43 +66,74 @@ class Tracing(HostKnob):
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         ops = context.host.ops
         try:
+            if TRACEFS in change.new and not _is_mounted(ops):
+                ops.mount("tracefs", TRACEFS, "tracefs", 0, "")
             ops.make_directory(INSTANCE)
-            ops.write(_FILE, f"{TRIGGER}\n")
-            return {_FILE: ops.read(_FILE).strip()}
+            ops.write(_BUFFER, f"{_SMALL}\n")
+            for path, text in _wanted_files(ops).items():
+                ops.write(path, f"{text}\n")
+                if text not in ops.read(path):
+                    return {**change.new, INSTANCE: f"{path} is {ops.read(path).strip()}"}
         except OSError as err:
             raise SettingError(
                 "pauses of writers cannot be counted here",
-                detail=f'The kernel refuses the trigger "{TRIGGER}": {err.strerror}.',
+                detail=f'The kernel refuses to count "{EVENT}": {err.strerror}.',
                 hint="Leave the table tracing out.",
             ) from err
+        return change.new
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         ops = host.ops
         if ops.boot_id() != entry.boot_id:
             return Undone(outcome=Outcome.REBOOTED)
-        if not ops.exists(INSTANCE):
+        was_mounted = TRACEFS not in entry.change.old
+        if not ops.exists(INSTANCE) and (was_mounted or not _is_mounted(ops)):
             return Undone(outcome=Outcome.ALREADY)
+        place = INSTANCE
         try:
-            if "hist:" in ops.read(_FILE):
-                ops.write(_FILE, f"!{TRIGGER}\n")
-            ops.remove_directory(INSTANCE)
+            if ops.exists(INSTANCE):
+                _switch_off(ops)
+                ops.remove_directory(INSTANCE)
+            if not was_mounted and _is_mounted(ops):
+                place = TRACEFS
+                ops.unmount(TRACEFS)
         except OSError as err:
-            return Undone(outcome=Outcome.FAILED, text=f'"{INSTANCE}" cannot be removed: {err.strerror}.')
+            return Undone(outcome=Outcome.FAILED, text=f'"{place}" cannot be removed: {err.strerror}.')
         return Undone(outcome=Outcome.RESTORED)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
-        return "" if host.ops.exists(_FILE) else f'"{INSTANCE}" is gone.'
+        return "" if host.ops.exists(f"{INSTANCE}/{EVENT}") else f'"{INSTANCE}" is gone.'
 
 
-def _find_missing(ops: Operations) -> str:
-    """Why it cannot be counted, in a sentence; "" if it can."""
-    event = f"{_TRACEFS}/{EVENT}"
-    if not ops.exists(event):
-        return f'There is no "{event}": the kernel has no such tracepoint, or tracefs is not mounted.'
-    if not ops.exists(f"{event}/hist"):
-        return "The kernel was built without histogram triggers (CONFIG_HIST_TRIGGERS)."
-    if not ops.is_writable(f"{_TRACEFS}/instances"):
-        return f'"{_TRACEFS}/instances" cannot be written, which takes root.'
+def _is_mounted(ops: Operations) -> bool:
+    found = mount_at(ops, TRACEFS)
+    return found is not None and found.kind == "tracefs"
+
+
+def _wanted_files(ops: Operations) -> Mapping[str, str]:
+    """What is written to which file of the instance, in this order."""
+    has_histograms = ops.exists(f"{INSTANCE}/{EVENT}/hist")
+    return {_TRIGGER_FILE: TRIGGER} if has_histograms else _COUNTING
+
+
+def _switch_off(ops: Operations) -> None:
+    if ops.exists(_TRIGGER_FILE) and "hist:" in ops.read(_TRIGGER_FILE):
+        ops.write(_TRIGGER_FILE, f"!{TRIGGER}\n")
+    enable = f"{INSTANCE}/{EVENT}/enable"
+    if ops.exists(enable):
+        ops.write(enable, "0\n")
+
+
+def _find_missing(ops: Operations, *, is_mounted: bool) -> str:
+    """Why it cannot be counted, in a sentence; "" if it can, as far as one can tell before tracefs is mounted."""
+    if not is_mounted:
+        if "tracefs" not in ops.read("/proc/filesystems").split():
+            return "The kernel has no tracefs (CONFIG_FTRACE)."
+        return "" if ops.user() == 0 else f'Tracefs is not mounted at "{TRACEFS}", and mounting it takes root.'
+    if not ops.exists(f"{TRACEFS}/{EVENT}"):
+        return f'There is no "{TRACEFS}/{EVENT}": the kernel has no such tracepoint.'
+    if not ops.is_writable(f"{TRACEFS}/instances"):
+        return f'"{TRACEFS}/instances" cannot be written, which takes root.'
     if ops.exists(INSTANCE):
         return f'"{INSTANCE}" is there already; "pgtrial restore" removes what pgtrial has left.'
     return ""

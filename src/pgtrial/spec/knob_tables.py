@@ -128,8 +128,8 @@ class TracingTable(Table):
 
     throttling: Literal["off", "if-possible", "required"] | None = Field(
         default=None,
-        description="Pauses of writers (tracepoint writeback:balance_dirty_pages). It needs root and tracefs with "
-        "histogram triggers; if-possible: without them nothing is counted.",
+        description="Pauses of writers (tracepoint writeback:balance_dirty_pages). It needs root and tracefs; "
+        "how long they last is known with histogram triggers. if-possible: otherwise nothing is counted.",
     )
 
 

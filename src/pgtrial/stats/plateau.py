@@ -1,73 +1,159 @@
 """Whether a series of rates is pinned to a ceiling, such as a provider's limit of requests or bytes per second.
 
-Demand that runs free scatters at least as much as a Poisson process of the same rate: its requests come independently
-of each other. A limiter hands out the same number every second. So a plateau is where the upper half of the values
-scatters much less than Poisson noise would, and a good part of the time lies there. A ceiling that is reached some of
-the time is enough; one that is never reached cannot be seen.
+A limiter hands out the same number every second, or makes up for it in the next: so means over some seconds crowd just
+below the ceiling. What nobody limits has at least the scatter of a Poisson process of the same rate, whose requests
+come independently of each other, and whatever makes demand or the device's own speed change adds to that. So the
+question is whether more of the means lie in a narrow band than such a process would ever put there.
 
-At rates so high that Poisson noise itself is a per mille, a steady load that nothing limits may look the same: look at
-what else is at its limit.
+The band is the one with the most means of all bands of its width that have few means above them, and the means are over
+1, 2, 3 and 5 seconds: a reading that comes late, or a hypervisor that takes the CPU away for a moment, moves requests
+from one second to the next, and longer means are rid of that. Of each mean, given all before it, free demand puts at
+most the share q = 2 Φ(h) - 1 into a band of half-width h standard deviations of Poisson noise. So the number k of n
+means in a band that begins at one of them is at most binomial(n - 1, q), and the probability of k or more in any band
+is at most n times that, times the number of kinds of bands (Bonferroni). That bound needs no assumption on how the rate
+drifts, and is wide: fewer false alarms happen than it says.
 
-Sources: index of dispersion: Fisher, Thornton & MacKenzie, Ann. Appl. Biol. 9 (1922) 325-359; limiters: Turner, IEEE
-Commun. Mag. 24 (1986) 8-15 (leaky bucket).
+A ceiling that is reached some of the time is enough; one that is never reached cannot be seen. A device that takes the
+same time for every request, of which always the same number is under way, is as steady as a limiter: more clients, or
+what the device promises, tell the two apart. At rates so high that Poisson noise itself is a per mille, a steady load
+that nothing limits may look the same: look at what else is at its limit.
+
+Sources: scan statistics and their bounds: Naus, J. Am. Stat. Assoc. 60 (1965) 532-538; index of dispersion: Fisher,
+Thornton & MacKenzie, Ann. Appl. Biol. 9 (1922) 325-359; limiters: Turner, IEEE Commun. Mag. 24 (1986) 8-15.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc, ndtr
+
+Array = NDArray[np.float64]
 
 FEWEST = 20
 BAND = 0.02  # of the ceiling, on both sides
 LEAST_SHARE = 0.3
-STEADIER = 0.5  # than Poisson noise
+CHANCE = 0.001  # up to which a plateau is one
+_WIDTHS = (1, 2, 3, 5)  # values that are averaged
+_FEWEST_MEANS = 8
+_BANDS = (0.2, 0.5)  # half-widths, in standard deviations of Poisson noise: for clean limiters, and for jittery ones
+_MOST_ABOVE = 0.25  # of the means, above a band that can be a ceiling
 # Median absolute deviation of |Z|, Z normal: of the upper half of normal values around their own median.
 _HALF_NORMAL = 0.39909
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """``ceiling`` in the unit of the rates: median of the values within BAND of their 95th percentile.
+    """``ceiling`` in the unit of the rates: median of the means in the fullest band; ``width`` is how many values each
+    mean is over, 1 where there is no plateau.
 
-    ``pinned_share``: share of those values. ``steadiness``: robust coefficient of variation, from the upper half of the
-    values; 0 is perfectly steady, inf: more than three quarters are zero. ``free_steadiness``: what Poisson noise at
-    that rate would give. ``is_plateau``: pinned at least LEAST_SHARE of the time, and steadier than STEADIER of free
-    noise.
+    ``pinned_share``: share of the means within BAND of the ceiling. ``steadiness``: robust coefficient of variation,
+    from the upper half of the means; 0 is perfectly steady, inf: more than three quarters are zero.
+    ``free_steadiness``: what Poisson noise at that rate would give. ``chance``: bound of the probability of a band as
+    full where nothing limits. ``is_plateau``: pinned at least LEAST_SHARE of the time, and hardly by CHANCE.
     """
 
     ceiling: float
+    width: int
     pinned_share: float
     steadiness: float
     free_steadiness: float
+    chance: float
     is_plateau: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Band:
+    """The fullest band among means over ``width`` values (sorted), with its ends."""
+
+    means: Array
+    width: int
+    low: float
+    high: float
+    chance: float
 
 
 def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0) -> Plateau | None:
     """Whether rates are held by a ceiling.
 
-    rates : (n,), per second; NaN is not known and left out. request : the size of one request in the unit of the rates:
-    1 for requests per second, the mean request's bytes for bytes per second. seconds : that each rate is the mean over.
-    None with fewer than FEWEST values, or where the 95th percentile is zero.
+    rates : (n,), per second, in order of time; NaN is not known or says nothing, and nothing is averaged across it, so
+    it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per second,
+    the mean request's bytes for bytes per second. seconds : that each rate is the mean over.
+    None with fewer than FEWEST values, or where hardly any is above zero.
     """
-    values = np.asarray(rates, dtype=np.float64)
-    values = values[~np.isnan(values)]
-    if values.size < FEWEST:
+    series = np.asarray(rates, dtype=np.float64)
+    known = series[~np.isnan(series)]
+    if known.size < FEWEST or float(np.percentile(known, 95)) <= 0:
         return None
-    high = float(np.percentile(values, 95))
-    if high <= 0:
-        return None
-    pinned = np.abs(values - high) <= BAND * high
-    ceiling = float(np.median(values[pinned])) if pinned.any() else high
-    upper = values[values >= np.median(values)]
-    middle = float(np.median(upper))
-    steadiness = float(np.median(np.abs(upper - middle))) / _HALF_NORMAL / middle if middle > 0 else math.inf
-    free = 1 / math.sqrt(ceiling * seconds / request)
-    share = float(pinned.mean())
+    bands = [
+        band
+        for width in _WIDTHS
+        if (means := _means(series, width)).size >= _FEWEST_MEANS
+        for half in _BANDS
+        if (band := _fullest_band(means, width, half=half, request=request / (width * seconds))) is not None
+    ]
+    looks = len(_WIDTHS) * len(_BANDS)
+    found = min(bands, key=lambda band: band.chance)
+    if min(1.0, looks * found.chance) > CHANCE:
+        found = min((band for band in bands if band.width == 1), key=lambda band: band.chance)
+    inside = found.means[(found.means >= found.low) & (found.means <= found.high)]
+    ceiling = float(np.median(inside))
+    half_width = max(BAND * ceiling, (found.high - found.low) / 2)
+    share = float(np.mean(np.abs(found.means - ceiling) <= half_width))
+    chance = min(1.0, looks * found.chance)
     return Plateau(
         ceiling=ceiling,
+        width=found.width,
         pinned_share=share,
-        steadiness=steadiness,
-        free_steadiness=free,
-        is_plateau=share >= LEAST_SHARE and steadiness <= STEADIER * free,
+        steadiness=_steadiness(found.means),
+        free_steadiness=math.sqrt(request / (ceiling * found.width * seconds)),
+        chance=chance,
+        is_plateau=share >= LEAST_SHARE and chance <= CHANCE,
     )
+
+
+def _means(series: Array, width: int) -> Array:
+    """Sorted means over ``width`` neighbours each, none of them in two; what is left over at a NaN or the end is not
+    used.
+    """
+    found = [part[: part.size // width * width].reshape(-1, width).mean(axis=1) for part in _stretches(series)]
+    return np.sort(np.concatenate(found)) if found else np.empty(0)
+
+
+def _stretches(series: Array) -> Iterator[Array]:
+    """Neighbours without a NaN between them."""
+    for part in np.split(series, np.flatnonzero(np.isnan(series))):
+        yield part[~np.isnan(part)]
+
+
+def _fullest_band(means: Array, width: int, *, half: float, request: float) -> _Band | None:
+    """The least likely of the bands that begin at one of the means; None where all of those are at zero.
+
+    half : half-width in standard deviations of Poisson noise. request : what one request adds to a mean.
+    """
+    count = means.size
+    starts = np.flatnonzero(means > 0)
+    if starts.size == 0:
+        return None
+    low = means[starts]
+    requests = low / request
+    high = low + 2 * half * np.sqrt(requests) * request
+    inside = np.searchsorted(means, high, side="right") - starts
+    # Counts are whole numbers, of which a band has room for one more than its length.
+    room = (np.floor(2 * half * np.sqrt(requests)) + 1) / 2
+    free = 2 * ndtr(room / np.sqrt(requests)) - 1
+    chance = np.minimum(1.0, count * bdtrc(inside - 2.0, count - 1, free))
+    too_low = (count - starts - inside) > _MOST_ABOVE * count
+    chance[too_low] = 1.0
+    # Of several as unlikely, one that can be a ceiling, and of those the fullest.
+    best = int(np.lexsort((-inside, too_low, chance))[0])
+    return _Band(means=means, width=width, low=float(low[best]), high=float(high[best]), chance=float(chance[best]))
+
+
+def _steadiness(means: Array) -> float:
+    """Robust coefficient of variation of the upper half."""
+    upper = means[means >= np.median(means)]
+    middle = float(np.median(upper))
+    return float(np.median(np.abs(upper - middle))) / _HALF_NORMAL / middle if middle > 0 else math.inf

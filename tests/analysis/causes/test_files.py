@@ -143,6 +143,13 @@ def test_writers_are_held_back_from_half_way_between_the_thresholds_on(look) -> 
     assert above.dirty == pytest.approx(151 * MB)
 
 
+def test_pauses_whose_length_is_not_known_are_told_and_decide_nothing(look) -> None:
+    use = look("b", device(write=0.9, util=1.0) | {"throttling.pauses": 20.0})
+
+    assert use.limit is not FileLimit.THROTTLE
+    assert "writers were made to sleep 20 times a second" in [fact.text for fact in use.facts]
+
+
 def test_pauses_that_were_counted_tell_of_the_throttle_whatever_the_pages_say(look) -> None:
     use = look("b", device(write=0.9, util=1.0) | {"throttling.pauses": 20.0, "throttling.paused": 0.6})
 

@@ -47,6 +47,24 @@ def pooled_values(timelines: Iterable[Timeline], metric: str, about: str = "") -
     return together[~np.isnan(together)]
 
 
+def undisturbed_values(timelines: Iterable[Timeline], metric: str, about: str = "", *, steal: float) -> Array:
+    """A metric second by second, all timelines one after the other with a NaN between them.
+
+    NaN are also the seconds in which the hypervisor took more than ``steal`` of the CPU time: what is done then is too
+    little, and in the next second too much. Where those are most seconds, all are left in.
+    """
+    parts: list[Array] = []
+    for each in timelines:
+        series = find_series(each, metric, about)
+        if series is None:
+            continue
+        taken = each.get("vmstat.st")
+        is_disturbed = np.zeros(series.size, dtype=np.bool_) if taken is None else np.nan_to_num(taken) > steal
+        mostly = np.count_nonzero(is_disturbed) > series.size / 2
+        parts += [series if mostly else np.where(is_disturbed, np.nan, series), np.array([np.nan])]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
 def pooled_mean(timelines: Iterable[Timeline], metric: str, about: str = "") -> float | None:
     """Mean of a metric over all seconds in which it is known; None where it never is."""
     values = pooled_values(timelines, metric, about)

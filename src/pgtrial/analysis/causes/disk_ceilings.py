@@ -7,7 +7,7 @@ import numpy as np
 
 from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.causes import limit_thresholds as thresholds
-from pgtrial.analysis.causes.cells import estimate_mean, pooled_mean, pooled_values
+from pgtrial.analysis.causes.cells import estimate_mean, pooled_mean, pooled_values, undisturbed_values
 from pgtrial.analysis.causes.disk_words import NEAR
 from pgtrial.analysis.disk_findings import DiskCeiling
 from pgtrial.analysis.timeline import Array, Timeline
@@ -88,7 +88,8 @@ def _candidates(
         if limit is None and mean < thresholds.SERIES_SHARE * (volume if rate.is_bytes else requests):
             continue
         size = volume / requests if rate.is_bytes else 1.0
-        plateau = find_plateau(pooled_values(timelines, metric, device), request=size)
+        rates = undisturbed_values(timelines, metric, device, steal=thresholds.PLATEAU_STEAL)
+        plateau = find_plateau(rates, request=size)
         if plateau is None:
             continue
         yield DiskCeiling(
@@ -111,15 +112,21 @@ def _is_at(limit: float | None, plateau: Plateau) -> bool:
 
 def _by_block(timelines: Sequence[Timeline], metric: str, device: str, *, whole: float, confidence: float) -> Estimate:
     """The ceiling with an interval over the blocks; of all seconds together where runs have too few of their own."""
-    found = [_top(pooled_values((timeline,), metric, device)) for timeline in timelines]
+    found = [_top(pooled_values((timeline,), metric, device), whole) for timeline in timelines]
     estimate = estimate_mean(found, confidence=confidence)
     return estimate if estimate is not None and None not in found else Estimate(value=whole)
 
 
-def _top(values: Array) -> float | None:
-    """The ceiling of one run, as of all of them; its few seconds are enough for a value, not to call it a plateau."""
+def _top(values: Array, whole: float) -> float | None:
+    """The ceiling of one run; its few seconds are enough for a value, not to call it a plateau.
+
+    What lies near the ceiling of all runs, ``whole``; where a run has nothing there, what lies near its own highest.
+    """
     if values.size < _FEWEST_OF_RUN:
         return None
-    high = float(np.percentile(values, 95))
-    near = values[np.abs(values - high) <= BAND * high]
-    return (float(np.median(near)) if near.size else high) if high > 0 else None
+    highest = float(np.percentile(values, 95))
+    for height in (whole, highest):
+        near = values[np.abs(values - height) <= BAND * height]
+        if height > 0 and near.size:
+            return float(np.median(near))
+    return highest if highest > 0 else None

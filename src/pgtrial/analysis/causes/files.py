@@ -206,6 +206,9 @@ def _throttled(use: FileUse) -> tuple[FileFact, ...]:
             metric="throttling.paused", value=use.paused_share, unit="share", threshold=_SLEEPING, text=text
         )
         found.append(fact)
+    elif use.pauses is not None:  # how long they lasted is not known, so they decide nothing
+        text = f"writers were made to sleep {use.pauses:.3g} times a second"
+        found.append(FileFact(metric="throttling.pauses", value=use.pauses, unit="1/s", threshold=None, text=text))
     if use.dirty_share is not None and use.thresholds is not None:
         ceiling = format_bytes(use.thresholds.free_run)
         text = f"in {percent(use.dirty_share)} of the seconds more than {ceiling} were dirty, where the throttle begins"

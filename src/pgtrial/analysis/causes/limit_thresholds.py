@@ -67,7 +67,8 @@ CPU_FREE = Ramp(low=0.95, high=0.7)  # us + sy + st: on a busy machine the clien
 
 DECLARED = Ramp(low=0.8, high=0.95)  # of a limit that is known, that the rate is on average
 PINNED = Ramp(low=0.15, high=0.4)  # of the time, in which a series is at its ceiling
-STEADINESS = Ramp(low=0.75, high=0.4)  # of the scatter there, against that of demand that runs free (Poisson)
+PLATEAU_CHANCE = Ramp(low=0.01, high=0.0)  # probability that as much lies in a narrow band where nothing limits
+PLATEAU_STEAL = 0.05  # share of CPU time; seconds with more, taken by the hypervisor, say nothing of a ceiling
 SERIES_SHARE = 0.3  # of all requests or bytes, that a kind of them needs for its ceiling to matter
 PLATEAU_QUEUE = Ramp(low=1.0, high=3.0)  # requests, or sessions, that wait for the device all the time
 GROWTH = Ramp(low=0.8, high=0.3)  # by how much requests grow with clients (elasticity); at a ceiling they do not

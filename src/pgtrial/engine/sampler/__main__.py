@@ -8,6 +8,7 @@ server's address only the machine is read.
 """
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -17,8 +18,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from psycopg.pq.abc import PGresult
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
@@ -60,7 +59,9 @@ class Loop:
                 self._statements[collector.name] = statement
                 if isinstance(collector, QueryCollector):
                     self._queries.append(collector)
+        self._batch = [(query.name, [self._parameters[name] for name in query.parameters]) for query in self._queries]
         self._link = ServerLink(config["conninfo"]) if config["conninfo"] else None
+        self._asked = 0.0  # time of the last poll of sessions
         self._troubles = Troubles(self._report)
         self._sums = SessionSums()
         self._spool = SpoolWriter(Path(config["spool"]))
@@ -124,7 +125,8 @@ class Loop:
         for files in self._files:
             files.start()
         self._ask_queries()
-        self._poll_sessions()
+        self._ask_sessions()
+        self._take_sessions(deadline=self._ticks.deadline)
         self._extensions.start()
         if self._troubles.current:
             raise LinkError("; ".join(self._troubles.current.values()))
@@ -154,6 +156,7 @@ class Loop:
         # Once more, out of turn: the measured window ends before the next tick would be due.
         for files in self._files:
             files.finish()
+        self._take_sessions()
         self._ask_queries()
         self._drain_sessions()
         self._extensions.finish()
@@ -164,6 +167,7 @@ class Loop:
             self._link.close()
 
     def _tick(self) -> None:
+        self._take_sessions()
         self._drain_sessions()
         for files in self._files:
             files.tick()
@@ -171,39 +175,61 @@ class Loop:
         self._extensions.tick(self._ticks.deadline)
 
     def _ask_queries(self) -> None:
-        if self._link is not None and not self._link.is_connected:
-            self._reconnect(self._link)
-        for query in self._queries:
-            parameters = [self._parameters[name] for name in query.parameters]
-            answer = self._ask(query.name, parameters)
+        """Read all views in one go; their time, by this machine's clock, is the middle of that."""
+        link = self._link
+        if link is None:
+            return
+        if not link.is_connected:
+            self._reconnect(link)
+        before = time.time()
+        try:
+            answers = link.run_all(self._batch, deadline=self._ticks.deadline)
+        except LinkError as err:
+            self._troubles.note("server", str(err))
+            return
+        if answers is None:
+            return  # the reading that is missing says it
+        t = (before + time.time()) / 2
+        for query, answer in zip(self._queries, answers, strict=True):
+            if isinstance(answer, LinkError):
+                self._troubles.note(query.name, str(answer))
+                continue
+            self._troubles.note(query.name, "")
             # No row is no reading where there should be some: the database is not there.
-            if answer is not None and (answer[1].ntuples or query.may_be_empty):
-                t, result = answer
-                self._spool.add(t, query.name, {"columns": columns_of(result), "rows": rows_of(result)})
+            if answer.ntuples or query.may_be_empty:
+                self._spool.add(t, query.name, {"columns": columns_of(answer), "rows": rows_of(answer)})
 
     def _poll_sessions(self) -> None:
-        answer = self._ask(sessions.NAME, ())
-        if answer is not None:
-            self._sums.add(*answer)
+        """Take the answer to the poll before, and ask for the next.
+
+        It has come long ago. Waiting for each would wake up the sampler twice as often, and that is most of its cost.
+        """
+        self._take_sessions()
+        self._ask_sessions()
+
+    def _ask_sessions(self) -> None:
+        now = time.time()
+        try:
+            if self._link is not None and self._link.ask(sessions.NAME, ()):
+                self._asked = now
+        except LinkError as err:
+            self._troubles.note("server", str(err))
+
+    def _take_sessions(self, *, deadline: float = 0.0) -> None:
+        if self._link is None:
+            return
+        try:
+            result = self._link.take(deadline=deadline)
+        except LinkError as err:
+            self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
+            return
+        if result is not None:
+            self._sums.add(self._asked, result)
+            self._troubles.note(sessions.NAME, "")
 
     def _drain_sessions(self) -> None:
         if self._sums.polls:
             self._spool.add(self._sums.t, sessions.NAME, self._sums.drain())
-
-    def _ask(self, name: str, parameters: Sequence[bytes]) -> tuple[float, PGresult] | None:
-        """Time, by this machine's clock in the middle of the query, and result; None when there is none in time."""
-        if self._link is None or not self._link.is_connected:
-            return None
-        before = time.time()
-        try:
-            result = self._link.run(name, parameters, deadline=self._ticks.deadline)
-        except LinkError as err:
-            self._troubles.note("server" if not self._link.is_connected else name, str(err))
-            return None
-        if result is None:
-            return None  # the reading that is missing says it
-        self._troubles.note(name, "")
-        return (before + time.time()) / 2, result
 
     def _reconnect(self, link: ServerLink) -> None:
         try:
@@ -239,6 +265,7 @@ def main() -> int:
     try:
         loop = Loop(config)
         loop.start()
+        gc.freeze()  # what has been imported stays, and is not looked through again and again
         os.write(1, READY)
         loop.run(control)
         loop.stop()

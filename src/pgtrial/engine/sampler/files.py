@@ -82,7 +82,12 @@ class LocalFiles:
 def wanted_files(groups: Sequence[str]) -> Wanted:
     """What all collectors need; ``groups`` are the directories of the server's control groups."""
     return [
-        (collector.name, [f"{group}/{collector.path}" for group in groups] if collector.in_group else [collector.path])
+        (
+            collector.name,
+            [f"{group}/{collector.path}" for group in groups]
+            if collector.in_group
+            else list(filter(None, (collector.path, collector.otherwise))),
+        )
         for collector in COLLECTORS
         if isinstance(collector, FileCollector) and (groups or not collector.in_group)
     ]

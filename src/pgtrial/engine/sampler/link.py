@@ -39,6 +39,8 @@ class ServerLink:
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
+        self._in_batch = False  # what it owes is the answer to several statements
+        self._received: list[PGresult] = []  # of that answer so far
 
     @property
     def is_connected(self) -> bool:
@@ -53,7 +55,8 @@ class ServerLink:
             self._connection = connection
             self._poll = select.poll()
             self._poll.register(connection.socket, select.POLLIN)
-            self._owes_answer = False
+            self._owes_answer = self._in_batch = False
+            self._received = []
             connection.send_query(_SESSION)
             self._answer_or_raise(deadline)
             for name, statement in statements.items():
@@ -92,55 +95,125 @@ class ServerLink:
         An answer that comes later is thrown away: nobody knows what time it is about. Raises LinkError; the connection
         may be gone then.
         """
-        if self._connection is None:
-            return None
+        return self._answer(deadline) if self.ask(name, parameters) else None
+
+    def ask(self, name: str, parameters: Sequence[bytes]) -> bool:
+        """Send a prepared statement and do not wait; False when the server still owes another answer.
+
+        Raises LinkError when the connection is lost.
+        """
+        if not self._is_free(deadline=0.0):
+            return False
+        assert self._connection is not None
         try:
-            if self._owes_answer and self._answer(deadline=0) is None:
-                return None
             self._connection.send_query_prepared(name.encode(), parameters)
-            return self._answer(deadline)
         except psycopg.Error as err:
-            self.close()
-            raise LinkError(_one_line(str(err))) from err
-        except LinkError:
-            if self._connection.status == ConnStatus.BAD:
-                self.close()
-            raise
+            raise self._lost(err) from err
+        self._owes_answer = True
+        return True
+
+    def take(self, *, deadline: float = 0.0) -> PGresult | None:
+        """The result of what was asked; None when it has not come yet, or has been taken. Raises LinkError."""
+        return self._answer(deadline) if self._owes_answer else None
+
+    def run_all(
+        self, statements: Sequence[tuple[str, Sequence[bytes]]], *, deadline: float
+    ) -> Sequence[PGresult | LinkError] | None:
+        """What comes of each of several prepared statements with their parameters; None as in ``run``.
+
+        They go and come back together and are one transaction: to wake up both sides for each of them costs more than
+        what they do. After one that fails the server leaves out the others. Raises LinkError when the connection is
+        lost.
+        """
+        if not self._is_free(deadline=deadline):
+            return None
+        assert self._connection is not None
+        try:
+            self._connection.enter_pipeline_mode()
+            self._in_batch = True
+            for name, parameters in statements:
+                self._connection.send_query_prepared(name.encode(), parameters)
+            self._connection.pipeline_sync()
+        except psycopg.Error as err:
+            raise self._lost(err) from err
+        results = self._receive(deadline)
+        if results is None:
+            return None
+        answers = [_error_of(result) or result for result in results]
+        if self._connection is None:
+            raise next((one for one in answers if isinstance(one, LinkError)), LinkError("the connection was lost"))
+        return answers
+
+    def _is_free(self, *, deadline: float) -> bool:
+        """Whether a statement can be sent, after what is still owed has come by the deadline."""
+        return self._connection is not None and (not self._owes_answer or self._receive(deadline) is not None)
 
     def _answer_or_raise(self, deadline: float) -> None:
         if self._answer(deadline) is None:
             raise LinkError("no answer in time")
 
     def _answer(self, deadline: float) -> PGresult | None:
-        """The last result of what was sent. Raises LinkError with the server's words if it is an error."""
+        """The last result of what was sent. Raises LinkError with the server's words if one is an error."""
+        results = self._receive(deadline)
+        if results is None:
+            return None
+        for result in results:
+            if (error := _error_of(result)) is not None:
+                raise error
+        return results[-1] if results else None
+
+    def _receive(self, deadline: float) -> list[PGresult] | None:
+        """All results of what was sent; None when they do not come in time, and are owed. Raises LinkError."""
         connection = self._connection
         assert connection is not None
         self._owes_answer = True
-        last: PGresult | None = None
-        while True:
-            # These statements are shorter than any socket's buffer; flush() is for the case that they are not.
-            while connection.flush() or connection.is_busy():
-                if not _wait(self._poll, deadline):
-                    return None
-                connection.consume_input()
-            result = connection.get_result()
-            if result is None:
-                break
-            if last is None or last.status != ExecStatus.FATAL_ERROR:
-                last = result
-        self._owes_answer = False
-        if last is not None and last.status == ExecStatus.FATAL_ERROR:
-            raise LinkError(_one_line(last.get_error_message()))
-        return last
+        try:
+            while True:
+                # These statements are shorter than any socket's buffer; flush() is for the case that they are not.
+                while connection.flush() or connection.is_busy():
+                    if not _wait(self._poll, deadline):
+                        return None
+                    connection.consume_input()
+                result = connection.get_result()
+                if result is None:
+                    # In a batch it stands between two statements.
+                    if not self._in_batch or connection.status == ConnStatus.BAD:
+                        break
+                elif result.status == ExecStatus.PIPELINE_SYNC:
+                    connection.exit_pipeline_mode()
+                    break
+                else:
+                    self._received.append(result)
+        except psycopg.Error as err:
+            raise self._lost(err) from err
+        received, self._received = self._received, []
+        self._owes_answer = self._in_batch = False
+        if connection.status == ConnStatus.BAD:
+            self.close()
+        return received
+
+    def _lost(self, err: psycopg.Error) -> LinkError:
+        self.close()
+        return LinkError(_one_line(str(err)))
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.finish()
             self._connection = None
+        self._owes_answer = self._in_batch = False
+        self._received = []
 
 
 def _wait(poll: "select.poll", deadline: float) -> bool:
     return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
+def _error_of(result: PGresult) -> LinkError | None:
+    if result.status == ExecStatus.FATAL_ERROR:
+        return LinkError(_one_line(result.get_error_message()))
+    if result.status == ExecStatus.PIPELINE_ABORTED:
+        return LinkError("left out after an error of another statement")
+    return None
 
 
 def _one_line(text: str) -> str:

@@ -76,21 +76,10 @@ class OpenFile:
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> str:
-        text = self._read_all()
+        text = _read_again(self.fd)
         if not self.lines:
             return text
         return "".join([line for line in text.splitlines(True) if line.startswith(self.lines)])
-
-    def _read_all(self) -> str:
-        parts: list[bytes] = []
-        offset = 0
-        # One read gives a page or so of such a file, however much is asked for.
-        while True:
-            part = os.pread(self.fd, _READ_SIZE, offset)
-            if not part:
-                return b"".join(parts).decode("ascii", "replace")
-            parts.append(part)
-            offset += len(part)
 
 
 class Children:
@@ -111,7 +100,10 @@ class Children:
     _MOST_OPEN of them three system calls, 7 microseconds.
     """
 
-    __slots__ = ("can_list", "fds", "mark", "others", "parent", "path", "program", "source", "titles", "unit")
+    __slots__ = (
+        *("can_list", "fds", "lists", "mark", "others", "parent", "path"),
+        *("program", "source", "stat", "titles", "unit"),
+    )
 
     def __init__(self, source: str, parent: int, program: str, mark: str) -> None:
         self.source = source
@@ -122,6 +114,8 @@ class Children:
         self.titles: dict[int, str] = {}  # of those that are meant, once they are known
         self.others: set[int] = set()  # processes that somebody else has started
         self.fds: dict[str, int] = {}  # of their files with the times
+        self.lists: dict[str, int] = {}  # of the files with the numbers of those that each thread has started
+        self.stat: int | None = None  # of the file that tells what ended ones have used
         # CONFIG_PROC_CHILDREN; an empty text is an answer.
         self.can_list = _read_text(f"/proc/self/task/{os.getpid()}/children", "no such file") != "no such file"
         # CONFIG_SCHED_INFO; it may be there and be switched off, then all numbers are zero.
@@ -132,7 +126,7 @@ class Children:
         places = {f"/proc/{self.parent}"}
         if not self.program:
             # First of all: a process that ends meanwhile is then missing in this, and not counted twice.
-            lines.append("ended {} {} 0".format(*_stat(f"/proc/{self.parent}")[13:15]))
+            lines.append("ended {} {} 0".format(*self._own_stat()[13:15]))
             lines.append(f"{self.parent} {self._times(f'/proc/{self.parent}')} itself")
         titles: dict[int, str] = {}
         for pid in self._find():
@@ -157,10 +151,29 @@ class Children:
         if not self.can_list:
             return self._search()
         found: set[int] = set()
-        for thread in _names(self.path):
-            found.update(map(int, _read_text(f"{self.path}/{thread}/children", whole=True).split()))
+        # The server's first process has one thread.
+        threads = _names(self.path) if self.program else [str(self.parent)]
+        for thread in threads:
+            found.update(map(int, self._list(thread).split()))
+        for thread in self.lists.keys() - set(threads):
+            os.close(self.lists.pop(thread))
         # While processes end, a list may lack some that do not (proc(5)).
         return [*found, *[pid for pid in self.titles if pid not in found and self._is_child(pid)]]
+
+    def _list(self, thread: str) -> str:
+        """Numbers of the processes that a thread has started; none of one that has ended."""
+        fd = self.lists.get(thread)
+        if fd is None:
+            try:
+                fd = self.lists[thread] = os.open(f"{self.path}/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return ""
+        return _read_again(fd)
+
+    def _own_stat(self) -> list[str]:
+        if self.stat is None:
+            self.stat = os.open(f"/proc/{self.parent}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        return _stat_fields(_read_again(self.stat))
 
     def _search(self) -> list[int]:
         there = {int(name) for name in _names("/proc") if name.isdecimal()}
@@ -204,8 +217,21 @@ class Children:
         return os.pread(fd, _READ_SIZE, 0).decode().rstrip()
 
 
-def _read_text(path: str, default: str | None = None, whole: bool = False) -> str:
-    """A text of at most one page, or with ``whole`` of any length; ``default`` where there is no such file."""
+def _read_again(fd: int) -> str:
+    """The text of an open file as it is now."""
+    parts: list[bytes] = []
+    offset = 0
+    # One read gives a page or so of such a file, however much is asked for.
+    while True:
+        part = os.pread(fd, _READ_SIZE, offset)
+        if not part:
+            return b"".join(parts).decode("ascii", "replace")
+        parts.append(part)
+        offset += len(part)
+
+
+def _read_text(path: str, default: str | None = None) -> str:
+    """A text of at most one page; ``default`` where there is no such file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -213,11 +239,7 @@ def _read_text(path: str, default: str | None = None, whole: bool = False) -> st
             raise
         return default
     try:
-        text = part = os.read(fd, _READ_SIZE)
-        while whole and part:
-            part = os.read(fd, _READ_SIZE)
-            text += part
-        return text.decode("ascii", "replace")
+        return os.read(fd, _READ_SIZE).decode("ascii", "replace")
     finally:
         os.close(fd)
 
@@ -228,8 +250,12 @@ def _names(folder: str) -> list[str]:
 
 
 def _stat(place: str) -> list[str]:
+    return _stat_fields(_read_text(f"{place}/stat"))
+
+
+def _stat_fields(text: str) -> list[str]:
     """Fields of a stat file from the third on; the second, the name, may have any character in it."""
-    return _read_text(f"{place}/stat").rpartition(")")[2].split()
+    return text.rpartition(")")[2].split()
 
 
 class Troubles:

@@ -1,4 +1,4 @@
-"""What the server answers, as the sampler writes it, and the session groups of a second added up."""
+"""What the server answers, as the sampler writes it, and the sessions of a second's polls, grouped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,30 +6,48 @@ from typing import Any
 
 from psycopg.pq.abc import PGresult
 
+from pgtrial.collectors import sessions
+
 
 @dataclass(slots=True)
 class SessionSums:
-    """Session groups added up since the last tick. ``t`` is the time of the first poll."""
+    """The polls of sessions since the last tick. ``t`` is the time of the first of them.
+
+    They are added up all together: while a poll is taken, as little as possible is done.
+    """
 
     t: float = 0.0
-    polls: int = 0
-    columns: tuple[str, ...] = ()
-    groups: dict[tuple[bytes | None, ...], int] = field(default_factory=dict)
+    polls: list[PGresult] = field(default_factory=list)
 
     def add(self, t: float, result: PGresult) -> None:
-        self.columns, count_column = columns_of(result), result.nfields - 1
         if not self.polls:
             self.t = t
-        self.polls += 1
-        for row in range(result.ntuples):
-            group = tuple([result.get_value(row, column) for column in range(count_column)])
-            self.groups[group] = self.groups.get(group, 0) + int(result.get_value(row, count_column) or 0)
+        self.polls.append(result)
 
     def drain(self) -> dict[str, Any]:
-        rows = [[*_texts(group), str(count)] for group, count in self.groups.items()]
-        payload = {"polls": self.polls, "columns": self.columns, "rows": rows}
-        self.polls = 0
-        self.groups.clear()
+        """Sessions that were alike, with their number, without the literals of their statements; then begin anew.
+
+        There has to be a poll.
+        """
+        columns = columns_of(self.polls[0])
+        places = range(len(columns))
+        alike: dict[tuple[bytes | None, ...], int] = {}
+        for result in self.polls:
+            value = result.get_value
+            for row in range(result.ntuples):
+                session = tuple([value(row, place) for place in places])
+                alike[session] = alike.get(session, 0) + 1
+        query = columns.index(sessions.QUERY)
+        groups: dict[tuple[str | None, ...], int] = {}
+        for session, count in alike.items():
+            texts = _texts(session)
+            if (text := texts[query]) is not None:
+                texts[query] = sessions.without_literals(text)
+            group = tuple(texts)
+            groups[group] = groups.get(group, 0) + count
+        rows = [[*group, str(count)] for group, count in groups.items()]
+        payload = {"polls": len(self.polls), "columns": (*columns, sessions.SESSIONS), "rows": rows}
+        self.polls = []
         return payload
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.cells import undisturbed_values
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary
 from pgtrial.analysis.causes.words import join, number, percent
@@ -85,7 +86,8 @@ def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...]
         rate = scene.mean(metric, device)
         if not total or not rate or rate < limits.SERIES_SHARE * total:
             continue
-        plateau = find_plateau(scene.seconds(metric, device), request=size if is_bytes else 1.0)
+        rates = undisturbed_values(scene.timelines, metric, device, steal=limits.PLATEAU_STEAL)
+        plateau = find_plateau(rates, request=size if is_bytes else 1.0)
         clue = plateau and _pinned(plateau, f"{metric}/{device}", name, is_bytes=is_bytes)
         if plateau and clue and (best is None or clue.weight > best.clue.weight):
             best = _Ceiling(metric=metric, height=plateau.ceiling, clue=clue, is_sure=plateau.is_plateau)
@@ -123,14 +125,15 @@ def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume:
 
 
 def _pinned(plateau: Plateau, metric: str, name: str, *, is_bytes: bool) -> Clue | None:
-    """How much of the time it is pinned, unless free demand is as steady."""
+    """How much of the time it is pinned, unless what nobody limits may be as steady."""
+    times = "seconds" if plateau.width == 1 else f"means over {plateau.width} seconds"
     clue = find_clue(
         *(metric, plateau.pinned_share, "share", limits.PINNED),
         f"the device stands at {_per_second(plateau.ceiling, name, is_bytes=is_bytes)} in "
-        f"{percent(plateau.pinned_share)} of the seconds",
+        f"{percent(plateau.pinned_share)} of the {times}",
     )
-    steadiness = limits.STEADINESS.weigh(plateau.steadiness / plateau.free_steadiness)
-    return clue and Clue(weight=min(clue.weight, steadiness), evidence=clue.evidence)
+    sure = limits.PLATEAU_CHANCE.weigh(plateau.chance)
+    return clue and Clue(weight=min(clue.weight, sure), evidence=clue.evidence)
 
 
 def _queue(scene: Scene, device: str) -> Clue | None:
