@@ -5,7 +5,7 @@
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
-# make ground-truth  experiments whose cause is known, and whether the analysis finds it; 30 minutes, as root
+# make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
 # make docs       the documentation as a site in site/, without a network
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions

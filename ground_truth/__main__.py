@@ -1,6 +1,6 @@
 """Run the experiments whose cause is known, and see whether the analysis names it.
 
-    python -m ground_truth --allow-host-changes           # all of them, about 30 minutes on 2 CPUs, as root
+    python -m ground_truth --allow-host-changes           # all of them, about 45 minutes on 2 CPUs, as root
     python -m ground_truth --only row-locks wal-flush     # some; the page is left as it is
     python -m ground_truth --again                        # analyse the folders of the last runs anew, and judge them
 
@@ -23,9 +23,10 @@ from typing import Any
 
 from ground_truth.cases import Case, choose, read_cases
 from ground_truth.left_overs import find_left, read_host
-from ground_truth.needs import SwapAreaError, find_hindrance, swap_area
+from ground_truth.needs import SwapAreaError, find_hindrance, find_problem, swap_area
 from ground_truth.page import PAGE, put_between, render
 from ground_truth.scoring import Outcome, State, judge
+from ground_truth.volumes import VolumeError, limited_volume
 
 
 def run_case(case: Case, results: Path, *, host_changes: bool) -> Outcome:
@@ -36,11 +37,21 @@ def run_case(case: Case, results: Path, *, host_changes: bool) -> Outcome:
     folder = results / case.name
     folder.mkdir(parents=True, exist_ok=True)
     permission = ["--allow-host-changes"] if case.changes_host else []
+    arguments = ["run", str(case.file), "--results", str(folder), *permission, "--quiet"]
     try:
-        with swap_area(folder) if "swap" in case.needs else contextlib.nullcontext():
-            return _judge_after(case, folder, ["run", str(case.file), "--results", str(folder), *permission, "--quiet"])
+        with contextlib.ExitStack() as stack:
+            if "swap" in case.needs:
+                stack.enter_context(swap_area(folder))
+            within: tuple[str, ...] = ()
+            if case.outside:
+                within = stack.enter_context(limited_volume(folder, case.outside))
+                if problem := find_problem(case):
+                    return Outcome(case=case, state=State.NOT_RUN, reason=problem)
+            return _judge_after(case, folder, arguments, within=within)
     except SwapAreaError as err:
         return Outcome(case=case, state=State.NOT_RUN, reason=f"there is no swap, and none could be made: {err}")
+    except VolumeError as err:
+        return Outcome(case=case, state=State.NOT_RUN, reason=f"no volumes could be made: {err}")
 
 
 def judge_again(case: Case, results: Path) -> Outcome:
@@ -56,11 +67,15 @@ def last_folder(place: Path) -> Path | None:
     return max((path.parent for path in place.glob("*/findings.json")), default=None)
 
 
-def _judge_after(case: Case, folder: Path, arguments: Sequence[str]) -> Outcome:
-    """Call pgtrial; what it prints goes to a file. Ctrl-C reaches it too, and it is given the time to put all back."""
+def _judge_after(case: Case, folder: Path, arguments: Sequence[str], *, within: Sequence[str] = ()) -> Outcome:
+    """Call pgtrial, after the words ``within``; what it prints goes to a file.
+
+    Ctrl-C reaches it too, and it is given the time to put all back.
+    """
     printed = folder / "printed.txt"
     with printed.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen([sys.executable, "-m", "pgtrial", *arguments], stdout=output, stderr=output)
+        command = [*within, sys.executable, "-m", "pgtrial", *arguments]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             status = process.wait()
         except KeyboardInterrupt:

@@ -1,11 +1,13 @@
 """The cases: what each experiment makes happen, and what the analysis has to call it."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pgtrial.analysis.cause_findings import Resource
+from pgtrial.spec.disk_tables import LIMITS
 
 FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases.toml"
@@ -19,6 +21,10 @@ class Case:
 
     ``arm`` is limited by it, ``relieved`` is the arm that lacks it. ``expected`` are the right names, the best first.
     ``relief`` is the least ratio of throughput, relieved / limited, that shows that the cause was really there.
+
+    ``which`` is the detail that has to be named with the resource, ``rhythm`` a timer of the server by which throughput
+    has to be found to go up and down, with its dips beside entries of that kind in the log (``beside``); "" for none.
+    ``outside`` are limits of the volume of the limited arm that the experiment's file does not know of (volumes.py).
     """
 
     name: str
@@ -29,6 +35,10 @@ class Case:
     relief: float
     needs: tuple[str, ...]
     truth: str  # why it is the truth, in one or two sentences
+    which: str = ""
+    rhythm: str = ""
+    beside: str = ""
+    outside: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def file(self) -> Path:
@@ -54,10 +64,14 @@ def _case(table: dict[str, Any]) -> Case:
         relief=float(table["relief"]),
         needs=tuple(table.get("needs", ())),
         truth=" ".join(table["truth"].split()),
+        which=table.get("which", ""),
+        rhythm=table.get("rhythm", ""),
+        beside=table.get("beside", ""),
+        outside=table.get("outside", {}),
     )
-    unknown = set(case.needs).difference(NEEDS)
+    unknown = {*set(case.needs).difference(NEEDS), *case.outside.keys() - set(LIMITS)}
     if unknown or not case.expected or case.relief <= 1 or Resource.UNDETERMINED in case.expected:
-        raise ValueError(f'case "{case.name}": unknown needs, no expected name, or a relief that is none')
+        raise ValueError(f'case "{case.name}": unknown needs or limits, no expected name, or a relief that is none')
     return case
 
 

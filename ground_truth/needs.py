@@ -28,6 +28,11 @@ def find_hindrance(case: Case, *, host_changes: bool) -> str:
         return f"it needs {needs}; run it as root"
     if not host_changes:
         return f"it needs {needs}; allow that with --allow-host-changes"
+    return "" if case.outside else find_problem(case)  # what is made for it is not there yet
+
+
+def find_problem(case: Case) -> str:
+    """Why pgtrial cannot change the host as the case asks for, in a sentence; "" if it can."""
     planned = subprocess.run(
         [sys.executable, "-m", "pgtrial", "plan", "--json", str(case.file)], capture_output=True, text=True, check=False
     )

@@ -1,15 +1,18 @@
 """Hold what the analysis found against the truth. Pure: from findings.json, as data, to an outcome."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ground_truth.cases import Case
 from pgtrial.analysis.cause_findings import Causes, LatencyBudget, Limit, Resource
+from pgtrial.analysis.causes.rhythm import LIKELY
+from pgtrial.units import parse_bytes
 
 LEVEL = 0  # every case has one load level
+NEAR = 0.05  # by which a limit may be found too high or too low
 TOLERANCE = 0.02  # of the latency and of the clients, by which the sum of the parts and sampled sessions may be off
 
 
@@ -69,10 +72,10 @@ def judge(case: Case, document: Mapping[str, Any]) -> Outcome:
         closure=budget.closure if budget else None,
         sampled=_find_sampled(case, document, budget),
     )
-    return _with_state(outcome)
+    return _with_state(outcome, causes)
 
 
-def _with_state(outcome: Outcome) -> Outcome:
+def _with_state(outcome: Outcome, causes: Causes) -> Outcome:
     """The first of what is wrong with it, else right."""
     case = outcome.case
     if outcome.relief is None or outcome.relief < case.relief:
@@ -82,12 +85,50 @@ def _with_state(outcome: Outcome) -> Outcome:
     if outcome.found not in case.expected:
         names = " or ".join(case.expected)
         return replace(outcome, state=State.WRONG, reason=f"expected {names}, found {outcome.found or 'nothing'}")
+    missed = [*_missed_in_name(outcome), *_missed_in_time(case, causes), *_missed_in_height(case, causes)]
+    if missed:
+        return replace(outcome, state=State.WRONG, reason="; ".join(missed))
     off = []
     if outcome.excess is None or abs(outcome.excess) > TOLERANCE:
         off.append("the parts of the mean latency are not there or do not add up to it")
     if outcome.sampled is None or abs(outcome.sampled - 1) > TOLERANCE:
         off.append("the sampled sessions are not those of all clients")
     return replace(outcome, state=State.NOT_ADDING_UP, reason="; ".join(off)) if off else outcome
+
+
+def _missed_in_name(outcome: Outcome) -> Iterator[str]:
+    if outcome.case.which and outcome.detail != outcome.case.which:
+        yield f'expected "{outcome.case.which}", found "{outcome.detail}"'
+
+
+def _missed_in_time(case: Case, causes: Causes) -> Iterator[str]:
+    """What should be known of when throughput breaks in."""
+    found = next((s for s in causes.stability if (s.arm, s.load_level) == (case.arm, LEVEL)), None)
+    if case.rhythm:
+        periods = found.periods if found else ()
+        if not any(period.like == case.rhythm and period.false_alarm <= LIKELY for period in periods):
+            yield f"throughput is not found to go up and down with {case.rhythm}"
+    if case.beside and (found is None or not _lie_beside(found.aligned, case.beside)):
+        yield f"the dips are not found beside each {case.beside} of the log"
+
+
+def _lie_beside(aligned: str, kind: str) -> bool:
+    return aligned.startswith("Of ") and f"lie beside a {kind};" in aligned
+
+
+def _missed_in_height(case: Case, causes: Causes) -> Iterator[str]:
+    """A limit that the experiment's file does not know of is to be found where it is."""
+    ceilings = [
+        load.ceiling
+        for use in causes.disks
+        for load in use.levels
+        if (use.arm, load.load_level) == (case.arm, LEVEL) and load.ceiling is not None
+    ]
+    for name, text in case.outside.items():
+        limit = parse_bytes(text) if name.endswith("bytes") else float(text)
+        if not any(c.declared is None and abs(c.value.value / limit - 1) <= NEAR for c in ceilings):
+            shown = " and ".join(f"{c.value.value:.0f}" for c in ceilings) or "none"
+            yield f"the limit of {text} ({name}) is not found, but {shown}"
 
 
 def find_relief(case: Case, document: Mapping[str, Any]) -> float | None:

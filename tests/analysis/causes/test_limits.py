@@ -513,6 +513,50 @@ def test_checkpoints_limit_when_throughput_dips_with_them(
     assert strength(limit, Resource.WAL_FLUSH) < 1
 
 
+@pytest.mark.parametrize(("asked", "other"), [("timed", "requested"), ("requested", "timed")])
+def test_checkpoints_are_named_by_what_most_of_them_were_asked_for(
+    make_scene: Callable[..., Scene], make_entry: Callable[..., Any], judge: Judge, asked: str, other: str
+) -> None:
+    scene = make_scene(WRITING)
+    kinds = dict(zip(SPANS, (asked, asked), strict=True)) | {(59, 60): other}
+    events = [
+        make_entry(t, *span, kind="checkpoint", numbers={kind: 1.0})
+        for t in scene.timelines
+        for span, kind in kinds.items()
+    ]
+    limit = judge(WRITING, tps=dipped(SPANS, to=0.3), facts=Facts(events=events))
+
+    assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, asked)
+    assert f"of the throughput is lost to {asked} checkpoints" in limit.text
+
+
+def test_without_a_log_counters_tell_what_checkpoints_were_asked_for(judge: Judge) -> None:
+    writing = np.zeros(SECONDS)
+    for start, end in SPANS:
+        writing[start:end] = 500.0
+    series = {**QUIET, "checkpoints.buffers": writing, "checkpoints.timed": 0.03}
+    limit = judge(WRITING, series, tps=dipped(SPANS, to=0.3))
+
+    assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, "timed")
+
+
+def test_timed_checkpoints_are_held_against_their_timer(
+    make_scene: Callable[..., Scene], make_entry: Callable[..., Any], judge: Judge
+) -> None:
+    beat = ((0, 6), (20, 26), (40, 46))
+    scene = make_scene(WRITING)
+    events = [make_entry(t, *span, kind="checkpoint", numbers={"timed": 1.0}) for t in scene.timelines for span in beat]
+    told, untold, off = (
+        judge(WRITING, tps=dipped(beat, to=0.2), facts=Facts(events=events, checkpoint_timeouts=timeouts))
+        for timeouts in ({"on": 20.0}, {}, {"on": 17.0})
+    )
+
+    assert (told.resource, told.detail) == (Resource.CHECKPOINTS, "timed")
+    assert "it goes up and down every 20 s, as checkpoint_timeout does" in told.text
+    assert strength(told, Resource.CHECKPOINTS) == pytest.approx(strength(untold, Resource.CHECKPOINTS))
+    assert strength(off, Resource.CHECKPOINTS) < strength(untold, Resource.CHECKPOINTS)
+
+
 def test_without_a_log_blocks_that_checkpoints_write_show_when(judge: Judge) -> None:
     writing = np.zeros(SECONDS)
     for start, end in SPANS:
@@ -555,6 +599,8 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     limit = judge(shares, often)
     assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, "too frequent")
     assert "a checkpoint comes every 3.33 s; 82 % of the WAL is whole pages" in limit.text
+    by_time = {**often, "checkpoints.requested": 0.0, "checkpoints.timed": 0.3}
+    assert judge(shares, by_time).detail == "timed"
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
 

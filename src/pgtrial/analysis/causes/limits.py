@@ -1,6 +1,7 @@
 """What limits each arm at each load level: the rules' suspects held against each other, with a plain answer."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pgtrial.analysis.cause_findings import Evidence as Proof
@@ -16,7 +17,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
 from pgtrial.model.arm import Arm
-from pgtrial.units import parse_bytes
+from pgtrial.units import parse_bytes, parse_duration
 
 _DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
 
@@ -61,11 +62,15 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
     processes = 1 if workload.share == "transactions" else max(1, len(evidence.scenarios))
     threads = workload.threads or cpus
     connections: dict[str, int] = {}
+    timeouts: dict[str, float] = {}
     for arm in evidence.arms:
         for run in evidence.runs_of(arm.name):
-            value, _ = evidence.settings.get(run.id, {}).get("max_connections", ("", ""))
+            settings = evidence.settings.get(run.id, {})
+            value, _ = settings.get("max_connections", ("", ""))
             if value.isdigit():
                 connections[arm.name] = int(value)
+            with suppress(ValueError):
+                timeouts[arm.name] = parse_duration(settings.get("checkpoint_timeout", ("", ""))[0])
     return Facts(
         events=tuple(events),
         max_connections=connections,
@@ -73,6 +78,7 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
         device_limits={arm.name: dict(_device_limits(evidence, arm)) for arm in evidence.arms},
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
+        checkpoint_timeouts=timeouts,
     )
 
 

@@ -181,15 +181,17 @@ class Loop:
             return
         if not link.is_connected:
             self._reconnect(link)
-        before = time.time()
+        deadline = self._ticks.deadline
         try:
-            answers = link.run_all(self._batch, deadline=self._ticks.deadline)
+            link.settle(deadline=deadline)
+            before = time.time()
+            answers = link.run_all(self._batch, deadline=deadline)
+            t = (before + time.time()) / 2
         except LinkError as err:
             self._troubles.note("server", str(err))
             return
         if answers is None:
             return  # the reading that is missing says it
-        t = (before + time.time()) / 2
         for query, answer in zip(self._queries, answers, strict=True):
             if isinstance(answer, LinkError):
                 self._troubles.note(query.name, str(answer))

@@ -102,9 +102,9 @@ class ServerLink:
 
         Raises LinkError when the connection is lost.
         """
-        if not self._is_free(deadline=0.0):
+        if not self.settle(deadline=0.0):
             return False
-        assert self._connection is not None
+        assert self._connection is not None  # otherwise there is nothing to be settled with
         try:
             self._connection.send_query_prepared(name.encode(), parameters)
         except psycopg.Error as err:
@@ -125,9 +125,9 @@ class ServerLink:
         what they do. After one that fails the server leaves out the others. Raises LinkError when the connection is
         lost.
         """
-        if not self._is_free(deadline=deadline):
+        if not self.settle(deadline=deadline):
             return None
-        assert self._connection is not None
+        assert self._connection is not None  # otherwise there is nothing to be settled with
         try:
             self._connection.enter_pipeline_mode()
             self._in_batch = True
@@ -137,16 +137,13 @@ class ServerLink:
         except psycopg.Error as err:
             raise self._lost(err) from err
         results = self._receive(deadline)
-        if results is None:
-            return None
-        answers = [_error_of(result) or result for result in results]
-        if self._connection is None:
-            raise next((one for one in answers if isinstance(one, LinkError)), LinkError("the connection was lost"))
-        return answers
+        return None if results is None else [_error_of(result) or result for result in results]
 
-    def _is_free(self, *, deadline: float) -> bool:
-        """Whether a statement can be sent, after what is still owed has come by the deadline."""
-        return self._connection is not None and (not self._owes_answer or self._receive(deadline) is not None)
+    def settle(self, *, deadline: float) -> bool:
+        """Wait for what the server owes, and throw it away: whether a statement can be sent then. Raises LinkError."""
+        if self._connection is None:
+            return False
+        return not self._owes_answer or self._receive(deadline) is not None
 
     def _answer_or_raise(self, deadline: float) -> None:
         if self._answer(deadline) is None:
@@ -163,7 +160,10 @@ class ServerLink:
         return results[-1] if results else None
 
     def _receive(self, deadline: float) -> list[PGresult] | None:
-        """All results of what was sent; None when they do not come in time, and are owed. Raises LinkError."""
+        """All results of what was sent; None when they do not come in time, and are owed.
+
+        Raises LinkError when the connection is lost, with the server's words if there are any.
+        """
         connection = self._connection
         assert connection is not None
         self._owes_answer = True
@@ -190,6 +190,7 @@ class ServerLink:
         self._owes_answer = self._in_batch = False
         if connection.status == ConnStatus.BAD:
             self.close()
+            raise next(filter(None, map(_error_of, received)), LinkError("the connection is lost"))
         return received
 
     def _lost(self, err: psycopg.Error) -> LinkError:

@@ -23,6 +23,7 @@ class Facts:
     ``max_connections`` is by arm, ``threads`` of the load generator by load level. ``device_limits`` are by arm, those
     of the server's control group by metric ("cgroup.reads": 3000), in 1/s and B/s. ``in_turns`` are the runs whose arms
     shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
+    ``checkpoint_timeouts`` are by arm, in seconds.
     """
 
     events: Sequence[LogEvent] = ()
@@ -30,6 +31,7 @@ class Facts:
     threads: Mapping[int, int] = field(default_factory=dict)
     device_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     in_turns: frozenset[int] = frozenset()
+    checkpoint_timeouts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

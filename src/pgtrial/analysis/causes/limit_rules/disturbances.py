@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
-from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
+from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.words import percent
+from pgtrial.analysis.log_pairing import REQUESTED, TIMED
 from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.stats.period import given_period
 from pgtrial.units import format_duration
 
 _Mask = NDArray[np.bool_]
@@ -83,8 +85,48 @@ def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
         if (found := _contrast(scene, finder)) is not None
     ]
     if dips:
-        yield _accuse_dips(Resource.CHECKPOINTS, max(dips, key=lambda found: found.lost), "checkpoints")
+        kind = _kind_of_checkpoints(scene)
+        yield _accuse_dips(
+            Resource.CHECKPOINTS,
+            max(dips, key=lambda found: found.lost),
+            f"{kind} checkpoints".lstrip(),
+            detail=kind,
+            supports=(_rhythm(scene),) if kind == TIMED else (),
+        )
     yield _suspect_frequent_checkpoints(scene)
+
+
+def _kind_of_checkpoints(scene: Scene) -> str:
+    """Whether the clock or somebody, such as the WAL's size, asked for most of them, by the log or by the counters; ""
+    where neither tells.
+    """
+    runs = {timeline.run for timeline in scene.timelines}
+    mine = [event for event in scene.facts.events if event.kind == _CHECKPOINT and event.run in runs]
+    timed, requested = (sum(event.numbers.get(kind, 0.0) for event in mine) for kind in (TIMED, REQUESTED))
+    if not timed and not requested:
+        timed, requested = (scene.mean(f"checkpoints.{kind}") or 0.0 for kind in (TIMED, REQUESTED))
+    if timed == requested:
+        return ""
+    return TIMED if timed > requested else REQUESTED
+
+
+def _rhythm(scene: Scene) -> Clue | None:
+    """Whether throughput goes up and down with checkpoint_timeout, in the run that shows it most; None where no run has
+    three of them.
+    """
+    timeout = scene.facts.checkpoint_timeouts.get(scene.arm)
+    if timeout is None:
+        return None
+    runs = [timeline for timeline in scene.timelines if timeline.run not in scene.facts.in_turns]
+    chances = [r.false_alarm for timeline in runs if (r := given_period(timeline.tps, timeout)) is not None]
+    if not chances:
+        return None
+    chance = min(1.0, min(chances) * len(chances))
+    return find_clue(
+        *("tps", chance, "", limits.CHANCE),
+        f"it goes up and down every {format_duration(timeout)}, as checkpoint_timeout does (false-alarm probability "
+        f"{chance:.2g})",
+    )
 
 
 def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
@@ -95,7 +137,7 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
     whole = min(1.0, pages * _BLOCK / wal) if pages is not None and wal else None
     return accuse(
         Resource.CHECKPOINTS,
-        detail="too frequent",
+        detail=TIMED if _kind_of_checkpoints(scene) == TIMED else "too frequent",
         needs=(
             find_clue(
                 *("checkpoints.requested", interval, "s", limits.CHECKPOINT_INTERVAL),
@@ -133,9 +175,13 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
         )
 
 
-def _accuse_dips(resource: Resource, dip: Contrast, what: str) -> Suspect | None:
+def _accuse_dips(
+    resource: Resource, dip: Contrast, what: str, *, detail: str = "", supports: Sequence[Clue | None] = ()
+) -> Suspect | None:
     return accuse(
         resource,
+        detail=detail,
+        supports=supports,
         needs=(
             find_clue(
                 *("tps", dip.lost, "share", limits.LOST), f"{percent(dip.lost)} of the throughput is lost to {what}"
