@@ -2,6 +2,7 @@
 // the page's Content-Security-Policy needs no 'unsafe-eval'; the loader refuses, so nothing is ever fetched.
 (() => {
   "use strict";
+  const words = JSON.parse(document.getElementById("words")?.textContent ?? "{}"); // of another language than English
   const tooltip = document.getElementById("tooltip");
 
   function showTooltip(handler, event, item, value) {
@@ -26,6 +27,7 @@
     ast: true,
     loader: { load: refuse, sanitize: refuse, http: refuse, file: refuse },
     tooltip: showTooltip,
+    ...(words.numbers && { formatLocale: words.numbers }),
   };
 
   async function draw(plot) {
@@ -34,7 +36,8 @@
       const spec = JSON.parse(plot.nextElementSibling.textContent);
       await vegaEmbed(plot, spec, options);
     } catch (error) {
-      plot.textContent = `This chart could not be drawn: ${error.message}`;
+      const text = "This chart could not be drawn: {error}";
+      plot.textContent = (words.texts?.[text] ?? text).replace("{error}", () => error.message);
       console.error(error);
     }
   }
