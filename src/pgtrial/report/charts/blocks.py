@@ -1,6 +1,7 @@
 """Every block as a dot, in the order of the blocks: the ratio of each arm to the control, with the arm's estimate."""
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label
 from pgtrial.report.charts.ticks import place_changes
@@ -27,11 +28,12 @@ def blocks_chart(findings: Findings) -> Chart | None:
 
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
-        title=f"Change of {subject} against “{findings.hypothesis.control}” in each block alone; the lines are the "
-        "estimates from all of them",
-        text=f"Change of {subject} by block: "
-        + "; ".join(f"{row['arm']} block {row['place']} {row['text']}" for row in rows)
-        + ".",
+        title=tr(
+            "Change of {metric} against “{control}” in each block alone; the lines are the estimates from all of them",
+            metric=subject,
+            control=findings.hypothesis.control,
+        ),
+        text=tr("Change of {metric} by block: {blocks}.", metric=subject, blocks="; ".join(map(_block_text, rows))),
         legend=arm_legend(findings, (effect.arm for effect in effects)),
         spec=wrap_spec(
             {
@@ -64,12 +66,16 @@ def blocks_chart(findings: Findings) -> Chart | None:
                             "x": {
                                 "field": "place",
                                 "type": "quantitative",
-                                "axis": {"title": "block", "grid": False, "format": "d", "tickMinStep": 1},
+                                "axis": {"title": tr("block"), "grid": False, "format": "d", "tickMinStep": 1},
                                 "scale": {"zero": False, "nice": False, "padding": 16},
                             },
                             "y": up("ratio"),
                             "color": colour,
-                            "tooltip": [{"field": "arm"}, {"field": "place", "title": "block"}, {"field": "text"}],
+                            "tooltip": [
+                                {"field": "arm", "title": tr("arm")},
+                                {"field": "place", "title": tr("block")},
+                                {"field": "text", "title": ptr("tooltip", "text")},
+                            ],
                         },
                     },
                 ],
@@ -77,6 +83,10 @@ def blocks_chart(findings: Findings) -> Chart | None:
             height=200,
         ),
     )
+
+
+def _block_text(row: Spec) -> str:
+    return tr("{arm} block {block} {change}", arm=row["arm"], block=row["place"], change=row["text"])
 
 
 def _rows(findings: Findings, effect: Effect) -> list[Spec]:

@@ -1,10 +1,13 @@
 """What ran when: a bar per run on its arm's row, and the throughput of each run in the order they ran."""
 
 from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName, RunState
-from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_seconds
-from pgtrial.report.words import format_metric, plural, throughput_of
+from pgtrial.report.terms import state_word
+from pgtrial.report.words import format_metric, throughput_of
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
 NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
@@ -34,7 +37,7 @@ def schedule_chart(findings: Findings) -> Chart | None:
     x = {
         "field": "start",
         "type": "quantitative",
-        "axis": {"title": "time since the first run began", "labelExpr": DURATION_LABEL, "values": ticks},
+        "axis": {"title": tr("time since the first run began"), "labelExpr": duration_label(), "values": ticks},
         "scale": {"nice": False, "zero": True},
     }
     y = {
@@ -44,18 +47,27 @@ def schedule_chart(findings: Findings) -> Chart | None:
         "axis": {"title": None, "labelLimit": 120, "ticks": False, "grid": False},
     }
     tooltip = [
-        {"field": "run"},
-        {"field": "state"},
-        {"field": "took", "title": "took"},
-        {"field": "tps", "title": "throughput"},
+        {"field": "run", "title": tr("run")},
+        {"field": "state", "title": tr("state")},
+        {"field": "took", "title": ptr("tooltip", "took")},
+        {"field": "tps", "title": tr("throughput")},
     ]
     span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
     return Chart(
-        title="Full colour is measured load"
-        + (", in which the arms of a block took turns" if findings.experiment.method == "interleaved" else "")
-        + ", a cross is a run that does not count, numbers are blocks",
-        text=f"Schedule of {plural(len(runs), 'run')} on {plural(len(arms), 'arm')}, "
-        f"{len(lost)} of them not counted; the table below has every run.",
+        title=(
+            tr(
+                "Full colour is measured load, in which the arms of a block took turns, "
+                "a cross is a run that does not count, numbers are blocks"
+            )
+            if findings.experiment.method == "interleaved"
+            else tr("Full colour is measured load, a cross is a run that does not count, numbers are blocks")
+        ),
+        text=tr(
+            "Schedule of {runs} on {arms}, {lost} of them not counted; the table below has every run.",
+            runs=ntr("{count} run", "{count} runs", len(runs)),
+            arms=ntr("{count} arm", "{count} arms", len(arms)),
+            lost=len(lost),
+        ),
         spec=wrap_spec(
             {
                 "layer": [
@@ -107,10 +119,11 @@ def order_chart(findings: Findings) -> Chart | None:
         for run in counted
     ]
     return Chart(
-        title="Throughput of each run, in order: a slope that all arms share is drift of the machine",
-        text="Throughput by place in the schedule: "
-        + "; ".join(f"{row['order']} {row['arm']} {row['text']}" for row in rows)
-        + ".",
+        title=tr("Throughput of each run, in order: a slope that all arms share is drift of the machine"),
+        text=tr(
+            "Throughput by place in the schedule: {runs}.",
+            runs="; ".join(f"{row['order']} {row['arm']} {row['text']}" for row in rows),
+        ),
         legend=tuple((colour, name) for name, colour in colours.items()),
         spec=wrap_spec(
             {
@@ -119,18 +132,27 @@ def order_chart(findings: Findings) -> Chart | None:
                     "x": {
                         "field": "order",
                         "type": "quantitative",
-                        "axis": {"title": "place in the schedule", "grid": False, "format": "d", "tickMinStep": 1},
+                        "axis": {
+                            "title": tr("place in the schedule"),
+                            "grid": False,
+                            "format": "d",
+                            "tickMinStep": 1,
+                        },
                         "scale": {"zero": False, "nice": False, "padding": 12},
                     },
                     "y": {
                         "field": "tps",
                         "type": "quantitative",
                         "scale": {"zero": True},
-                        "axis": {"title": "transactions per second", "labelExpr": COUNT_LABEL, "tickCount": 4},
+                        "axis": {"title": tr("transactions per second"), "labelExpr": COUNT_LABEL, "tickCount": 4},
                     },
                     "color": {"field": "colour", "type": "nominal", "scale": None},
                     "detail": {"field": "arm"},
-                    "tooltip": [{"field": "arm"}, {"field": "block"}, {"field": "text", "title": "throughput"}],
+                    "tooltip": [
+                        {"field": "arm", "title": tr("arm")},
+                        {"field": "block", "title": tr("block")},
+                        {"field": "text", "title": tr("throughput")},
+                    ],
                 },
                 "layer": [
                     {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5}},
@@ -154,13 +176,13 @@ def _bar(
     begin, finish = (start or origin) - origin, (end or origin) - origin
     return {
         "arm": run.arm,
-        "run": f"run {run.id}, block {run.block}, attempt {run.attempt}",
+        "run": tr("run {run}, block {block}, attempt {attempt}", run=run.id, block=run.block, attempt=run.attempt),
         "block": run.block,
-        "state": run.state if not run.reason else f"{run.state}: {run.reason}",
+        "state": state_word(run.state) if not run.reason else f"{state_word(run.state)}: {run.reason}",
         "colour": colours.get(run.arm, "currentColor"),
         "start": round(begin, 1),
         "end": round(finish, 1),
         "middle": round((begin + finish) / 2, 1),
-        "took": f"{finish - begin:.0f} s",
+        "took": f"{finish - begin:.0f} {ptr('unit', 's')}",
         "tps": format_metric(metric, run.tps),
     }

@@ -1,19 +1,24 @@
 """The method in plain words, from the figures of this experiment."""
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import decimal_sign, mark, ntr, tr
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import metric_label, placebo_arm, plural, tested_text
+from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text
 from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
-    "each-run": "Before every run the data were put back to the same snapshot, so no run inherits the work of another.",
-    "each-block": "The data were put back to the same snapshot before every block; within a block, "
-    "a run inherits the work of the runs before it.",
-    "never": "The data were not put back between runs; each run inherits the work of those before it.",
+    "each-run": mark(
+        "Before every run the data were put back to the same snapshot, so no run inherits the work of another."
+    ),
+    "each-block": mark(
+        "The data were put back to the same snapshot before every block; within a block, "
+        "a run inherits the work of the runs before it."
+    ),
+    "never": mark("The data were not put back between runs; each run inherits the work of those before it."),
 }
 
 
-SPENDING_NAMES = {"obrien-fleming": "by O’Brien and Fleming", "pocock": "by Pocock"}
+SPENDING_NAMES = {"obrien-fleming": mark("by O’Brien and Fleming"), "pocock": mark("by Pocock")}
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -21,14 +26,14 @@ def _build(findings: Findings) -> dict[str, object]:
     candidates = [arm.name for arm in experiment.arms if arm.role == "candidate"]
     return {
         "arms": len(experiment.arms),
-        "planned": plural(experiment.blocks_planned, "block"),
+        "planned": ntr("{count} block", "{count} blocks", experiment.blocks_planned),
         "complete": experiment.blocks_complete,
         "method": experiment.method,
         "reason": experiment.method_reason,
         "slices": _describe_slices(findings),
         "stopping": _describe_stopping(findings),
         "seed": experiment.seed,
-        "restore": RESTORE_TEXTS.get(experiment.restore, ""),
+        "restore": tr(RESTORE_TEXTS[experiment.restore]) if experiment.restore in RESTORE_TEXTS else "",
         "placebo": placebo_arm(findings),
         "confidence": format_share(asked.confidence),
         "compared": len(candidates),
@@ -38,7 +43,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "lost": sum(arm.runs_invalid for arm in experiment.arms),
         "workload": experiment.workload,
         "version": findings.pgtrial_version,
-        "levels": [level.label for level in experiment.levels],
+        "levels": [level_label(findings, level.index) for level in experiment.levels],
     }
 
 
@@ -47,12 +52,13 @@ def _describe_stopping(findings: Findings) -> dict[str, str]:
     found = findings.stopping
     if found is None:
         return {}
+    spending = found.spending or ""
     return {
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
-        "spending": SPENDING_NAMES.get(found.spending or "", found.spending or ""),
+        "spending": tr(SPENDING_NAMES[spending]) if spending in SPENDING_NAMES else spending,
         "looks": ", ".join(map(str, found.looks)),
-        "level": "" if found.level is None else f"{found.level:.2g}",
+        "level": "" if found.level is None else _local(f"{found.level:.2g}"),
         "text": found.text,
     }
 
@@ -65,9 +71,13 @@ def _describe_slices(findings: Findings) -> dict[str, str]:
     return {
         "length": format_duration(found.length),
         "guard": format_duration(found.guard),
-        "number": f"{found.number:g}",
+        "number": _local(f"{found.number:g}"),
         "counted": format_duration(found.counted),
     }
 
 
-METHOD = Section(name="method", title="Method", build=_build)
+def _local(number: str) -> str:
+    return number.replace(".", decimal_sign())
+
+
+METHOD = Section(name="method", title=mark("Method"), build=_build)
