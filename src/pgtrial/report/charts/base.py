@@ -52,13 +52,15 @@ CONFIG: Spec = {
 class Chart:
     """``title`` says what is seen, ``text`` the same for those who cannot see it, ``spec`` is Vega-Lite.
 
-    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps.
+    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps. ``times`` are the ends of the time
+    axis, in seconds, of a chart that is zoomed together with others.
     """
 
     title: str
     text: str
     spec: Spec
     legend: tuple[tuple[str, str], ...] = ()
+    times: tuple[float, float] | None = None
 
 
 def wrap_spec(parts: Spec, *, height: int) -> Spec:
