@@ -106,9 +106,11 @@ def test_what_is_needed_is_said_only_of_an_open_question(sample):
 def test_every_section_is_in_the_navigation(html):
     page = Page(html)
     anchors = {(a.get("href") or "").removeprefix("#") for a in page.found("a")}
+    sections = {section.name for section in SECTIONS}
 
-    assert anchors == {section.name for section in SECTIONS}
-    assert anchors <= {section.get("id") for section in page.found("section")}
+    assert anchors == {*sections, "content"}
+    assert sections <= {section.get("id") for section in page.found("section")}
+    assert [main.get("id") for main in page.found("main")] == ["content"]
 
 
 def test_the_page_loads_nothing(html):
@@ -153,7 +155,7 @@ def test_json_in_a_script_cannot_end_it():
 
 
 def test_every_chart_has_a_text_alternative_and_a_caption(html):
-    plots = [a for a in Page(html).found("div") if a.get("class") == "plot"]
+    plots = [a for a in Page(html).found("div") if a.get("class") in {"plot", "effect-rows"}]
 
     assert plots
     assert all(plot.get("role") == "img" and plot.get("aria-label") for plot in plots)

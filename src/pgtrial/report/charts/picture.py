@@ -1,6 +1,6 @@
 """The answer as a picture: the claim's effect and the placebo's with their intervals, against the margin.
 
-It is no Vega-Lite specification but places in percent of the width, which the page draws as plain SVG, without a script.
+It is no Vega-Lite specification but places in percent of the width, which the page draws as plain SVG, with no script.
 """
 
 import math
