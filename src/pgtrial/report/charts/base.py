@@ -23,6 +23,7 @@ DURATION_LABEL = (
     " : format(datum.value / 3600, '.3~r') + ' h'"
 )
 COUNT_LABEL = "format(datum.value, '.3~s')"
+SHARE_LABEL = "format(datum.value * 100, '.3~r') + ' %'"
 
 CONFIG: Spec = {
     "aria": False,  # the page carries the text alternative; labels on thousands of marks would only add weight

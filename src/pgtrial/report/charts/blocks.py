@@ -3,7 +3,7 @@
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.charts.ticks import place_changes, place_counts
 from pgtrial.report.words import change_text, metric_label, placebo_effect, primary_effect
 
 
@@ -14,7 +14,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
     if not rows:
         return None
     margin = findings.hypothesis.margin
-    values = [row["ratio"] for row in rows]
+    values, places = [row["ratio"] for row in rows], [row["place"] for row in rows]
     low, high = min(*values, 1 - margin), max(*values, 1 + margin)
     room = (high / low) ** 0.06
     low, high = low / room, high * room
@@ -64,7 +64,12 @@ def blocks_chart(findings: Findings) -> Chart | None:
                             "x": {
                                 "field": "place",
                                 "type": "quantitative",
-                                "axis": {"title": "block", "grid": False, "format": "d", "tickMinStep": 1},
+                                "axis": {
+                                    "title": "block",
+                                    "grid": False,
+                                    "format": "d",
+                                    "values": place_counts(min(places), max(places)),
+                                },
                                 "scale": {"zero": False, "nice": False, "padding": 16},
                             },
                             "y": up("ratio"),

@@ -3,6 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.charts.base import (
     DURATION_LABEL,
+    SHARE_LABEL,
     Chart,
     Spec,
     arm_colours,
@@ -101,7 +102,7 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
                                 "axis": {
                                     "title": "share of transactions",
                                     "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "format": ".0%",
+                                    "labelExpr": SHARE_LABEL,
                                 },
                             },
                             "color": {"field": "colour", "type": "nominal", "scale": None},

@@ -6,6 +6,7 @@ from pgtrial.report.charts.base import (
     CONTROL_COLOUR,
     COUNT_LABEL,
     DURATION_LABEL,
+    SHARE_LABEL,
     Chart,
     Spec,
     is_plottable,
@@ -203,7 +204,7 @@ def latency_chart(found: LogComparison) -> Chart | None:
                                 "axis": {
                                     "title": "share of transactions",
                                     "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "format": ".0%",
+                                    "labelExpr": SHARE_LABEL,
                                 },
                             },
                             "color": _COLOUR,

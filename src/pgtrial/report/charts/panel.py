@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.cause_words import format_value
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten
+from pgtrial.report.charts.base import DURATION_LABEL, SHARE_LABEL, Chart, Spec, shorten
 from pgtrial.report.charts.kinds import kind_colour, kind_rank
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.ticks import place_bytes
@@ -23,7 +23,7 @@ BYTES_LABEL = (
 )
 COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
 LABELS = {
-    "share": "format(datum.value, '.3~p')",
+    "share": SHARE_LABEL,
     "s": DURATION_LABEL,
     "B": BYTES_LABEL,
     "B/s": f"datum.value == 0 ? '0' : ({BYTES_LABEL}) + '/s'",

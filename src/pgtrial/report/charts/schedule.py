@@ -3,7 +3,7 @@
 from pgtrial.analysis.findings import Findings, RunFinding
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_seconds
+from pgtrial.report.charts.ticks import place_counts, place_seconds
 from pgtrial.report.words import format_metric, plural, throughput_of
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
@@ -119,7 +119,12 @@ def order_chart(findings: Findings) -> Chart | None:
                     "x": {
                         "field": "order",
                         "type": "quantitative",
-                        "axis": {"title": "place in the schedule", "grid": False, "format": "d", "tickMinStep": 1},
+                        "axis": {
+                            "title": "place in the schedule",
+                            "grid": False,
+                            "format": "d",
+                            "values": place_counts(min(run.slot for run in counted), max(run.slot for run in counted)),
+                        },
                         "scale": {"zero": False, "nice": False, "padding": 12},
                     },
                     "y": {
