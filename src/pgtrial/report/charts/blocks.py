@@ -27,8 +27,8 @@ def blocks_chart(findings: Findings) -> Chart | None:
 
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
-        title=f"Change of {subject} against “{findings.hypothesis.control}” in each block alone; the lines are the "
-        "estimates from all of them",
+        title=f"Each block alone: {subject} of “{effects[0].arm}” against “{findings.hypothesis.control}” changes by "
+        f"{_range_text(findings, effects[0])}; the lines are the estimates from all blocks",
         text=f"Change of {subject} by block: "
         + "; ".join(f"{row['arm']} block {row['place']} {row['text']}" for row in rows)
         + ".",
@@ -82,6 +82,11 @@ def blocks_chart(findings: Findings) -> Chart | None:
             height=200,
         ),
     )
+
+
+def _range_text(findings: Findings, effect: Effect) -> str:
+    ratios = [row["ratio"] for row in _rows(findings, effect)]
+    return f"{change_text(min(ratios))} to {change_text(max(ratios))}" if ratios else "nothing known"
 
 
 def _rows(findings: Findings, effect: Effect) -> list[Spec]:

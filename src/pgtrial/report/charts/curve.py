@@ -59,11 +59,11 @@ def _curve(findings: Findings, metric: str) -> Chart:
     }
     # The law is about clients; of arrivals at a rate it says nothing.
     fitted = usl_layers(findings, y) if is_rate and not open_loop else []
-    peaks = peaks_text(findings) if fitted else ""
+    message = (peaks_text(findings) if fitted else "") or _highest_text(rows, is_rate=is_rate)
     tooltip = [{"field": "arm"}, {"field": "level", "title": "load"}, {"field": "text", "title": metric_label(metric)}]
     return Chart(
         title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}"
-        + (f": {peaks}" if peaks else ""),
+        + f": {message}",
         text=f"Load curve of {metric_label(metric)}: "
         + "; ".join(f"{row['arm']} with {row['level']} {row['text']}" for row in rows)
         + ".",
@@ -92,6 +92,13 @@ def _curve(findings: Findings, metric: str) -> Chart:
             height=240,
         ),
     )
+
+
+def _highest_text(rows: list[Spec], *, is_rate: bool) -> str:
+    highest = max(rows, key=lambda row: row["value"], default=None)
+    if highest is None:
+        return "nothing known"
+    return f"{'highest' if is_rate else 'longest'} with “{highest['arm']}” at {highest['level']}, {highest['text']}"
 
 
 def _row(findings: Findings, point: CurvePoint, level: LevelFinding) -> Spec:

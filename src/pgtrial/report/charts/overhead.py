@@ -36,7 +36,8 @@ def overhead_chart(findings: Findings) -> Chart | None:
         "scale": {"domain": [0, longest * 1.12], "nice": False},
     }
     return Chart(
-        title="Time by phase, all runs together: the dark bar is measured load",
+        title=f"Of {format_duration(sum(phases.values()))} in all runs, "
+        f"{format_duration(phases.get(PhaseName.MEASURE, 0.0))} were measured load, the dark bar",
         text="Time by phase: " + "; ".join(f"{row['phase']} {row['text']}" for row in rows) + ".",
         spec=wrap_spec(
             {

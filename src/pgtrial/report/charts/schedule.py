@@ -5,6 +5,7 @@ from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_counts, place_seconds
 from pgtrial.report.words import format_metric, plural, throughput_of
+from pgtrial.units import format_duration
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
 NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
@@ -16,7 +17,8 @@ def schedule_chart(findings: Findings) -> Chart | None:
     if not runs:
         return None
     origin = min(run.started for run in runs if run.started is not None)
-    ticks = place_seconds(0, max(run.ended for run in runs if run.ended is not None) - origin)
+    end = max(run.ended for run in runs if run.ended is not None)
+    ticks = place_seconds(0, end - origin)
     arms = [arm.name for arm in findings.experiment.arms]
     colours = arm_colours(findings)
     whole = [
@@ -51,7 +53,8 @@ def schedule_chart(findings: Findings) -> Chart | None:
     ]
     span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
     return Chart(
-        title="Full colour is measured load"
+        title=f"{plural(len(runs), 'run')} in {format_duration(end - origin)}, "
+        f"{len(lost) or 'none'} of them not counted; full colour is measured load"
         + (", in which the arms of a block took turns" if findings.experiment.method == "interleaved" else "")
         + ", a cross is a run that does not count, numbers are blocks",
         text=f"Schedule of {plural(len(runs), 'run')} on {plural(len(arms), 'arm')}, "
