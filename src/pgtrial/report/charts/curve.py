@@ -63,7 +63,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
     tooltip = [{"field": "arm"}, {"field": "level", "title": "load"}, {"field": "text", "title": metric_label(metric)}]
     return Chart(
         title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}"
-        + f": {message}",
+        f": {message}",
         text=f"Load curve of {metric_label(metric)}: "
         + "; ".join(f"{row['arm']} with {row['level']} {row['text']}" for row in rows)
         + ".",
