@@ -50,8 +50,13 @@ def render_html(findings: Findings) -> str:
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),
-        scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "page.js")],
+        scripts=page_scripts(),
     )
+
+
+def page_scripts() -> list[Markup]:
+    """Tables, then what charts have in common over time, then the charts: they tell the others when they are drawn."""
+    return [Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "times.js", "page.js")]
 
 
 def write_html(findings: Findings, path: Path) -> None:

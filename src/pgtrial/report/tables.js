@@ -59,6 +59,9 @@
 
   function addSorting(table) {
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
+      if (heading.textContent.trim() === "") {
+        return; // a button without a name is nothing to press
+      }
       const button = document.createElement("button");
       button.type = "button";
       button.className = "sort";
@@ -105,6 +108,22 @@
     });
     (table.closest(".scroll") ?? table).after(button);
   }
+
+  // What is wider than its place can be scrolled by keys once it can be reached by them.
+  const widths = new ResizeObserver((entries) => {
+    for (const { target: place } of entries) {
+      if (place.scrollWidth > place.clientWidth) {
+        place.tabIndex = 0;
+        place.setAttribute("role", "group");
+        place.setAttribute("aria-labelledby", `${place.closest("section[id]").id}-title`);
+      } else {
+        for (const name of ["tabindex", "role", "aria-labelledby"]) {
+          place.removeAttribute(name);
+        }
+      }
+    }
+  });
+  document.querySelectorAll("main .scroll").forEach((place) => widths.observe(place));
 
   for (const table of document.querySelectorAll("main table")) {
     const isPlain = table.tHead?.rows.length === 1 && table.tBodies.length === 1 && !table.querySelector("[colspan], [rowspan]");

@@ -23,6 +23,7 @@ DURATION_LABEL = (
     " : format(datum.value / 3600, '.3~r') + ' h'"
 )
 COUNT_LABEL = "format(datum.value, '.3~s')"
+SHARE_LABEL = "format(datum.value * 100, '.3~r') + ' %'"
 
 CONFIG: Spec = {
     "aria": False,  # the page carries the text alternative; labels on thousands of marks would only add weight
@@ -52,13 +53,15 @@ CONFIG: Spec = {
 class Chart:
     """``title`` says what is seen, ``text`` the same for those who cannot see it, ``spec`` is Vega-Lite.
 
-    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps.
+    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps. ``times`` are the ends of the time
+    axis, in seconds, of a chart that is zoomed together with others.
     """
 
     title: str
     text: str
     spec: Spec
     legend: tuple[tuple[str, str], ...] = ()
+    times: tuple[float, float] | None = None
 
 
 def wrap_spec(parts: Spec, *, height: int) -> Spec:

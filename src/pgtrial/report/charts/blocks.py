@@ -4,8 +4,8 @@ from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.ticks import place_changes
-from pgtrial.report.words import change_text, metric_label, placebo_effect, primary_effect
+from pgtrial.report.charts.ticks import place_changes, place_counts
+from pgtrial.report.words import change_text, interval_text, metric_label, placebo_effect, primary_effect
 
 
 def blocks_chart(findings: Findings) -> Chart | None:
@@ -15,7 +15,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
     if not rows:
         return None
     margin = findings.hypothesis.margin
-    values = [row["ratio"] for row in rows]
+    values, places = [row["ratio"] for row in rows], [row["place"] for row in rows]
     low, high = min(*values, 1 - margin), max(*values, 1 + margin)
     room = (high / low) ** 0.06
     low, high = low / room, high * room
@@ -29,9 +29,12 @@ def blocks_chart(findings: Findings) -> Chart | None:
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
         title=tr(
-            "Change of {metric} against “{control}” in each block alone; the lines are the estimates from all of them",
+            "Each block alone: {metric} of “{arm}” against “{control}” changes by {range}; the lines are the estimates "
+            "from all blocks",
             metric=subject,
+            arm=effects[0].arm,
             control=findings.hypothesis.control,
+            range=_range_text(findings, effects[0]),
         ),
         text=tr("Change of {metric} by block: {blocks}.", metric=subject, blocks="; ".join(map(_block_text, rows))),
         legend=arm_legend(findings, (effect.arm for effect in effects)),
@@ -66,7 +69,12 @@ def blocks_chart(findings: Findings) -> Chart | None:
                             "x": {
                                 "field": "place",
                                 "type": "quantitative",
-                                "axis": {"title": tr("block"), "grid": False, "format": "d", "tickMinStep": 1},
+                                "axis": {
+                                    "title": tr("block"),
+                                    "grid": False,
+                                    "format": "d",
+                                    "values": place_counts(min(places), max(places)),
+                                },
                                 "scale": {"zero": False, "nice": False, "padding": 16},
                             },
                             "y": up("ratio"),
@@ -87,6 +95,11 @@ def blocks_chart(findings: Findings) -> Chart | None:
 
 def _block_text(row: Spec) -> str:
     return tr("{arm} block {block} {change}", arm=row["arm"], block=row["place"], change=row["text"])
+
+
+def _range_text(findings: Findings, effect: Effect) -> str:
+    ratios = [row["ratio"] for row in _rows(findings, effect)]
+    return interval_text(min(ratios), max(ratios)) if ratios else tr("nothing known")
 
 
 def _rows(findings: Findings, effect: Effect) -> list[Spec]:

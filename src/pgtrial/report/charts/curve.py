@@ -65,14 +65,14 @@ def _curve(findings: Findings, metric: str) -> Chart:
     }
     # The law is about clients; of arrivals at a rate it says nothing.
     fitted = usl_layers(findings, y) if is_rate and not open_loop else []
-    peaks = peaks_text(findings) if fitted else ""
+    message = (peaks_text(findings) if fitted else "") or _highest_text(rows, is_rate=is_rate)
     tooltip = [
         {"field": "arm", "title": tr("arm")},
         {"field": "level", "title": tr("load")},
         {"field": "text", "title": metric_label(metric)},
     ]
     return Chart(
-        title=_title(metric_label(metric).capitalize(), peaks, is_open=open_loop),
+        title=_title(metric_label(metric).capitalize(), message, is_open=open_loop),
         text=tr("Load curve of {metric}: {points}.", metric=metric_label(metric), points=points_text(rows)),
         legend=arm_legend(findings, (row["arm"] for row in rows)),
         spec=wrap_spec(
@@ -113,12 +113,20 @@ def points_text(rows: Sequence[Spec]) -> str:
     )
 
 
-def _title(metric: str, peaks: str, *, is_open: bool) -> str:
+def _title(metric: str, message: str, *, is_open: bool) -> str:
     if is_open:
-        return tr("{metric} by arrival rate", metric=metric)
-    if peaks:
-        return tr("{metric} by number of clients: {peaks}", metric=metric, peaks=peaks)
-    return tr("{metric} by number of clients", metric=metric)
+        return tr("{metric} by arrival rate: {message}", metric=metric, message=message)
+    return tr("{metric} by number of clients: {message}", metric=metric, message=message)
+
+
+def _highest_text(rows: list[Spec], *, is_rate: bool) -> str:
+    highest = max(rows, key=lambda row: row["value"], default=None)
+    if highest is None:
+        return tr("nothing known")
+    values = {"arm": highest["arm"], "level": highest["level"], "value": highest["text"]}
+    if is_rate:
+        return tr("highest with “{arm}” at {level}, {value}", **values)
+    return tr("longest with “{arm}” at {level}, {value}", **values)
 
 
 def _row(findings: Findings, point: CurvePoint, level: LevelFinding) -> Spec:

@@ -3,6 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.charts.base import (
     DURATION_LABEL,
+    SHARE_LABEL,
     Chart,
     Spec,
     arm_colours,
@@ -14,8 +15,10 @@ from pgtrial.report.charts.base import (
 )
 from pgtrial.report.charts.ticks import place_logs
 from pgtrial.report.words import level_label
+from pgtrial.units import format_duration
 
-MARKED_SHARES = (0.5, 0.95, 0.99)
+HALF = 0.5
+MARKED_SHARES = (HALF, 0.95, 0.99)
 
 
 def distribution_charts(findings: Findings) -> list[Chart]:
@@ -64,7 +67,7 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
     subject = "all scenarios" if scenario is None else f"scenario {scenario}"
     where = level_label(findings, level)
     return Chart(
-        title=f"Latency, {subject}, {where}: further left is faster",
+        title=f"Latency, {subject}, {where}: half of the transactions take at most {_median_text(rows)}",
         text=f"Cumulative distribution of latency by arm, {subject}, {where}; "
         "the same percentiles stand in the table of effects.",
         legend=arm_legend(findings, (row["arm"] for row in rows)),
@@ -99,7 +102,7 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
                                 "axis": {
                                     "title": "share of transactions",
                                     "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "format": ".0%",
+                                    "labelExpr": SHARE_LABEL,
                                 },
                             },
                             "color": {"field": "colour", "type": "nominal", "scale": None},
@@ -113,3 +116,14 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
             height=240,
         ),
     )
+
+
+def _median_text(rows: list[Spec]) -> str:
+    """The first point of each line at which half of the transactions, or more, are below it."""
+    found = []
+    for row in rows:
+        reached = (latency for latency, share in zip(row["latency"], row["share"], strict=True) if share >= HALF)
+        median = next(reached, None)
+        if median is not None:
+            found.append(f"{format_duration(median)} ({row['arm']})")
+    return ", ".join(found)

@@ -119,7 +119,7 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
     side = {"higher": "Right of the band is better.", "lower": "Left of the band is better."}.get(better, "")
     control = findings.hypothesis.control
     return Chart(
-        title=f"Change of {subject} against “{control}”. {side}".strip(),
+        title=f"Change of {subject} against “{control}”; {lines[0]}. {side}".strip(),
         text=f"Forest plot of the change of {subject} against {control}. " + "; ".join(lines) + ".",
         spec=_spec(rows, margin),
         legend=arm_legend(findings, (effect.arm for effect, _ in shown)),

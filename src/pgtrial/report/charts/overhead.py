@@ -44,7 +44,11 @@ def overhead_chart(findings: Findings) -> Chart | None:
         "scale": {"domain": [0, longest * 1.12], "nice": False},
     }
     return Chart(
-        title=tr("Time by phase, all runs together: the dark bar is measured load"),
+        title=tr(
+            "Of {time} in all runs, {measured} were measured load, the dark bar",
+            time=format_duration(sum(phases.values())),
+            measured=format_duration(phases.get(PhaseName.MEASURE, 0.0)),
+        ),
         text=tr("Time by phase: {phases}.", phases="; ".join(f"{row['phase']} {row['text']}" for row in rows)),
         spec=wrap_spec(
             {

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.cause_words import format_value
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.base import DURATION_LABEL, SHARE_LABEL, Chart, Spec, shorten
 from pgtrial.report.charts.kinds import kind_colour, kind_rank
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.ticks import place_bytes
-from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel
+from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel, wrap_timed
 
 LIMIT = "limit"  # what the name of a line begins with that is drawn for comparison
 WAITS = "waits"  # the topic whose lines are wait types
@@ -22,7 +22,14 @@ BYTES_LABEL = (
     " : format(datum.value / 1073741824, '.3~r') + ' GB'"
 )
 COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
-LABELS = {"share": "format(datum.value, '.3~p')", "s": DURATION_LABEL, "B": BYTES_LABEL, "B/s": BYTES_LABEL}
+LABELS = {
+    "share": SHARE_LABEL,
+    "s": DURATION_LABEL,
+    "B": BYTES_LABEL,
+    "B/s": f"datum.value == 0 ? '0' : ({BYTES_LABEL}) + '/s'",
+}
+# Places in that scheme of what a request does: it has them in every panel, also where another kind has no line.
+REQUESTS = {"reads": 0, "read": 0, "writes": 1, "write": 1, "written": 1, "flushes": 2, "flush": 2, "discards": 3}
 
 
 def largest_value(panel: Panel) -> float:
@@ -42,13 +49,15 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
         title=title,
         text=f"{panel.title} of run {panel.run} ({panel.arm}) over time: {_message(panel)}.",
         legend=tuple((colours[k], names[k]) for k in order) if len(names) > 1 else (),
-        spec=wrap_spec(
+        times=times,
+        spec=wrap_timed(
             {
                 "layer": [
                     *(checkpoint_layer(findings, panel.run, times) if is_wait else []),
-                    _lines(panel, order, [colours[k] for k in order], times, largest),
+                    _lines(panel, order, [colours[k] for k in order], largest),
                 ]
             },
+            times,
             height=PANEL_HEIGHT,
         ),
     )
@@ -60,7 +69,8 @@ def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
         return [kind_colour(name) for name in names]
     if len(names) == 1:
         return ["currentColor"]
-    return [LINE_COLOURS[number % len(LINE_COLOURS)] for number in range(len(names))]
+    places = (REQUESTS.get(name, number) for number, name in enumerate(names))
+    return [LINE_COLOURS[place % len(LINE_COLOURS)] for place in places]
 
 
 def _message(panel: Panel) -> str:
@@ -82,7 +92,7 @@ def _message(panel: Panel) -> str:
     return f"largest is {name}, {format_value(mean, unit)} on average, at most {format_value(most, unit)}"
 
 
-def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[float, float], largest: float) -> Spec:
+def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -> Spec:
     """All lines of a panel share their times; a stack has no value where one of its parts has none."""
     keys = [f"v{number:02}" for number in range(len(order))]
     values = [panel.lines[k].value for k in order]
@@ -97,9 +107,9 @@ def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[floa
     ]
     names = [{"key": key, "name": panel.lines[k].name} for key, k in zip(keys, order, strict=True)]
     mark = (
-        {"type": "area", "opacity": 0.85, "line": False}
+        {"type": "area", "opacity": 0.85, "line": False, "clip": True}
         if panel.stacked
-        else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85}
+        else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85, "clip": True}
     )
     ticks = place_bytes(largest) if panel.unit.startswith("B") else None
     # Stacked here: the stack of a channel would fill gaps with zeros.
@@ -114,7 +124,7 @@ def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[floa
         ],
         "mark": mark,
         "encoding": {
-            "x": time_channel("t", times),
+            "x": time_channel("t"),
             "y": value_channel(
                 "high" if panel.stacked else "value", LABELS.get(panel.unit, COUNT_LABEL), largest, ticks=ticks
             ),

@@ -3,10 +3,10 @@
 from pgtrial.analysis.cause_findings import Dip
 from pgtrial.analysis.findings import Findings, Series
 from pgtrial.report.cause_words import causes_of, format_value
-from pgtrial.report.charts.base import COUNT_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.base import COUNT_LABEL, Chart, Spec, arm_colours, shorten
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.series import mark_phases
-from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel
+from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel, wrap_timed
 from pgtrial.report.words import format_metric, plural
 
 MOST_TOLD = 5  # dips in the text alternative
@@ -31,15 +31,15 @@ def throughput_chart(findings: Findings, series: Series, times: tuple[float, flo
         {
             "data": {"values": [{"t": [shorten(t) for t in series.t], "v": [shorten(v) for v in series.value]}]},
             "transform": [{"flatten": ["t", "v"]}],
-            "mark": {"type": "line", "strokeWidth": 1.2, "color": arm_colours(findings).get(series.arm)},
-            "encoding": {"x": time_channel("t", times), "y": value_channel("v", COUNT_LABEL, top)},
+            "mark": {"type": "line", "strokeWidth": 1.2, "clip": True, "color": arm_colours(findings).get(series.arm)},
+            "encoding": {"x": time_channel("t"), "y": value_channel("v", COUNT_LABEL, top)},
         },
     ]
     if dips:
         layers.append(
             {
                 "data": {"values": dips},
-                "mark": {"type": "rule", "strokeWidth": 5, "strokeCap": "butt"},
+                "mark": {"type": "rule", "strokeWidth": 5, "strokeCap": "butt", "clip": True},
                 "encoding": {
                     "x": {"field": "start", "type": "quantitative"},
                     "x2": {"field": "end"},
@@ -52,7 +52,8 @@ def throughput_chart(findings: Findings, series: Series, times: tuple[float, flo
         title=title,
         text=f"{title}, over the time of run {series.run} ({series.arm}). "
         f"{plural(len(dips), 'dip')}{': ' if dips else ''}{'; '.join(dip['text'] for dip in dips[:MOST_TOLD])}.",
-        spec=wrap_spec({"layer": layers}, height=PANEL_HEIGHT),
+        times=times,
+        spec=wrap_timed({"layer": layers}, times, height=PANEL_HEIGHT),
     )
 
 
@@ -74,12 +75,20 @@ def _level_layers(findings: Findings, run: int, times: tuple[float, float]) -> l
     return [
         {
             "data": {"values": bands},
-            "mark": {"type": "rule", "opacity": 0.35, "strokeDash": [2, 2]},
+            "mark": {"type": "rule", "opacity": 0.35, "strokeDash": [2, 2], "clip": True},
             "encoding": {"x": x},
         },
         {
             "data": {"values": bands},
-            "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 3, "fontSize": 10, "opacity": 0.7},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "baseline": "top",
+                "dx": 3,
+                "fontSize": 10,
+                "opacity": 0.7,
+                "clip": True,
+            },
             "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
         },
     ]

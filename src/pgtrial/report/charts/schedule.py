@@ -5,9 +5,10 @@ from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_seconds
+from pgtrial.report.charts.ticks import place_counts, place_seconds
 from pgtrial.report.terms import state_word
 from pgtrial.report.words import format_metric, throughput_of
+from pgtrial.units import format_duration
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
 NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
@@ -19,7 +20,8 @@ def schedule_chart(findings: Findings) -> Chart | None:
     if not runs:
         return None
     origin = min(run.started for run in runs if run.started is not None)
-    ticks = place_seconds(0, max(run.ended for run in runs if run.ended is not None) - origin)
+    end = max(run.ended for run in runs if run.ended is not None)
+    ticks = place_seconds(0, end - origin)
     arms = [arm.name for arm in findings.experiment.arms]
     colours = arm_colours(findings)
     whole = [
@@ -54,14 +56,7 @@ def schedule_chart(findings: Findings) -> Chart | None:
     ]
     span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
     return Chart(
-        title=(
-            tr(
-                "Full colour is measured load, in which the arms of a block took turns, "
-                "a cross is a run that does not count, numbers are blocks"
-            )
-            if findings.experiment.method == "interleaved"
-            else tr("Full colour is measured load, a cross is a run that does not count, numbers are blocks")
-        ),
+        title=f"{_counted(len(runs), len(lost), end - origin)}; {_key(findings)}",
         text=tr(
             "Schedule of {runs} on {arms}, {lost} of them not counted; the table below has every run.",
             runs=ntr("{count} run", "{count} runs", len(runs)),
@@ -84,6 +79,22 @@ def schedule_chart(findings: Findings) -> Chart | None:
             height=46 * len(arms),
         ),
     )
+
+
+def _counted(runs: int, lost: int, seconds: float) -> str:
+    values = {"runs": ntr("{count} run", "{count} runs", runs), "time": format_duration(seconds)}
+    if not lost:
+        return tr("{runs} in {time}, none of them not counted", **values)
+    return tr("{runs} in {time}, {lost} of them not counted", **values, lost=lost)
+
+
+def _key(findings: Findings) -> str:
+    if findings.experiment.method == "interleaved":
+        return tr(
+            "full colour is measured load, in which the arms of a block took turns, a cross is a run that does not "
+            "count, numbers are blocks"
+        )
+    return tr("full colour is measured load, a cross is a run that does not count, numbers are blocks")
 
 
 def _crosses(lost: list[Spec], *, x: Spec, y: Spec, tooltip: list[Spec]) -> list[Spec]:
@@ -136,7 +147,7 @@ def order_chart(findings: Findings) -> Chart | None:
                             "title": tr("place in the schedule"),
                             "grid": False,
                             "format": "d",
-                            "tickMinStep": 1,
+                            "values": place_counts(min(run.slot for run in counted), max(run.slot for run in counted)),
                         },
                         "scale": {"zero": False, "nice": False, "padding": 12},
                     },

@@ -2,9 +2,10 @@
 
 from pgtrial.analysis.findings import Findings, RunFinding, Series
 from pgtrial.model.run import PhaseName
-from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_logs, place_seconds
-from pgtrial.report.words import RATES, REQUESTS, is_sliced, metric_label, plural
+from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten
+from pgtrial.report.charts.ticks import place_logs
+from pgtrial.report.charts.time_axis import time_channel, wrap_timed
+from pgtrial.report.words import RATES, REQUESTS, format_metric, is_sliced, metric_label, plural
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
@@ -14,6 +15,16 @@ WARMUP_ROOM = 0.12
 MOST_PAUSE = 0.5
 
 
+def arms_of(findings: Findings, metric: str) -> list[str]:
+    """The arms that have a value of the metric over time, in the order of the experiment and of their charts."""
+    known = {
+        series.arm
+        for series in findings.series
+        if series.metric == metric and any(shorten(value) is not None for value in series.value)
+    }
+    return [arm.name for arm in findings.experiment.arms if arm.name in known]
+
+
 def series_charts(findings: Findings, metric: str) -> list[Chart]:
     """One chart per arm that has series of the metric; scales are shared so that they compare by eye."""
     chosen = [series for series in findings.series if series.metric == metric and series.t]
@@ -21,36 +32,32 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
     if not values:
         return []
     times = _time_axis(findings, chosen)
+    noun = metric_label(metric)
     charts = []
-    for arm in findings.experiment.arms:
-        mine = [series for series in chosen if series.arm == arm.name]
-        if not mine:
-            continue
-        noun = metric_label(metric)
+    for arm in arms_of(findings, metric):
+        mine = [series for series in chosen if series.arm == arm]
+        layers = [
+            *_phase_layers(findings, mine, times),
+            _lines(mine, arm_colours(findings)[arm], (min(values), max(values)), metric, sliced=is_sliced(findings)),
+        ]
         charts.append(
             Chart(
-                title=f"{arm.name}: {noun} over the run, one line per block",
-                text=f"Time series of {noun} of arm {arm.name}, {plural(len(mine), 'run')}, "
+                title=f"{arm}: {noun} {_range_text(mine)}, {plural(len(mine), 'run')}",
+                text=f"Time series of {noun} of arm {arm}, {plural(len(mine), 'run')}, "
                 "with load levels marked; a break in a line is a gap in the data.",
-                spec=wrap_spec(
-                    {
-                        "layer": [
-                            *_phase_layers(findings, mine, times),
-                            _lines(
-                                mine,
-                                arm_colours(findings)[arm.name],
-                                times,
-                                (min(values), max(values)),
-                                metric,
-                                sliced=is_sliced(findings),
-                            ),
-                        ]
-                    },
-                    height=150,
-                ),
+                times=times,
+                spec=wrap_timed({"layer": layers}, times, height=150),
             )
         )
     return charts
+
+
+def _range_text(mine: list[Series]) -> str:
+    """Mean, least and most of what the lines of an arm show."""
+    metric = mine[0].metric
+    values = [value for series in mine for value in series.value if shorten(value) is not None and value is not None]
+    mean, low, high = (format_metric(metric, value) for value in (sum(values) / len(values), min(values), max(values)))
+    return f"{mean} on average, between {low} and {high}"
 
 
 def _time_axis(findings: Findings, chosen: list[Series]) -> tuple[float, float]:
@@ -77,7 +84,6 @@ def _lead(run: RunFinding) -> tuple[float, float]:
 def _lines(
     chosen: list[Series],
     colour: str,
-    times: tuple[float, float],
     extent: tuple[float, float],
     metric: str,
     *,
@@ -101,19 +107,9 @@ def _lines(
     return {
         "data": {"values": rows},
         "transform": [{"flatten": ["t", "v"]}],
-        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour},
+        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour, "clip": True},
         "encoding": {
-            "x": {
-                "field": "t",
-                "type": "quantitative",
-                "scale": {"domain": list(times), "nice": False},
-                "axis": {
-                    "title": "measured time" if sliced else "time since measuring began",
-                    "labelExpr": DURATION_LABEL,
-                    "grid": False,
-                    "values": place_seconds(*times),
-                },
-            },
+            "x": time_channel("t", title="measured time" if sliced else "time since measuring began"),
             "y": {
                 "field": "v",
                 "type": "quantitative",
@@ -123,6 +119,7 @@ def _lines(
                     "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
                     **ticks,
                     "minExtent": 40,
+                    "maxExtent": 40,
                 },
             },
             "detail": {"field": "run"},
@@ -141,7 +138,7 @@ def _phase_layers(findings: Findings, chosen: list[Series], times: tuple[float, 
     return [
         {
             "data": {"values": bands},
-            "mark": {"type": "rect", "color": "currentColor"},
+            "mark": {"type": "rect", "color": "currentColor", "clip": True},
             "encoding": {
                 "x": x,
                 "x2": {"field": "end"},
@@ -150,7 +147,15 @@ def _phase_layers(findings: Findings, chosen: list[Series], times: tuple[float, 
         },
         {
             "data": {"values": bands},
-            "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "opacity": 0.7},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "baseline": "top",
+                "dx": 4,
+                "dy": 2,
+                "opacity": 0.7,
+                "clip": True,
+            },
             "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
         },
     ]

@@ -3,6 +3,7 @@
 from pgtrial.analysis.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.panels import main_block, run_panels
+from pgtrial.report.charts.time_axis import widest_times
 from pgtrial.report.sections.base import Section
 
 
@@ -10,6 +11,7 @@ def _build(findings: Findings) -> dict[str, object]:
     runs = run_panels(findings)
     main = main_block(runs)
     return {
+        "times": widest_times(chart for run in runs for chart in run.charts if chart is not None),
         "runs": [run for run in runs if run.block == main],
         "others": [
             {"block": block, "runs": [run for run in runs if run.block == block]}

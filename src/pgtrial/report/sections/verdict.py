@@ -7,6 +7,7 @@ from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
+from pgtrial.report.charts.picture import effect_picture
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word, verdict_word
 from pgtrial.report.words import (
@@ -45,6 +46,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "claim": claim_text(findings),
         "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
         "needed": needed_text(findings),
+        "picture": effect_picture(findings),
         "subject": _subject(findings),
         "change": change_text(effect.ratio) if effect else "–",
         "interval": _interval(effect),
