@@ -8,7 +8,7 @@ def script_words() -> dict[str, object]:
 
     ``texts`` are theirs, by the English text. Tables sort by numbers as cells have them: with ``decimal``, with
     ``units`` (by name in the language, to what it is in base units), after ``range``, which begins an interval.
-    ``numbers`` is the locale by which charts write those of their axes (d3-format).
+    ``times`` are names of units by the English ones, ``numbers`` is the locale of the charts' axes (d3-format).
     """
     if spoken() == ENGLISH:
         return {}
@@ -22,6 +22,7 @@ def script_words() -> dict[str, object]:
         "decimal": decimal_sign(),
         "units": _units(),
         "long": [ptr("unit", "min"), ptr("unit", "h")],
+        "times": {"s": ptr("unit", "s"), "min": ptr("unit", "min"), "h": ptr("unit", "h")},
         "range": tr("{low} to {high}").partition("{low}")[0],
         "numbers": {"decimal": decimal_sign(), "thousands": "\u00a0", "grouping": [3], "currency": ["", ""]},
     }

@@ -2,6 +2,7 @@
 // chart, by the wheel, by buttons and by keys. Charts are drawn one after the other; each tells of its view when it is.
 (() => {
   "use strict";
+  const words = JSON.parse(document.getElementById("words")?.textContent ?? "{}"); // of another language than English
   // As place_seconds of the report's own ticks.
   const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
   const MOST_TICKS = 8;
@@ -20,7 +21,8 @@
 
   function say(seconds) {
     const [unit, name] = Math.abs(seconds) < 120 ? [1, "s"] : Math.abs(seconds) < 7200 ? [60, "min"] : [3600, "h"];
-    return `${Number((seconds / unit).toPrecision(4))}\u00a0${name}`.replace("-", "−");
+    const number = `${Number((seconds / unit).toPrecision(4))}`.replace("-", "−").replace(".", words.decimal ?? ".");
+    return `${number}\u00a0${words.times?.[name] ?? name}`;
   }
 
   function connect(group) {
