@@ -1,12 +1,13 @@
 """Checkpoints, autovacuum and runs that do not count, on the time axis that the series of an arm have."""
 
 from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, Spec, shorten
 from pgtrial.report.charts.marks import FIRST, count_text, draw_lanes, lane_word, merge_marks
 from pgtrial.report.charts.schedule import NOT_COUNTED
 from pgtrial.report.charts.series import mark_phases
-from pgtrial.report.words import plural
+from pgtrial.report.terms import state_word
 
 
 def events_chart(findings: Findings, arm: str, times: tuple[float, float]) -> Chart | None:
@@ -28,10 +29,14 @@ def events_chart(findings: Findings, arm: str, times: tuple[float, float]) -> Ch
         counts.append(count_text(kind, len(marks)))
     if any_lost:
         lanes.append((_lost_word(lost), [bar for run in lost for bar in _bars(findings, run, times)]))
-        counts.append(f"{plural(len(lost), 'run')} not counted" if lost else "every run counted")
+        counts.append(
+            ntr("{count} run not counted", "{count} runs not counted", len(lost)) if lost else tr("every run counted")
+        )
     return Chart(
         title=f"{arm}: {', '.join(counts)}",
-        text=f"What happened in the runs of arm {arm}: {'; '.join(word for word, _ in lanes)}.",
+        text=tr(
+            "What happened in the runs of arm {arm}: {events}.", arm=arm, events="; ".join(word for word, _ in lanes)
+        ),
         times=times,
         spec=draw_lanes(lanes, times),
     )
@@ -39,8 +44,9 @@ def events_chart(findings: Findings, arm: str, times: tuple[float, float]) -> Ch
 
 def _lost_word(lost: list[RunFinding]) -> str:
     if not lost:
-        return "not counted: none"
-    return "not counted: " + ", ".join(f"run {run.id} of block {run.block}" for run in lost)
+        return tr("not counted: none")
+    runs = ", ".join(tr("run {run} of block {block}", run=run.id, block=run.block) for run in lost)
+    return tr("not counted: {runs}", runs=runs)
 
 
 def _bars(findings: Findings, run: RunFinding, times: tuple[float, float]) -> list[Spec]:
@@ -48,5 +54,11 @@ def _bars(findings: Findings, run: RunFinding, times: tuple[float, float]) -> li
     bands = [band for band in mark_phases(findings, run, times) if band["start"] >= 0]
     if not bands:
         return []
-    text = f"run {run.id}, block {run.block}, {run.state}: {run.reason or 'no reason recorded'}"
+    text = tr(
+        "run {run}, block {block}, {state}: {reason}",
+        run=run.id,
+        block=run.block,
+        state=state_word(run.state),
+        reason=run.reason or tr("no reason recorded"),
+    )
     return [{"start": shorten(bands[0]["start"]), "end": shorten(bands[-1]["end"]), "text": text}]

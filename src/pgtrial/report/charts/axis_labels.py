@@ -1,14 +1,14 @@
 """Expressions that label the ticks of axes in the reader's units and language; Vega evaluates them.
 
-The decimal sign is none of theirs: ``number_format`` sets it for every number that a chart prints.
+The decimal sign is none of theirs: the page sets it for all numbers of its charts (script_words.py).
 """
 
-from typing import Any
+from pgtrial.language import ptr
 
-from pgtrial.language import decimal_sign, ptr
-
-# Axis labels from counts per second, with a decimal prefix.
+# From counts per second, with a decimal prefix, and from shares.
 COUNT_LABEL = "format(datum.value, '.3~s')"
+SHARE_LABEL = "format(datum.value * 100, '.3~r') + ' %'"
+_SMALL_COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
 
 
 def duration_label() -> str:
@@ -35,9 +35,17 @@ def bytes_label() -> str:
     )
 
 
-def number_format() -> dict[str, Any]:
-    """What a chart's configuration says about numbers; nothing where they are written as in English."""
-    if decimal_sign() == ".":
-        return {}
-    signs = {"decimal": decimal_sign(), "thousands": "\u00a0", "grouping": [3], "currency": ["", ""]}
-    return {"locale": {"number": {**signs, "percent": "\u00a0%"}}}
+def value_label(unit: str) -> str:
+    """Of an axis in a base unit of the findings."""
+    match unit:
+        case "share":
+            return SHARE_LABEL
+        case "s":
+            return duration_label()
+        case "B":
+            return bytes_label()
+        case "B/s":
+            per_second = ptr("unit", "{size}/s").removeprefix("{size}")
+            return f"datum.value == 0 ? '0' : ({bytes_label()}) + '{per_second}'"
+        case _:
+            return _SMALL_COUNT_LABEL

@@ -1,13 +1,16 @@
 """Latency over time as a heat map: one chart per arm with the same axes and the same scale of colour."""
 
+import json
 import math
 from itertools import pairwise
 
 from pgtrial.analysis.findings import Findings, LatencyMap
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, arm_colours, shorten
+from pgtrial.language import ntr, tr
+from pgtrial.report.charts.axis_labels import duration_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten
 from pgtrial.report.charts.ticks import place_logs
-from pgtrial.report.charts.time_axis import time_channel, wrap_timed
-from pgtrial.report.words import is_sliced, plural
+from pgtrial.report.charts.time_axis import time_channel, time_title, wrap_timed
+from pgtrial.report.words import is_sliced
 from pgtrial.units import format_count, format_duration
 
 HEIGHT = 190
@@ -29,11 +32,16 @@ def _heat_map(
     findings: Findings, found: LatencyMap, times: tuple[float, float], latencies: tuple[float, float], most: int
 ) -> Chart:
     colour = arm_colours(findings).get(found.arm, "#777777")
-    message = f"most transactions take {_range_text(found, _main_row(found))}, {_slowest_text(found)}"
+    message = _message(found)
     return Chart(
         title=f"{found.arm}: {message}",
-        text=f"Heat map of latency over time of arm {found.arm}, {plural(found.runs, 'run')} together: {message}. "
-        "The distributions above have the same latencies without time.",
+        text=tr(
+            "Heat map of latency over time of arm {arm}, {runs} together: {message}. The distributions above have the "
+            "same latencies without time.",
+            arm=found.arm,
+            runs=ntr("{count} run", "{count} runs", found.runs),
+            message=message,
+        ),
         legend=tuple(
             (f"{colour}{round(255 * _opacity(count, most)):02x}", _count_text(count)) for count in _marked_counts(most)
         ),
@@ -51,19 +59,19 @@ def _heat_map(
                             "fields": ["low", "high", "range"],
                         },
                     },
-                    {"calculate": "format(datum.count, '.3~s') + ' of ' + datum.range", "as": "text"},
+                    {"calculate": _count_of_range(), "as": "text"},
                 ],
                 "mark": {"type": "rect", "color": colour, "clip": True},
                 "encoding": {
-                    "x": time_channel("start", title=_time_title(findings)),
+                    "x": time_channel("start", title=time_title(is_sliced=is_sliced(findings))),
                     "x2": {"field": "end"},
                     "y": {
                         "field": "low",
                         "type": "quantitative",
                         "scale": {"type": "log", "domain": list(latencies), "nice": False},
                         "axis": {
-                            "title": "latency (log scale)",
-                            "labelExpr": DURATION_LABEL,
+                            "title": tr("latency (log scale)"),
+                            "labelExpr": duration_label(),
                             "values": place_logs(*latencies),
                             "labelOverlap": True,
                             "minExtent": 46,
@@ -77,7 +85,7 @@ def _heat_map(
                         "scale": {"type": "log", "domain": [1, max(most, 2)], "range": [PALEST, 1]},
                         "legend": None,
                     },
-                    "tooltip": {"field": "text", "title": "transactions"},
+                    "tooltip": {"field": "text", "title": tr("transactions")},
                 },
             },
             times,
@@ -86,8 +94,10 @@ def _heat_map(
     )
 
 
-def _time_title(findings: Findings) -> str:
-    return "measured time" if is_sliced(findings) else "time since measuring began"
+def _count_of_range() -> str:
+    """Expression for "12.3k of 1 ms to 2 ms": how many transactions a field has, and of which latency."""
+    counted = f"replace({json.dumps(tr('{count} of {range}'))}, '{{count}}', format(datum.count, '.3~s'))"
+    return f"replace({counted}, '{{range}}', datum.range)"
 
 
 def _columns(found: LatencyMap) -> list[Spec]:
@@ -122,7 +132,7 @@ def _marked_counts(most: int) -> tuple[int, ...]:
 
 
 def _count_text(count: int) -> str:
-    return "1 transaction" if count == 1 else f"{format_count(count)} transactions"
+    return ntr("{number} transaction", "{number} transactions", count, number=format_count(count))
 
 
 def _main_row(found: LatencyMap) -> int:
@@ -132,11 +142,17 @@ def _main_row(found: LatencyMap) -> int:
 
 
 def _range_text(found: LatencyMap, row: int) -> str:
-    return f"{format_duration(found.latency[row])} to {format_duration(found.latency[row + 1])}"
+    low, high = format_duration(found.latency[row]), format_duration(found.latency[row + 1])
+    return tr("{low} to {high}", low=low, high=high)
 
 
-def _slowest_text(found: LatencyMap) -> str:
-    """How long the slowest transactions took, and when the first of them was."""
+def _message(found: LatencyMap) -> str:
+    """How long most transactions took, and the slowest, and when the first of these was."""
     row = max(row for column in found.counts for row, count in enumerate(column) if count)
     start = next(start for start, column in zip(found.start, found.counts, strict=True) if column[row])
-    return f"the slowest {_range_text(found, row)}, first at {format_duration(start)}"
+    return tr(
+        "most transactions take {most}, the slowest {slowest}, first at {time}",
+        most=_range_text(found, _main_row(found)),
+        slowest=_range_text(found, row),
+        time=format_duration(start),
+    )

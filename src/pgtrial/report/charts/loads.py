@@ -1,12 +1,10 @@
 """Charts of plain pgbench logs: changes with their intervals, throughput over time, latency distributions."""
 
 from pgtrial.analysis.comparison_findings import LogComparison
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, SHARE_LABEL, duration_label
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
     CONTROL_COLOUR,
-    COUNT_LABEL,
-    DURATION_LABEL,
-    SHARE_LABEL,
     Chart,
     Spec,
     is_plottable,
@@ -192,7 +190,7 @@ def latency_chart(found: LogComparison) -> Chart | None:
                                 "scale": {"type": "log", "nice": False, "domain": list(extent)},
                                 "axis": {
                                     "title": "latency (log scale)",
-                                    "labelExpr": DURATION_LABEL,
+                                    "labelExpr": duration_label(),
                                     "values": place_logs(*extent),
                                     "labelOverlap": True,
                                 },

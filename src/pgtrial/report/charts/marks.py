@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.cause_findings import Mark
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.base import Chart, Spec, shorten
 from pgtrial.report.charts.time_axis import lane_channel, time_channel, wrap_timed
+from pgtrial.report.terms import event_word
 
 CHECKPOINT = "checkpoint"
 FIRST = (CHECKPOINT, "autovacuum")  # lanes that are on top
@@ -43,17 +45,23 @@ def merge_marks(marks: Iterable[Mark], times: tuple[float, float]) -> list[Spec]
         {
             "start": shorten(bar["start"]),
             "end": shorten(bar["end"]),
-            "text": bar["text"] + (f", and {bar['count'] - 1} more" if bar["count"] > 1 else ""),
+            "text": _with_further(bar["text"], bar["count"] - 1),
         }
         for bar in bars
     ]
 
 
 def _text(mark: Mark) -> str:
-    text = f"at {format_value(mark.start, 's')}"
+    start = format_value(mark.start, "s")
     if mark.end > mark.start:
-        text += f" for {format_value(mark.end - mark.start, 's')}"
+        text = tr("at {time} for {length}", time=start, length=format_value(mark.end - mark.start, "s"))
+    else:
+        text = tr("at {time}", time=start)
     return f"{text}: {mark.text}" if mark.text else text
+
+
+def _with_further(text: str, number: int) -> str:
+    return ntr("{event}, and {count} more", "{event}, and {count} more", number, event=text) if number else text
 
 
 def marks_chart(findings: Findings, run: int, arm: str, lanes: list[str], times: tuple[float, float]) -> Chart:
@@ -63,8 +71,13 @@ def marks_chart(findings: Findings, run: int, arm: str, lanes: list[str], times:
     words = [lane_word(*pair) for pair in zip(lanes, counts, strict=True)]
     bars = [merge_marks((mark for mark in own if mark.kind == kind), times) for kind in lanes]
     return Chart(
-        title=f"The server’s log: {', '.join(count_text(*pair) for pair in zip(lanes, counts, strict=True))}",
-        text=f"Events in the server's log of run {run} ({arm}): {'; '.join(words)}.",
+        title=tr(
+            "The server’s log: {events}",
+            events=", ".join(count_text(*pair) for pair in zip(lanes, counts, strict=True)),
+        ),
+        text=tr(
+            "Events in the server's log of run {run} ({arm}): {events}.", run=run, arm=arm, events="; ".join(words)
+        ),
         times=times,
         spec=draw_lanes(list(zip(words, bars, strict=True)), times),
     )
@@ -83,7 +96,7 @@ def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, floa
                         "x": time_channel("start"),
                         "x2": {"field": "end"},
                         "y": y,
-                        "tooltip": {"field": "text", "title": "event"},
+                        "tooltip": {"field": "text", "title": tr("event")},
                     },
                 },
                 {
@@ -106,11 +119,11 @@ def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, floa
 
 
 def lane_word(kind: str, count: int) -> str:
-    return f"{kind}: {count or 'none'}"
+    return f"{event_word(kind)}: {count or ptr('count', 'none')}"
 
 
 def count_text(kind: str, count: int) -> str:
-    return f"{count} × {kind}" if count else f"no {kind}"
+    return f"{count} × {event_word(kind)}" if count else tr("no {event}", event=event_word(kind))
 
 
 def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
@@ -127,7 +140,7 @@ def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -
             "encoding": {
                 "x": {"field": "start", "type": "quantitative"},
                 "x2": {"field": "end"},
-                "tooltip": {"field": "text", "title": CHECKPOINT},
+                "tooltip": {"field": "text", "title": event_word(CHECKPOINT)},
             },
         }
     ]

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.cause_findings import Panel
+from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import format_value
-from pgtrial.report.charts.base import DURATION_LABEL, SHARE_LABEL, Chart, Spec, shorten
+from pgtrial.report.charts.axis_labels import value_label
+from pgtrial.report.charts.base import Chart, Spec, shorten
 from pgtrial.report.charts.kinds import kind_colour, kind_rank
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.ticks import place_bytes
@@ -15,21 +18,45 @@ LIMIT = "limit"  # what the name of a line begins with that is drawn for compari
 WAITS = "waits"  # the topic whose lines are wait types
 # Paul Tol's "bright" scheme: lines that are no wait.
 LINE_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
-BYTES_LABEL = (
-    "datum.value == 0 ? '0' : datum.value < 1024 ? format(datum.value, '.3~r') + ' B'"
-    " : datum.value < 1048576 ? format(datum.value / 1024, '.3~r') + ' kB'"
-    " : datum.value < 1073741824 ? format(datum.value / 1048576, '.3~r') + ' MB'"
-    " : format(datum.value / 1073741824, '.3~r') + ' GB'"
-)
-COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
-LABELS = {
-    "share": SHARE_LABEL,
-    "s": DURATION_LABEL,
-    "B": BYTES_LABEL,
-    "B/s": f"datum.value == 0 ? '0' : ({BYTES_LABEL}) + '/s'",
-}
 # Places in that scheme of what a request does: it has them in every panel, also where another kind has no line.
 REQUESTS = {"reads": 0, "read": 0, "writes": 1, "write": 1, "written": 1, "flushes": 2, "flush": 2, "discards": 3}
+# Titles of panels and names of lines as findings have them, to be shown in the language in use.
+_SHOWN = frozenset(
+    (
+        mark("average sessions by wait type"),
+        mark("CPU time"),
+        mark("requests"),
+        mark("bytes"),
+        mark("time of a request"),
+        mark("requests under way"),
+        mark("memory"),
+        mark("dirty pages"),
+        mark("writers asleep because of dirty pages"),
+        mark("programs"),
+        mark("kernel"),
+        mark("waiting for I/O"),
+        mark("stolen"),
+        mark("reads"),
+        mark("writes"),
+        mark("flushes"),
+        mark("discards"),
+        mark("read"),
+        mark("written"),
+        mark("write"),
+        mark("flush"),
+        mark("average"),
+        mark("available"),
+        mark("page cache"),
+        mark("swap in use"),
+        mark("dirty"),
+        mark("being written"),
+        mark("limit for writers"),
+        mark("limit for background writing"),
+        mark("asleep"),
+        mark("other waits"),
+    )
+)
+_OF_DISK = "disk "  # what the title begins with of what a device does: "disk vda: requests"
 
 
 def largest_value(panel: Panel) -> float:
@@ -44,11 +71,17 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
     names = [line.name for line in panel.lines]
     order = sorted(range(len(names)), key=lambda k: kind_rank(names[k])) if is_wait else list(range(len(names)))
     colours = _colours(names, is_wait=is_wait)
-    title = f"{panel.title[:1].upper()}{panel.title[1:]}: {_message(panel)}"
+    title, message = _title(panel.title), _message(panel)
     return Chart(
-        title=title,
-        text=f"{panel.title} of run {panel.run} ({panel.arm}) over time: {_message(panel)}.",
-        legend=tuple((colours[k], names[k]) for k in order) if len(names) > 1 else (),
+        title=f"{title[:1].upper()}{title[1:]}: {message}",
+        text=tr(
+            "{title} of run {run} ({arm}) over time: {message}.",
+            title=title,
+            run=panel.run,
+            arm=panel.arm,
+            message=message,
+        ),
+        legend=tuple((colours[k], _name(names[k])) for k in order) if len(names) > 1 else (),
         times=times,
         spec=wrap_timed(
             {
@@ -61,6 +94,18 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
             height=PANEL_HEIGHT,
         ),
     )
+
+
+def _title(title: str) -> str:
+    device, separator, what = title.removeprefix(_OF_DISK).partition(": ")
+    if separator and title.startswith(_OF_DISK):
+        return tr("disk {device}: {what}", device=device, what=_name(what))
+    return _name(title)
+
+
+def _name(name: str) -> str:
+    """Of a line; wait types have the names that they have everywhere."""
+    return tr(name) if name in _SHOWN else part_name(name, "")
 
 
 def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
@@ -81,15 +126,15 @@ def _message(panel: Panel) -> str:
         if known and not line.name.startswith(LIMIT):
             means.append((sum(known) / len(known), max(known), line.name))
     if not means:
-        return "nothing known"
-    mean, most, name = max(means)
-    unit = panel.unit
+        return tr("nothing known")
+    largest, highest, line_name = max(means)
+    mean, most, name = format_value(largest, panel.unit), format_value(highest, panel.unit), _name(line_name)
     if len(means) == 1:
-        return f"{format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+        return tr("{mean} on average, at most {most}", mean=mean, most=most)
     if panel.stacked:
-        whole = sum(each[0] for each in means)
-        return f"mostly {name}, {format_value(mean, unit)} of {format_value(whole, unit)} on average"
-    return f"largest is {name}, {format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+        whole = format_value(sum(each[0] for each in means), panel.unit)
+        return tr("mostly {name}, {mean} of {whole} on average", name=name, mean=mean, whole=whole)
+    return tr("largest is {name}, {mean} on average, at most {most}", name=name, mean=mean, most=most)
 
 
 def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -> Spec:
@@ -105,8 +150,8 @@ def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -
         }
         for number, (begin, end) in enumerate(pieces)
     ]
-    names = [{"key": key, "name": panel.lines[k].name} for key, k in zip(keys, order, strict=True)]
-    mark = (
+    names = [{"key": key, "name": _name(panel.lines[k].name)} for key, k in zip(keys, order, strict=True)]
+    drawn = (
         {"type": "area", "opacity": 0.85, "line": False, "clip": True}
         if panel.stacked
         else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85, "clip": True}
@@ -122,16 +167,14 @@ def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -
             {"lookup": "key", "from": {"data": {"values": names}, "key": "key", "fields": ["name"]}},
             *([stack] if panel.stacked else []),
         ],
-        "mark": mark,
+        "mark": drawn,
         "encoding": {
             "x": time_channel("t"),
-            "y": value_channel(
-                "high" if panel.stacked else "value", LABELS.get(panel.unit, COUNT_LABEL), largest, ticks=ticks
-            ),
+            "y": value_channel("high" if panel.stacked else "value", value_label(panel.unit), largest, ticks=ticks),
             **({"y2": {"field": "low"}} if panel.stacked else {}),
             "color": {"field": "key", "type": "nominal", "scale": {"domain": keys, "range": colours}, "legend": None},
             "detail": {"field": "piece"},
-            "tooltip": {"field": "name", "title": "line"},
+            "tooltip": {"field": "name", "title": ptr("tooltip", "line")},
         },
     }
 

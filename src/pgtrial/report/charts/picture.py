@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import ptr, tr
 from pgtrial.model.verdict import Decision
 from pgtrial.report.charts.base import arm_colours, is_plottable
 from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -66,13 +68,19 @@ def effect_picture(findings: Findings) -> Picture | None:
     def place(ratio: float) -> float:
         return round(100 * math.log(ratio / low) / math.log(high / low), 2)
 
-    left, right = {"higher": ("worse", "better"), "lower": ("better", "worse")}.get(primary.better, ("less", "more"))
-    subject = metric_label(findings.hypothesis.metric)
+    left, right = _sides(primary.better)
+    changes = (
+        tr("{arm} {change}", arm=arm_label(findings, effect.arm), change=_change_text(effect)) for effect in shown
+    )
     return Picture(
         title=_title(primary, margin),
-        text=f"Change of {subject} against {findings.hypothesis.control}: "
-        + "; ".join(f"{arm_label(findings, effect.arm)} {_change_text(effect)}" for effect in shown)
-        + f". The margin is ±{format_share(margin)}.",
+        text=tr(
+            "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
+            metric=metric_label(findings.hypothesis.metric),
+            control=findings.hypothesis.control,
+            changes="; ".join(changes),
+            margin=format_share(margin),
+        ),
         rows=tuple(_row(findings, effect, place) for effect in shown),
         band=(place(1 - margin), place(1 + margin)),
         none=place(1),
@@ -82,20 +90,35 @@ def effect_picture(findings: Findings) -> Picture | None:
     )
 
 
+def _sides(better: str) -> tuple[str, str]:
+    """What a change to the left and to the right means."""
+    match better:
+        case "higher":
+            return decision_word(Decision.WORSE), decision_word(Decision.BETTER)
+        case "lower":
+            return decision_word(Decision.BETTER), decision_word(Decision.WORSE)
+        case _:
+            return ptr("change", "less"), ptr("change", "more")
+
+
 def _title(primary: Effect, margin: float) -> str:
     """Where the interval lies, in a sentence."""
-    limit = f"±{format_share(margin)}"
+    values = {"arm": primary.arm, "margin": f"±{format_share(margin)}"}
     if primary.low is None or primary.high is None:
-        return f"The change of “{primary.arm}” has no interval yet: there are too few blocks"
+        return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
     match primary.decision:
         case Decision.BETTER:
-            return f"“{primary.arm}” is better by more than the margin of {limit}: its whole interval lies beyond it"
+            return tr(
+                "“{arm}” is better by more than the margin of {margin}: its whole interval lies beyond it", **values
+            )
         case Decision.WORSE:
-            return f"“{primary.arm}” is worse by more than the margin of {limit}: its whole interval lies beyond it"
+            return tr(
+                "“{arm}” is worse by more than the margin of {margin}: its whole interval lies beyond it", **values
+            )
         case Decision.EQUIVALENT:
-            return f"“{primary.arm}” differs by less than the margin of {limit}"
+            return tr("“{arm}” differs by less than the margin of {margin}", **values)
         case _:
-            return f"The interval of “{primary.arm}” reaches across an end of the margin of {limit}"
+            return tr("The interval of “{arm}” reaches across an end of the margin of {margin}", **values)
 
 
 def _row(findings: Findings, effect: Effect, place: Callable[[float], float]) -> PictureRow:
@@ -119,7 +142,7 @@ def _interval(effect: Effect) -> tuple[float | None, float | None]:
 
 def _change_text(effect: Effect) -> str:
     if effect.low is None or effect.high is None:
-        return f"{change_text(effect.ratio)}, without an interval"
+        return tr("{change}, without an interval", change=change_text(effect.ratio))
     return f"{change_text(effect.ratio)} ({interval_text(effect.low, effect.high)})"
 
 

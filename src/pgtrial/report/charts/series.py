@@ -1,11 +1,14 @@
 """Time series of one metric: one chart per arm with the same axes, one line per run, phases in the background."""
 
 from pgtrial.analysis.findings import Findings, RunFinding, Series
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName
-from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten
 from pgtrial.report.charts.ticks import place_logs
-from pgtrial.report.charts.time_axis import time_channel, wrap_timed
-from pgtrial.report.words import RATES, REQUESTS, format_metric, is_sliced, metric_label, plural
+from pgtrial.report.charts.time_axis import time_channel, time_title, wrap_timed
+from pgtrial.report.terms import phase_word
+from pgtrial.report.words import RATES, REQUESTS, format_metric, is_sliced, level_label, metric_label
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
@@ -32,7 +35,6 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
     if not values:
         return []
     times = _time_axis(findings, chosen)
-    noun = metric_label(metric)
     charts = []
     for arm in arms_of(findings, metric):
         mine = [series for series in chosen if series.arm == arm]
@@ -42,9 +44,14 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
         ]
         charts.append(
             Chart(
-                title=f"{arm}: {noun} {_range_text(mine)}, {plural(len(mine), 'run')}",
-                text=f"Time series of {noun} of arm {arm}, {plural(len(mine), 'run')}, "
-                "with load levels marked; a break in a line is a gap in the data.",
+                title=_title(arm, mine),
+                text=tr(
+                    "Time series of {metric} of arm {arm}, {runs}, with load levels marked; a break in a line is a gap "
+                    "in the data.",
+                    metric=metric_label(metric),
+                    arm=arm,
+                    runs=_runs_text(mine),
+                ),
                 times=times,
                 spec=wrap_timed({"layer": layers}, times, height=150),
             )
@@ -52,12 +59,24 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
     return charts
 
 
-def _range_text(mine: list[Series]) -> str:
-    """Mean, least and most of what the lines of an arm show."""
+def _runs_text(mine: list[Series]) -> str:
+    return ntr("{count} run", "{count} runs", len(mine))
+
+
+def _title(arm: str, mine: list[Series]) -> str:
+    """With mean, least and most of what the lines of the arm show."""
     metric = mine[0].metric
     values = [value for series in mine for value in series.value if shorten(value) is not None and value is not None]
     mean, low, high = (format_metric(metric, value) for value in (sum(values) / len(values), min(values), max(values)))
-    return f"{mean} on average, between {low} and {high}"
+    return tr(
+        "{arm}: {metric} {mean} on average, between {low} and {high}, {runs}",
+        arm=arm,
+        metric=metric_label(metric),
+        mean=mean,
+        low=low,
+        high=high,
+        runs=_runs_text(mine),
+    )
 
 
 def _time_axis(findings: Findings, chosen: list[Series]) -> tuple[float, float]:
@@ -91,7 +110,7 @@ def _lines(
 ) -> Spec:
     rows = [
         {
-            "run": f"run {series.run}, block {series.block}",
+            "run": tr("run {run}, block {block}", run=series.run, block=series.block),
             "t": [shorten(t) for t in series.t],
             "v": [shorten(value) for value in series.value],
         }
@@ -109,21 +128,21 @@ def _lines(
         "transform": [{"flatten": ["t", "v"]}],
         "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour, "clip": True},
         "encoding": {
-            "x": time_channel("t", title="measured time" if sliced else "time since measuring began"),
+            "x": time_channel("t", title=time_title(is_sliced=sliced)),
             "y": {
                 "field": "v",
                 "type": "quantitative",
                 "scale": scale,
                 "axis": {
-                    "title": REQUESTS.get(metric, metric_label(metric)),
-                    "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
+                    "title": tr(REQUESTS[metric]) if metric in REQUESTS else metric_label(metric),
+                    "labelExpr": COUNT_LABEL if is_rate else duration_label(),
                     **ticks,
                     "minExtent": 40,
                     "maxExtent": 40,
                 },
             },
             "detail": {"field": "run"},
-            "tooltip": {"field": "run", "title": "line"},
+            "tooltip": {"field": "run", "title": ptr("tooltip", "line")},
         },
     }
 
@@ -166,7 +185,6 @@ def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float])
     measured = [phase["start"] for phase in run.phases if phase["name"] == PhaseName.MEASURE]
     if not measured:
         return []
-    labels = {level.index: level.label for level in findings.experiment.levels}
     bands = []
     counted = 0.0  # of the load levels before
     for phase in run.phases:
@@ -185,7 +203,7 @@ def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float])
             {
                 "start": shorten(start),
                 "end": shorten(end),
-                "label": "warm-up" if is_warmup else labels.get(level, f"load level {level}"),
+                "label": phase_word(PhaseName.WARMUP) if is_warmup else level_label(findings, level),
                 "shade": 0.14 if is_warmup else 0.02 + 0.04 * ((level or 0) % 2),
             }
         )

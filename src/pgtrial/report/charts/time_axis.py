@@ -5,7 +5,9 @@ Its ends and ticks are parameters of the specification, so that the page can zoo
 
 from collections.abc import Iterable
 
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.language import tr
+from pgtrial.report.charts.axis_labels import duration_label
+from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_seconds
 
 PANEL_HEIGHT = 96
@@ -41,12 +43,17 @@ def time_channel(field: str, *, title: str | None = None) -> Spec:
         "scale": {"domain": [{"expr": FROM}, {"expr": TO}], "nice": False},
         "axis": {
             "title": title,
-            "labelExpr": DURATION_LABEL,
+            "labelExpr": duration_label(),
             "grid": False,
             "values": {"expr": TICKS},
             "labelOverlap": True,
         },
     }
+
+
+def time_title(*, is_sliced: bool) -> str:
+    """Of the axis of a chart that stands alone."""
+    return tr("measured time") if is_sliced else tr("time since measuring began")
 
 
 def value_channel(field: str, label: str, largest: float, *, ticks: list[float] | None = None) -> Spec:
