@@ -128,6 +128,11 @@ def format_decimal(value: float, digits: int) -> str:
     return _minus(_local(f"{value:.{digits}f}"))
 
 
+def format_significant(value: float, digits: int) -> str:
+    """So many significant digits, with an exponent where a number is far from 1: "0.0123", "1.2e-05"."""
+    return _local(f"{value:.{digits}g}")
+
+
 def tie_units(text: str) -> str:
     """The same text with no-break spaces between numbers and their units."""
     return _TIES.sub("\u00a0", text)

@@ -2,22 +2,34 @@ import ast
 from pathlib import Path
 
 import pgtrial.analysis
-from pgtrial.analysis import quality_blocks, quality_disks, quality_host, quality_runs, quality_slices, quality_world
+from pgtrial.analysis import (
+    quality_blocks,
+    quality_disks,
+    quality_duet,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.quality import CHECKS
 from pgtrial.model.caveat import Severity
 
+MODULES = (
+    quality_blocks,
+    quality_disks,
+    quality_duet,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "result-folder.md"
 
 
 def test_every_check_is_registered_once() -> None:
-    found = [
-        value
-        for module in (quality_blocks, quality_disks, quality_host, quality_runs, quality_slices, quality_world)
-        for name, value in vars(module).items()
-        if name.startswith("check_")
-    ]
+    found = [value for module in MODULES for name, value in vars(module).items() if name.startswith("check_")]
 
     assert sorted(map(id, found)) == sorted(map(id, CHECKS))
 

@@ -5,7 +5,15 @@ What a check says travels with the findings into every report. Severity "invalid
 
 from collections.abc import Callable, Iterator
 
-from pgtrial.analysis import quality_blocks, quality_disks, quality_host, quality_runs, quality_slices, quality_world
+from pgtrial.analysis import (
+    quality_blocks,
+    quality_disks,
+    quality_duet,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
@@ -38,8 +46,8 @@ CHECKS: tuple[Check, ...] = (
     quality_slices.check_slice_lengths,
     quality_slices.check_slow_slices,
     quality_slices.check_one_sided,
-    quality_slices.check_cpu_sets,
-    quality_slices.check_shared_device,
+    quality_duet.check_cpu_sets,
+    quality_duet.check_shared_device,
     quality_slices.check_inside_slices,
     quality_slices.check_longer_slices,
     quality_slices.check_block_spread,

@@ -10,8 +10,9 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
-from pgtrial.analysis.causes.words import percent
+from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.language import mark, tr
 from pgtrial.units import format_duration
 
 _Mask = NDArray[np.bool_]
@@ -19,6 +20,8 @@ _Finder = Callable[[Scene, Timeline], _Mask]
 
 _CHECKPOINT = "checkpoint"
 _AUTOVACUUM = "autovacuum"
+_LOST_TO_CHECKPOINTS = mark("{share} of the throughput is lost to checkpoints")
+_LOST_TO_AUTOVACUUM = mark("{share} of the throughput is lost to autovacuum workers")
 _ROUNDING = 1e-6
 _WORKER = "autovacuum worker"
 _BLOCK = 8192.0  # B, of a page that is written to the WAL whole
@@ -83,7 +86,7 @@ def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
         if (found := _contrast(scene, finder)) is not None
     ]
     if dips:
-        yield _accuse_dips(Resource.CHECKPOINTS, max(dips, key=lambda found: found.lost), "checkpoints")
+        yield _accuse_dips(Resource.CHECKPOINTS, max(dips, key=lambda found: found.lost), _LOST_TO_CHECKPOINTS)
     yield _suspect_frequent_checkpoints(scene)
 
 
@@ -95,16 +98,19 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
     whole = min(1.0, pages * _BLOCK / wal) if pages is not None and wal else None
     return accuse(
         Resource.CHECKPOINTS,
-        detail="too frequent",
+        detail=tr("too frequent"),
         needs=(
             find_clue(
                 *("checkpoints.requested", interval, "s", limits.CHECKPOINT_INTERVAL),
-                f"a checkpoint comes every {format_duration(interval or 0)}",
+                tr("a checkpoint comes every {interval}", interval=format_duration(interval or 0)),
             ),
             find_clue(
                 *("wal.fpi", whole, "share", limits.WHOLE_PAGES),
-                f"{percent(whole or 0)} of the WAL is whole pages, which are written when a page is first changed "
-                "after a checkpoint",
+                tr(
+                    "{share} of the WAL is whole pages, which are written when a page is first changed after a "
+                    "checkpoint",
+                    share=percent(whole or 0),
+                ),
             ),
         ),
         at_most=limits.WITHOUT_WHOLE_PAGES if whole is None else 1.0,
@@ -115,7 +121,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
     """Throughput is lower while workers are at it; or they take much of the CPU time of a busy machine."""
     dip = _contrast(scene, _during_autovacuum)
     if dip is not None:
-        yield _accuse_dips(Resource.AUTOVACUUM, dip, "autovacuum workers")
+        yield _accuse_dips(Resource.AUTOVACUUM, dip, _LOST_TO_AUTOVACUUM)
     used = {about: scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu")}
     total = sum(used.values())
     share = used.get(_WORKER, 0.0) / total if total > 0 else None
@@ -126,27 +132,29 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
             needs=(
                 find_clue(
                     *(f"server.cpu/{_WORKER}", share, "share", limits.VACUUM_CPU),
-                    f"autovacuum workers use {percent(share or 0)} of the server's CPU time",
+                    tr("autovacuum workers use {share} of the server's CPU time", share=percent(share or 0)),
                 ),
                 saturation,
             ),
         )
 
 
-def _accuse_dips(resource: Resource, dip: Contrast, what: str) -> Suspect | None:
+def _accuse_dips(resource: Resource, dip: Contrast, lost: str) -> Suspect | None:
     return accuse(
         resource,
         needs=(
-            find_clue(
-                *("tps", dip.lost, "share", limits.LOST), f"{percent(dip.lost)} of the throughput is lost to {what}"
-            ),
+            find_clue("tps", dip.lost, "share", limits.LOST, tr(lost, share=percent(dip.lost))),
             find_clue(
                 *("tps", dip.depth, "share", limits.DEPTH),
-                f"it is {percent(dip.depth)} lower in their {percent(dip.share)} of the seconds",
+                tr(
+                    "it is {depth} lower in their {share} of the seconds",
+                    depth=percent(dip.depth),
+                    share=percent(dip.share),
+                ),
             ),
             find_clue(
                 *("tps", dip.chance, "", limits.CHANCE),
-                f"at other moments as much would be lost with probability {dip.chance:.2g}",
+                tr("at other moments as much would be lost with probability {chance}", chance=number(dip.chance)),
             ),
         ),
     )
