@@ -14,14 +14,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pgtrial.analysis.findings import Findings
-from pgtrial.language import ntr, ptr, spoken, tr
+from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
 from pgtrial.report.script_words import script_words
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.terms import verdict_word
+from pgtrial.report.terms import severity_word, verdict_word
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
 from pgtrial.store.cache import cached_text
-from pgtrial.units import format_duration, tie_units
+from pgtrial.units import format_duration
 
 _HERE = Path(__file__).parent
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"  # what the page needs of the script
@@ -95,9 +96,11 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"tr": tr, "ntr": ntr, "ptr": ptr}
+    environment.globals |= {"tr": tr_markup, "ntr": ntr_markup, "ptr": ptr_markup}
     environment.filters["script_json"] = script_json
-    environment.filters["tie"] = tie_units
+    environment.filters["tie"] = tie_markup
+    environment.filters["code"] = code
+    environment.filters["severity"] = lambda severity: severity_word(Severity(severity))
     environment.filters["symbol"] = lambda severity: SEVERITY_SYMBOLS[Severity(severity)]
     return environment
 
