@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -463,6 +464,12 @@ def _waits(name_of: dict[str, str]) -> list[WaitShare]:
 @pytest.fixture(scope="session")
 def sample() -> Findings:
     return make_sample()
+
+
+@pytest.fixture(scope="session")
+def sample_of() -> Callable[..., Findings]:
+    """Makes the sample with other names."""
+    return make_sample
 
 
 @pytest.fixture(scope="session")
