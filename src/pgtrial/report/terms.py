@@ -1,6 +1,7 @@
 """What the values of enumerations are called where people read them; in findings they keep their names."""
 
 from pgtrial.analysis.cause_findings import Level, Resource
+from pgtrial.analysis.causes.sessions import SAMPLED
 from pgtrial.analysis.disk_findings import DiskStanding
 from pgtrial.analysis.file_findings import FileLimit
 from pgtrial.language import ptr
@@ -93,6 +94,11 @@ def event_word(kind: str) -> str:
         if kind == known or kind.startswith(f"{known} "):
             return word + kind.removeprefix(known)
     return kind
+
+
+def means_word(tier: str) -> str:
+    """By what waits are told apart: an extension by its name, or sampling."""
+    return ptr("means", "sampled sessions") if tier in {"", SAMPLED} else tier
 
 
 def standing_word(standing: DiskStanding) -> str:

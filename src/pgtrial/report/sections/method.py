@@ -1,6 +1,8 @@
 """The method in plain words, from the figures of this experiment."""
 
-from pgtrial.analysis.findings import Findings
+from functools import reduce
+
+from pgtrial.analysis.findings import Findings, Stopping
 from pgtrial.language import decimal_sign, mark, ntr, tr
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text
@@ -17,7 +19,7 @@ RESTORE_TEXTS = {
     "never": mark("The data were not put back between runs; each run inherits the work of those before it."),
 }
 
-
+MANY = 2  # arms; of more it can be said which follows which
 SPENDING_NAMES = {"obrien-fleming": mark("by O’Brien and Fleming"), "pocock": mark("by Pocock")}
 
 
@@ -25,7 +27,8 @@ def _build(findings: Findings) -> dict[str, object]:
     experiment, asked = findings.experiment, findings.hypothesis
     candidates = [arm.name for arm in experiment.arms if arm.role == "candidate"]
     return {
-        "arms": len(experiment.arms),
+        "arms": ntr("{count} arm", "{count} arms", len(experiment.arms)),
+        "is_many": len(experiment.arms) > MANY,
         "planned": ntr("{count} block", "{count} blocks", experiment.blocks_planned),
         "complete": experiment.blocks_complete,
         "method": experiment.method,
@@ -43,7 +46,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "lost": sum(arm.runs_invalid for arm in experiment.arms),
         "workload": experiment.workload,
         "version": findings.pgtrial_version,
-        "levels": [level_label(findings, level.index) for level in experiment.levels],
+        "load": _describe_load(findings),
     }
 
 
@@ -52,15 +55,49 @@ def _describe_stopping(findings: Findings) -> dict[str, str]:
     found = findings.stopping
     if found is None:
         return {}
-    spending = found.spending or ""
     return {
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
-        "spending": tr(SPENDING_NAMES[spending]) if spending in SPENDING_NAMES else spending,
+        "cost": _describe_spending(found),
         "looks": ", ".join(map(str, found.looks)),
-        "level": "" if found.level is None else _local(f"{found.level:.2g}"),
         "text": found.text,
     }
+
+
+def _describe_spending(found: Stopping) -> str:
+    """What looking several times costs."""
+    spending, level = found.spending or "", "" if found.level is None else _local(f"{found.level:.2g}")
+    values = {"spending": tr(SPENDING_NAMES[spending]) if spending in SPENDING_NAMES else spending, "level": level}
+    if spending and level:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks ({spending}), "
+            "and intervals are as wide as the last look asks, with an error probability of {level} each.",
+            **values,
+        )
+    if spending:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks ({spending}), "
+            "and intervals are as wide as the last look asks.",
+            **values,
+        )
+    if level:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks, "
+            "and intervals are as wide as the last look asks, with an error probability of {level} each.",
+            **values,
+        )
+    return tr(
+        "Looking often makes false alarms likely, so the error probability is spent over the looks, "
+        "and intervals are as wide as the last look asks."
+    )
+
+
+def _describe_load(findings: Findings) -> str:
+    """The load levels in their order: "4 clients, then 16 clients"."""
+    labels = [level_label(findings, level.index) for level in findings.experiment.levels]
+    if not labels:
+        return tr("the same load")
+    return reduce(lambda before, after: tr("{before}, then {after}", before=before, after=after), labels)
 
 
 def _describe_slices(findings: Findings) -> dict[str, str]:

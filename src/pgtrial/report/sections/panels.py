@@ -6,6 +6,7 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.panels import main_block, run_panels
 from pgtrial.report.charts.time_axis import widest_times
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import means_word
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -20,7 +21,7 @@ def _build(findings: Findings) -> dict[str, object]:
         ],
         "rows": 1 + max((len(run.charts) for run in runs), default=0),
         "has_marks": bool(causes_of(findings).marks),
-        "tier": causes_of(findings).tier,
+        "means": means_word(causes_of(findings).tier),
     }
 
 

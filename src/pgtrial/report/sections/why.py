@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget, Pareto, ParetoItem
+from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings, WaitShare
 from pgtrial.language import mark, tr
@@ -18,6 +19,7 @@ from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.waits import wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import means_word
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_decimal, format_duration, format_percent
 
@@ -37,7 +39,8 @@ def _build(findings: Findings) -> dict[str, object]:
     )
     return {
         "text": causes.text,
-        "tier": causes.tier,
+        "means": means_word(causes.tier),
+        "is_profiled": causes.tier == WAIT_SAMPLING,
         "waterfalls": waterfall_charts(findings),
         "differences": _differences(findings),
         "budgets": budget_charts(findings),
