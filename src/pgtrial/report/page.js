@@ -32,10 +32,15 @@
 
   async function draw(plot) {
     plot.dataset.drawn = "";
+    const text = plot.getAttribute("aria-label");
     try {
       const spec = JSON.parse(plot.nextElementSibling.textContent);
       const { view } = await vegaEmbed(plot, spec, options);
-      plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot has the text alternative
+      // Vega has made the plot a document without a name, with marks that a screen reader would go through one by one.
+      plot.setAttribute("role", "img");
+      plot.setAttribute("aria-label", text);
+      plot.removeAttribute("aria-roledescription");
+      plot.querySelector("svg").setAttribute("aria-hidden", "true");
       plot.dispatchEvent(new CustomEvent("drawn", { bubbles: true, detail: view }));
     } catch (error) {
       const text = "This chart could not be drawn: {error}";

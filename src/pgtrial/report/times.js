@@ -8,6 +8,7 @@
   const MOST_TICKS = 8;
   const MOST_ZOOM = 500; // times
   const LEAST_DRAG = 6; // pixels; less is a click
+  const LET_REST = 200; // ms
 
   function placeTicks([from, to]) {
     const step = STEPS.find((each) => (to - from) / each <= MOST_TICKS)
@@ -32,12 +33,30 @@
     }
     const tools = group.querySelector(".time-tools");
     const output = tools.querySelector("output");
+    const hint = group.querySelector(".time-hint");
     const views = new Map(); // of each plot that is drawn
+    const behind = new Set(); // plots that do not show what is to be shown yet
     let shown = whole;
-    let isWaiting = false;
+    let [isWaiting, later] = [false, 0];
 
-    function apply(view) {
+    function apply(plot) {
+      behind.delete(plot);
+      const view = views.get(plot);
       view.signal("time_from", shown[0]).signal("time_to", shown[1]).signal("time_ticks", placeTicks(shown)).runAsync();
+    }
+
+    function isInView(plot) {
+      const { top, bottom } = plot.getBoundingClientRect();
+      return bottom > 0 && top < innerHeight;
+    }
+
+    // What can be seen follows at once, the rest when the hand rests.
+    function follow() {
+      isWaiting = false;
+      views.forEach((view, plot) => behind.add(plot));
+      [...behind].filter(isInView).forEach(apply);
+      clearTimeout(later);
+      later = setTimeout(() => behind.forEach(apply), LET_REST);
     }
 
     function show(from, to) {
@@ -48,10 +67,7 @@
       group.toggleAttribute("data-zoomed", length < whole[1] - whole[0]);
       if (!isWaiting) {
         isWaiting = true;
-        requestAnimationFrame(() => {
-          isWaiting = false;
-          views.forEach(apply);
-        });
+        requestAnimationFrame(follow);
       }
     }
 
@@ -91,7 +107,7 @@
       plot.setPointerCapture(down.pointerId);
       plot.append(brush);
 
-      function follow(event) {
+      function stretch(event) {
         if (isMove) {
           const by = ((down.clientX - event.clientX) / area.width) * (began[1] - began[0]);
           show(began[0] + by, began[1] + by);
@@ -105,7 +121,7 @@
       }
 
       function end(event) {
-        plot.removeEventListener("pointermove", follow);
+        plot.removeEventListener("pointermove", stretch);
         plot.removeEventListener("pointerup", end);
         plot.removeEventListener("pointercancel", end);
         brush.remove();
@@ -115,7 +131,7 @@
         }
       }
 
-      plot.addEventListener("pointermove", follow);
+      plot.addEventListener("pointermove", stretch);
       plot.addEventListener("pointerup", end);
       plot.addEventListener("pointercancel", end);
     }
@@ -139,8 +155,8 @@
       plot.addEventListener("pointerdown", (event) => drag(plot, event));
       plot.addEventListener("wheel", (event) => turn(plot, event), { passive: false });
       plot.addEventListener("dblclick", steps.reset);
-      if (group.hasAttribute("data-zoomed")) {
-        apply(view);
+      if (view.signal("time_from") !== shown[0] || view.signal("time_to") !== shown[1]) {
+        apply(plot);
       }
     });
     for (const button of tools.querySelectorAll("button")) {
@@ -153,7 +169,7 @@
       }
     });
     show(...whole);
-    tools.hidden = false;
+    [tools.hidden, hint.hidden] = [false, false];
   }
 
   document.querySelectorAll(".timed").forEach(connect);
