@@ -1,6 +1,7 @@
 """What the values of enumerations are called where people read them; in findings they keep their names."""
 
 from pgtrial.analysis.cause_findings import Level, Resource
+from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
 from pgtrial.analysis.disk_findings import DiskStanding
 from pgtrial.analysis.file_findings import FileLimit
@@ -8,7 +9,6 @@ from pgtrial.language import ptr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.store.server_log.facts import Kind
 
 
 def decision_word(decision: Decision) -> str:
@@ -78,22 +78,14 @@ def phase_word(phase: str) -> str:
     return words.get(phase, phase)
 
 
-def event_word(kind: str) -> str:
-    """Of the server's log; errors have their SQLSTATE behind it."""
+def goal_word(goal: str) -> str:
+    """What an arm is recommended for."""
     words = {
-        Kind.CHECKPOINT: ptr("event", "checkpoint"),
-        Kind.AUTOVACUUM: ptr("event", "autovacuum"),
-        Kind.AUTOANALYZE: ptr("event", "autoanalyze"),
-        Kind.TEMPORARY_FILE: ptr("event", "temporary file"),
-        Kind.LOCK_WAIT: ptr("event", "lock wait"),
-        Kind.DEADLOCK: ptr("event", "deadlock"),
-        Kind.SLOW_STATEMENT: ptr("event", "slow statement"),
-        Kind.ERROR: ptr("event", "error"),
+        FAST: ptr("goal", "fast"),
+        STABLE: ptr("goal", "stable"),
+        WEIGHTED: ptr("goal", "declared weights"),
     }
-    for known, word in words.items():
-        if kind == known or kind.startswith(f"{known} "):
-            return word + kind.removeprefix(known)
-    return kind
+    return words.get(goal, goal)
 
 
 def means_word(tier: str) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.cause_findings import Mark
+from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.analysis.findings import Findings
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.base import Chart, Spec, shorten
 from pgtrial.report.charts.time_axis import lane_channel, time_channel, wrap_timed
-from pgtrial.report.terms import event_word
 
 CHECKPOINT = "checkpoint"
 FIRST = (CHECKPOINT, "autovacuum")  # lanes that are on top
@@ -119,11 +119,11 @@ def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, floa
 
 
 def lane_word(kind: str, count: int) -> str:
-    return f"{event_word(kind)}: {count or ptr('count', 'none')}"
+    return f"{name_kind(kind)}: {count or ptr('count', 'none')}"
 
 
 def count_text(kind: str, count: int) -> str:
-    return f"{count} × {event_word(kind)}" if count else tr("no {event}", event=event_word(kind))
+    return f"{count} × {name_kind(kind)}" if count else tr("no {event}", event=name_kind(kind))
 
 
 def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
@@ -140,7 +140,7 @@ def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -
             "encoding": {
                 "x": {"field": "start", "type": "quantitative"},
                 "x2": {"field": "end"},
-                "tooltip": {"field": "text", "title": event_word(CHECKPOINT)},
+                "tooltip": {"field": "text", "title": name_kind(CHECKPOINT)},
             },
         }
     ]

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ptr, tr
+from pgtrial.analysis.panels import OTHER
+from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import format_value
 from pgtrial.report.charts.axis_labels import value_label
 from pgtrial.report.charts.base import Chart, Spec, shorten
@@ -20,43 +21,6 @@ WAITS = "waits"  # the topic whose lines are wait types
 LINE_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
 # Places in that scheme of what a request does: it has them in every panel, also where another kind has no line.
 REQUESTS = {"reads": 0, "read": 0, "writes": 1, "write": 1, "written": 1, "flushes": 2, "flush": 2, "discards": 3}
-# Titles of panels and names of lines as findings have them, to be shown in the language in use.
-_SHOWN = frozenset(
-    (
-        mark("average sessions by wait type"),
-        mark("CPU time"),
-        mark("requests"),
-        mark("bytes"),
-        mark("time of a request"),
-        mark("requests under way"),
-        mark("memory"),
-        mark("dirty pages"),
-        mark("writers asleep because of dirty pages"),
-        mark("programs"),
-        mark("kernel"),
-        mark("waiting for I/O"),
-        mark("stolen"),
-        mark("reads"),
-        mark("writes"),
-        mark("flushes"),
-        mark("discards"),
-        mark("read"),
-        mark("written"),
-        mark("write"),
-        mark("flush"),
-        mark("average"),
-        mark("available"),
-        mark("page cache"),
-        mark("swap in use"),
-        mark("dirty"),
-        mark("being written"),
-        mark("limit for writers"),
-        mark("limit for background writing"),
-        mark("asleep"),
-        mark("other waits"),
-    )
-)
-_OF_DISK = "disk "  # what the title begins with of what a device does: "disk vda: requests"
 
 
 def largest_value(panel: Panel) -> float:
@@ -71,7 +35,7 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
     names = [line.name for line in panel.lines]
     order = sorted(range(len(names)), key=lambda k: kind_rank(names[k])) if is_wait else list(range(len(names)))
     colours = _colours(names, is_wait=is_wait)
-    title, message = _title(panel.title), _message(panel)
+    title, message = panel.title, _message(panel)
     return Chart(
         title=f"{title[:1].upper()}{title[1:]}: {message}",
         text=tr(
@@ -81,7 +45,7 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
             arm=panel.arm,
             message=message,
         ),
-        legend=tuple((colours[k], _name(names[k])) for k in order) if len(names) > 1 else (),
+        legend=tuple((colours[k], _name(panel, names[k])) for k in order) if len(names) > 1 else (),
         times=times,
         spec=wrap_timed(
             {
@@ -96,16 +60,10 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
     )
 
 
-def _title(title: str) -> str:
-    device, separator, what = title.removeprefix(_OF_DISK).partition(": ")
-    if separator and title.startswith(_OF_DISK):
-        return tr("disk {device}: {what}", device=device, what=_name(what))
-    return _name(title)
-
-
-def _name(name: str) -> str:
-    """Of a line; wait types have the names that they have everywhere."""
-    return tr(name) if name in _SHOWN else part_name(name, "")
+def _name(panel: Panel, name: str) -> str:
+    """Of a line; findings have its name in English in all languages."""
+    is_wait_type = panel.topic == WAITS and name != OTHER
+    return part_name(name, "") if is_wait_type else tr(name)
 
 
 def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
@@ -128,7 +86,7 @@ def _message(panel: Panel) -> str:
     if not means:
         return tr("nothing known")
     largest, highest, line_name = max(means)
-    mean, most, name = format_value(largest, panel.unit), format_value(highest, panel.unit), _name(line_name)
+    mean, most, name = format_value(largest, panel.unit), format_value(highest, panel.unit), _name(panel, line_name)
     if len(means) == 1:
         return tr("{mean} on average, at most {most}", mean=mean, most=most)
     if panel.stacked:
@@ -150,7 +108,7 @@ def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -
         }
         for number, (begin, end) in enumerate(pieces)
     ]
-    names = [{"key": key, "name": _name(panel.lines[k].name)} for key, k in zip(keys, order, strict=True)]
+    names = [{"key": key, "name": _name(panel, panel.lines[k].name)} for key, k in zip(keys, order, strict=True)]
     drawn = (
         {"type": "area", "opacity": 0.85, "line": False, "clip": True}
         if panel.stacked

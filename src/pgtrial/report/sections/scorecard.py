@@ -1,11 +1,12 @@
 """The scorecard: arms against criteria, if possible those that the experiment's file declared before the first run."""
 
 from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
-from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
+from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.analysis.findings import Findings
-from pgtrial.language import decimal_sign, mark, ptr, tr
+from pgtrial.language import decimal_sign, mark, tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import goal_word
 from pgtrial.report.words import arm_label, change_text, control_of, interval_text, metric_label
 from pgtrial.spec.criteria import CRITERIA
 from pgtrial.units import format_decimal, format_share
@@ -18,7 +19,7 @@ def _build(findings: Findings) -> dict[str, object]:
     return {
         "heads": [_head(value) for value in heads.values()],
         "arms": [_arm(findings, arm, list(heads)) for arm in arms],
-        "recommendations": [{"goal": _goal(each.goal), "text": each.text} for each in card.recommendations],
+        "recommendations": [{"goal": goal_word(each.goal), "text": each.text} for each in card.recommendations],
         "is_declared": any(each.goal == WEIGHTED for each in card.recommendations),
         "trade_off": card.trade_off,
         "has_scores": any(arm.score is not None for arm in arms),
@@ -34,15 +35,6 @@ def _head(value: CriterionValue) -> dict[str, str]:
         "better": tr("higher is better") if value.better == "higher" else tr("lower is better"),
         "weight": tr("weight {weight}", weight=f"{value.weight:g}".replace(".", decimal_sign())),
     }
-
-
-def _goal(goal: str) -> str:
-    words = {
-        FAST: ptr("goal", "fast"),
-        STABLE: ptr("goal", "stable"),
-        WEIGHTED: ptr("goal", "declared weights"),
-    }
-    return words.get(goal, goal)
 
 
 def _arm(findings: Findings, arm: ArmScore, criteria: list[str]) -> dict[str, object]:

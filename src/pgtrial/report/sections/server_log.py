@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from pgtrial.analysis.cause_findings import LogSummary
+from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.analysis.findings import Findings
 from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value, place_arm
 from pgtrial.report.sections.base import Section
-from pgtrial.report.terms import event_word
 from pgtrial.report.words import arm_label
 
 FIRST = ("checkpoint", "autovacuum")
@@ -54,9 +54,7 @@ def _build(findings: Findings) -> dict[str, object]:
     kinds = sorted(totals, key=lambda kind: (FIRST.index(kind) if kind in FIRST else len(FIRST), -totals[kind], kind))
     return {
         "arms": [arm_label(findings, arm) for arm in arms],
-        "rows": [
-            {"kind": event_word(kind), "cells": [_cell(cells.get((kind, arm))) for arm in arms]} for kind in kinds
-        ],
+        "rows": [{"kind": name_kind(kind), "cells": [_cell(cells.get((kind, arm))) for arm in arms]} for kind in kinds],
     }
 
 
