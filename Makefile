@@ -8,6 +8,7 @@
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
 # make docs       the documentation as a site in site/, without a network
+# make catalogues collect the texts of the languages, and compile their translations
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
@@ -26,7 +27,7 @@ PURE = $(addprefix tests/,collectors design model spec stats workloads test_unit
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -68,6 +69,9 @@ gallery: setup-test
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site begins at site/index.html"
+
+catalogues: setup-test
+	$(BIN)/python tools/catalogues.py
 
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh

@@ -62,18 +62,24 @@ def add_noise(folder: Path) -> None:
                 parquet.write_query(db, query, run / name, parameters)
 
 
+def write_long(folder: Path, *, seconds: int) -> Path:
+    """A result folder of 12 runs of 6 load levels, ``seconds`` long each."""
+    text = (
+        EXPERIMENT.replace('"10s"', f'"{seconds}s"')
+        .replace("clients = 4", "clients = [2, 4, 8, 12, 16, 24]")
+        .replace("placebo = true", "")
+    )
+    written = write_result_folder(folder, text=text, simulation=simulation())
+    add_noise(written)
+    return written
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=100, help="of a load level (default: 100)")
     options = parser.parse_args()
-    text = (
-        EXPERIMENT.replace('"10s"', f'"{options.seconds}s"')
-        .replace("clients = 4", "clients = [2, 4, 8, 12, 16, 24]")
-        .replace("placebo = true", "")
-    )
     with tempfile.TemporaryDirectory(prefix="pgtrial-bench-") as name:
-        folder = write_result_folder(Path(name) / "long", text=text, simulation=simulation())
-        add_noise(folder)
+        folder = write_long(Path(name) / "long", seconds=options.seconds)
         started = time.perf_counter()
         found = subprocess.run(
             [sys.executable, "-m", "pgtrial", "-v", "report", str(folder)], capture_output=True, text=True, check=True

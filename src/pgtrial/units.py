@@ -3,10 +3,13 @@
 import math
 import re
 
+from pgtrial.language import decimal_sign, ptr, tr
+
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _DURATION = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
-_TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B)\b)|(?<=×) (?=\d)")
+# In all languages: what is printed may be a mixture, as of a name and a translated sentence.
+_TIES = re.compile(r"(?<=\d) (?=%|(?:[µm]?s|min|h|[kMGT]?B|м?к?с|мин|ч|[кМГТ]?Б)\b)|(?<=×) (?=\d)")
 _MOST_TIMES = 10_000  # as much; of more nobody wants the figure
 
 
@@ -52,29 +55,27 @@ def format_duration(seconds: float) -> str:
         return "–"
     if seconds < 0:
         return "−" + format_duration(-seconds)
-    if seconds == 0:
-        return "0 s"
     # Each limit is where three digits round up to the next unit: 999.5 µs is written 1 ms.
-    if seconds < 0.9995e-3:
-        return f"{seconds * 1e6:.3g} µs"
-    if seconds < 0.9995:
-        return f"{seconds * 1e3:.3g} ms"
+    if 0 < seconds < 0.9995e-3:
+        return _with_unit(f"{seconds * 1e6:.3g}", ptr("unit", "µs"))
+    if 0 < seconds < 0.9995:
+        return _with_unit(f"{seconds * 1e3:.3g}", ptr("unit", "ms"))
     if seconds < 59.95:
-        return f"{seconds:.3g} s"
+        return _with_unit(f"{seconds:.3g}", ptr("unit", "s"))
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min" + (f" {rest} s" if rest else "")
+        return _two_parts(minutes, ptr("unit", "min"), rest, ptr("unit", "s"))
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h" + (f" {minutes} min" if minutes else "")
+    return _two_parts(hours, ptr("unit", "h"), minutes, ptr("unit", "min"))
 
 
 def format_count(value: float) -> str:
     """Three significant digits with a decimal prefix: "950", "12.3 k", "4.56 M"."""
     if not math.isfinite(value):
         return "–"
-    for factor, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor * 0.9995:
-            return _minus(_significant(value / factor) + prefix)
+            return f"{_minus(_significant(value / factor))} {prefix}"
     return _minus(_significant(value))
 
 
@@ -82,10 +83,10 @@ def format_bytes(value: float) -> str:
     """Three significant digits with PostgreSQL's units: "8 kB", "1.5 GB"."""
     if not math.isfinite(value):
         return "–"
-    for unit in ("TB", "GB", "MB", "kB"):
-        if abs(value) >= _BYTES[unit] * 0.9995:
-            return f"{_significant(value / _BYTES[unit])} {unit}"
-    return f"{_significant(value)} B"
+    for unit, factor in reversed(_BYTES.items()):
+        if abs(value) >= factor * 0.9995 or unit == "B":
+            return f"{_significant(value / factor)} {_byte_unit(unit)}"
+    raise AssertionError  # "B" ends the search
 
 
 def format_percent(share: float, *, signed: bool = False) -> str:
@@ -95,28 +96,41 @@ def format_percent(share: float, *, signed: bool = False) -> str:
     digits = 1 if abs(share) < 0.9995 else 0
     percent = round(share * 100, digits) + 0.0  # adding zero turns -0.0 into 0.0
     sign = "+" if signed and percent > 0 else ""
-    return _minus(f"{sign}{percent:.{digits}f} %")
+    return _minus(_local(f"{sign}{percent:.{digits}f} %"))
 
 
 def format_share(share: float) -> str:
     """ "95 %", "2.5 %": a share that somebody chose, without digits that nobody gave."""
-    return f"{share * 100:.4g} %"
+    return _local(f"{share * 100:.4g} %")
 
 
 def format_change(ratio: float) -> str:
     """The ratio of arm to control as a signed change: 1.068 is "+6.8 %"; from ten times on as a factor: "× 12.3"."""
     if ratio > _MOST_TIMES:
-        return f"more than × {_MOST_TIMES}"
+        return tr("more than × {times}", times=_MOST_TIMES)
     return f"× {_significant(ratio)}" if ratio >= 10 else format_percent(ratio - 1, signed=True)
 
 
 def format_times(ratio: float) -> str:
     """The same ratio in words: "2.3 times", "0.30 times", "12.3 times", "more than 10000 times"."""
     if ratio > _MOST_TIMES:
-        return f"more than {_MOST_TIMES} times"
+        return tr("more than {times} times", times=_MOST_TIMES)
     if ratio < 0.01:
-        return "less than 0.01 times"
-    return f"{_significant(ratio) if ratio >= 10 else f'{ratio:.{1 if ratio >= 2 else 2}f}'} times"
+        return tr("less than {times} times", times=_local("0.01"))
+    return tr(
+        "{times} times",
+        times=_significant(ratio) if ratio >= 10 else _local(f"{ratio:.{1 if ratio >= 2 else 2}f}"),
+    )
+
+
+def format_decimal(value: float, digits: int) -> str:
+    """So many digits after the decimal sign: "0.054"."""
+    return _minus(_local(f"{value:.{digits}f}"))
+
+
+def format_significant(value: float, digits: int) -> str:
+    """So many significant digits, with an exponent where a number is far from 1: "0.0123", "1.2e-05"."""
+    return _local(f"{value:.{digits}g}")
 
 
 def tie_units(text: str) -> str:
@@ -131,7 +145,31 @@ def _significant(value: float) -> str:
     rounded = float(f"{value:.2e}")
     digits = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-12))
     text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return _local(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
+def _byte_unit(unit: str) -> str:
+    names = {
+        "B": ptr("unit", "B"),
+        "kB": ptr("unit", "kB"),
+        "MB": ptr("unit", "MB"),
+        "GB": ptr("unit", "GB"),
+        "TB": ptr("unit", "TB"),
+    }
+    return names[unit]
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return f"{_local(number)} {unit}"
+
+
+def _two_parts(first: int, unit: str, second: int, smaller: str) -> str:
+    return f"{first} {unit}" + (f" {second} {smaller}" if second else "")
+
+
+def _local(number: str) -> str:
+    """A number as Python writes it, with the decimal sign of the language in use."""
+    return number.replace(".", decimal_sign())
 
 
 def _minus(text: str) -> str:

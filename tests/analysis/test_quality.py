@@ -6,6 +6,7 @@ from pgtrial.analysis import (
     quality_blocks,
     quality_counts,
     quality_disks,
+    quality_duet,
     quality_host,
     quality_runs,
     quality_slices,
@@ -16,24 +17,21 @@ from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.quality import CHECKS
 from pgtrial.model.caveat import Severity
 
+MODULES = (
+    quality_blocks,
+    quality_counts,
+    quality_disks,
+    quality_duet,
+    quality_host,
+    quality_runs,
+    quality_slices,
+    quality_world,
+)
 DOCUMENT = Path(__file__).parents[2] / "docs" / "result-folder.md"
 
 
 def test_every_check_is_registered_once() -> None:
-    found = [
-        value
-        for module in (
-            quality_blocks,
-            quality_counts,
-            quality_disks,
-            quality_host,
-            quality_runs,
-            quality_slices,
-            quality_world,
-        )
-        for name, value in vars(module).items()
-        if name.startswith("check_")
-    ]
+    found = [value for module in MODULES for name, value in vars(module).items() if name.startswith("check_")]
 
     assert sorted(map(id, found)) == sorted(map(id, CHECKS))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis import quality_slices
+from pgtrial.analysis import quality_duet, quality_slices
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import ArmSlices, Slices
@@ -20,6 +20,7 @@ from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
 NUMBER = "pg_stat_checkpointer.num_timed"
+CHECKS = {**vars(quality_slices), **vars(quality_duet)}
 
 
 def build(evidence: Evidence, reduction: Reduction, *, slices: Slices | None = None, **reduced: Any) -> Assessment:
@@ -62,18 +63,13 @@ def with_slice(evidence: Evidence, run: int, place: int, **changes: float) -> Ev
 def test_runs_with_their_time_to_themselves_are_not_looked_at(evidence: Evidence, reduction: Reduction) -> None:
     plain = build(evidence, reduction)
 
-    for name, check in vars(quality_slices).items():
+    for name, check in CHECKS.items():
         if name.startswith("check_"):
             assert list(check(plain)) == []
 
 
 def test_turns_as_planned_leave_only_the_remark_on_costs(turns: tuple[Evidence, Reduction]) -> None:
-    found = [
-        caveat
-        for name, check in vars(quality_slices).items()
-        if name.startswith("check_")
-        for caveat in check(build(*turns))
-    ]
+    found = [caveat for name, check in CHECKS.items() if name.startswith("check_") for caveat in check(build(*turns))]
 
     assert [(caveat.code, caveat.severity) for caveat in found] == [("no-host-costs", Severity.INFO)]
 
@@ -149,7 +145,7 @@ def test_a_duet_that_waits_for_the_shared_device_is_told(
         Wait(wait_type=waits[0], wait_event=waits[1], sessions=1.0),
     )
     found = list(
-        quality_slices.check_shared_device(build(evidence, reduction, waits=dict.fromkeys(reduction.waits, both)))
+        quality_duet.check_shared_device(build(evidence, reduction, waits=dict.fromkeys(reduction.waits, both)))
     )
 
     assert [caveat.code for caveat in found] == (["shared-device"] if is_told else [])
@@ -157,7 +153,7 @@ def test_a_duet_that_waits_for_the_shared_device_is_told(
 
 
 def test_alike_sets_of_cpus_are_not_told(duet: tuple[Evidence, Reduction]) -> None:
-    assert list(quality_slices.check_cpu_sets(build(*duet))) == []
+    assert list(quality_duet.check_cpu_sets(build(*duet))) == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.model.histogram import GAMMA, RELATIVE_ERROR, bucket_bounds, bucket_of, bucket_value
+from pgtrial.model.histogram import (
+    FINE,
+    GAMMA,
+    RELATIVE_ERROR,
+    bucket_bounds,
+    bucket_of,
+    bucket_value,
+    row_bounds,
+    row_of,
+)
 
 ROUNDING = 1e-9
 
@@ -54,3 +63,20 @@ def test_everything_up_to_the_resolution_of_the_clock_is_one_bucket(microseconds
 
 def test_an_hour_needs_fewer_than_2300_buckets():
     assert bucket_of(3600e6) == math.ceil(math.log(3.6e9) / math.log(1.01)) < 2300
+
+
+@given(st.one_of(st.integers(min_value=1, max_value=1300), st.integers(min_value=FINE + 700, max_value=FINE + 2000)))
+def test_a_row_holds_the_value_of_each_of_its_buckets(bucket):
+    low, high = row_bounds(row_of(bucket))
+
+    assert low * (1 - ROUNDING) < bucket_value(bucket) <= high * (1 + ROUNDING)
+
+
+@given(st.integers(min_value=0, max_value=60))
+def test_two_rows_are_a_doubling_and_join_without_a_gap(row):
+    assert row_bounds(row)[1] == row_bounds(row + 1)[0]
+    assert row_bounds(row + 2)[0] == pytest.approx(2 * row_bounds(row)[0])
+
+
+def test_what_is_shorter_than_the_first_row_is_in_it():
+    assert row_of(0) == row_of(-5) == row_of(FINE + 1) == 0

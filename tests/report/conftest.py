@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -22,6 +23,7 @@ from pgtrial.analysis.findings import (
     Findings,
     Fingerprint,
     HypothesisFinding,
+    LatencyMap,
     LevelFinding,
     Needed,
     Noise,
@@ -144,6 +146,7 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
         curve=tuple(_curve(name_of)),
         series=tuple(series for run in done for series in _series(rng, run, arm_of[run.arm], seconds)),
         distributions=tuple(_distributions(name_of)),
+        latency_maps=tuple(_maps(name_of, blocks, seconds)),
         waits=tuple(_waits(name_of)),
         causes=make_causes(
             name_of,
@@ -418,6 +421,23 @@ def _distributions(name_of: dict[str, str]) -> list[Distribution]:
     return found
 
 
+def _maps(name_of: dict[str, str], blocks: int, seconds: int) -> list[LatencyMap]:
+    """Most transactions in the lower half of six rows; the slowest of all at the beginning of the second load level."""
+    width = seconds // 15
+    starts = [float(second) for level in (0, 1) for second in range(level * seconds, (level + 1) * seconds, width)]
+    return [
+        LatencyMap(
+            arm=name_of[arm],
+            runs=blocks,
+            latency=tuple(8 / TPS[arm] * 2 ** (row / 2) for row in range(7)),
+            start=tuple(starts),
+            end=tuple(start + width for start in starts),
+            counts=tuple((40, 900, 400, 60, 3, 1 if start == seconds else 0) for start in starts),
+        )
+        for arm in ARMS
+    ]
+
+
 def _waits(name_of: dict[str, str]) -> list[WaitShare]:
     found = []
     sessions = {
@@ -444,6 +464,12 @@ def _waits(name_of: dict[str, str]) -> list[WaitShare]:
 @pytest.fixture(scope="session")
 def sample() -> Findings:
     return make_sample()
+
+
+@pytest.fixture(scope="session")
+def sample_of() -> Callable[..., Findings]:
+    """Makes the sample with other names."""
+    return make_sample
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from pgtrial.report.charts.forest import latency_forest, primary_forest, scenari
 from pgtrial.report.charts.overhead import overhead_chart
 from pgtrial.report.charts.schedule import order_chart, schedule_chart
 from pgtrial.report.charts.series import mark_phases, series_charts
-from pgtrial.report.charts.ticks import place_changes, place_logs, place_seconds
+from pgtrial.report.charts.ticks import place_changes, place_counts, place_logs, place_seconds
 from pgtrial.report.charts.waits import wait_charts
 
 SINGLE = (
@@ -156,7 +156,7 @@ def test_phases_lie_where_the_run_had_them(sample):
 
 
 def test_the_end_of_the_warm_up_is_on_the_axis(sample):
-    first, last = series_charts(sample, "pgbench.tps")[0].spec["layer"][-1]["encoding"]["x"]["scale"]["domain"]
+    first, last = series_charts(sample, "pgbench.tps")[0].times
 
     assert -8 < first < -4
     assert last == 59
@@ -224,6 +224,20 @@ def test_ticks_of_time_are_round_and_few(span):
     assert 0 in ticks
     assert 2 <= len(ticks) <= 10
     assert all(math.isclose(b - a, ticks[1] - ticks[0]) for a, b in pairwise(ticks))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ticks"),
+    [
+        (1, 2, [1, 2]),
+        (3, 3, [3]),
+        (1, 9, [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        (1, 12, [2, 4, 6, 8, 10, 12]),
+        (1, 100, [20, 40, 60, 80, 100]),
+    ],
+)
+def test_counted_things_have_whole_numbers_each_once(first, last, ticks):
+    assert place_counts(first, last) == ticks
 
 
 @pytest.mark.parametrize(("high", "tick"), [(12.0, "× 10"), (40.0, "× 20")])

@@ -348,7 +348,7 @@ def test_every_section_is_in_the_navigation_and_the_page_loads_nothing(make, par
     anchors = [a["href"].removeprefix("#") for tag, a in page.elements if tag == "a" and a.get("href")]
     links = [value for _, a in page.elements for name, value in a.items() if name in {"src", "href"}]
 
-    assert anchors == [part.name for part in parts]
+    assert anchors == ["content", *(part.name for part in parts)]
     assert all(link is not None and link.startswith(("#", "data:")) for link in links)
     assert "default-src 'none'" in source
 

@@ -64,7 +64,7 @@ def test_every_table_of_the_page_says_that_a_disk_is_emulated(sample):
 
     assert label == f"on ({EMULATED})"
     tables = [part.partition("</table>")[0] for part in page.split("<table")[1:]]
-    naming = [table for table in tables if "<td>on</td>" in table or "<th>on</th>" in table]
+    naming = [table for table in tables if "<td>on</td>" in table or ">on</th>" in table]
     assert naming == []
     assert sum(f">{label}<" in table for table in tables) > 10
 
@@ -113,7 +113,7 @@ def test_each_cell_has_its_gain_and_interval(sample):
 
     assert "+8.0 % (+7.0 % to +9.0 %)" in html
     assert "scale 10, about 150 MB" in html
-    assert html.count('<th class="number">16 clients</th>') == 1
+    assert html.count('<th scope="col" class="number">16 clients</th>') == 1
 
 
 def test_the_pages_of_the_runs_are_confirmed_or_not(sample):

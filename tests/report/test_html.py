@@ -107,8 +107,9 @@ def test_every_section_is_in_the_navigation(html, sample):
     page = Page(html)
     anchors = {(a.get("href") or "").removeprefix("#") for a in page.found("a")}
 
-    assert anchors == {section.name for section in SECTIONS if section.is_shown(sample)}
-    assert anchors <= {section.get("id") for section in page.found("section")}
+    assert anchors == {*(section.name for section in SECTIONS if section.is_shown(sample)), "content"}
+    assert anchors <= {section.get("id") for section in page.found("section")} | {"content"}
+    assert [main.get("id") for main in page.found("main")] == ["content"]
 
 
 def test_the_page_loads_nothing(html):
@@ -160,7 +161,7 @@ def test_json_in_a_script_cannot_end_it():
 
 
 def test_every_chart_has_a_text_alternative_and_a_caption(html):
-    plots = [a for a in Page(html).found("div") if a.get("class") == "plot"]
+    plots = [a for a in Page(html).found("div") if a.get("class") in {"plot", "effect-rows"}]
 
     assert plots
     assert all(plot.get("role") == "img" and plot.get("aria-label") for plot in plots)
@@ -286,4 +287,4 @@ def test_a_rule_that_has_not_ended_the_experiment_leaves_it_unfinished(stopped):
     page = render_html(stopped.model_copy(update={"stopping": going}))
 
     assert "Not finished." in page
-    assert "as narrow as\n    2 %" in page
+    assert "as narrow as 2 %" in page

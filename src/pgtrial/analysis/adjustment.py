@@ -10,12 +10,29 @@ from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.findings import Adjustment
 from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.analysis.reduce import Reduction
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
 from pgtrial.units import format_change, format_percent, format_share
 
-_LABELS = {"steal": "stolen CPU time", "pressure": "CPU pressure"}
+_LABELS = {"steal": mark("stolen CPU time"), "pressure": mark("CPU pressure")}
+_MORE_OF_IT = mark(
+    "The arm's runs have {share} more {covariate} than the control's: if the arm itself is the cause, the adjustment "
+    "takes away part of its effect."
+)
+_LESS_OF_IT = mark(
+    "The arm's runs have {share} less {covariate} than the control's: if the arm itself is the cause, the adjustment "
+    "takes away part of its effect."
+)
+_SLOPE = mark(
+    "One percentage point more of it goes with {change}; the standard deviation between blocks is {after} with the "
+    "adjustment and {before} without."
+)
+_SLOPE_BETWEEN = mark(
+    "One percentage point more of it goes with {change} ({low} to {high}); the standard deviation between blocks is "
+    "{after} with the adjustment and {before} without."
+)
 _POINT = 0.01  # a slope is told for one percentage point
 _LARGEST_LOG = 20.0  # of a ratio that is put into words
 
@@ -29,9 +46,10 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
     if covariate is None:
         return None
     if any(run.slices for run in evidence.valid):
-        return _without(covariate, 0, "the arms shared the time of each block, so they shared it too, and it cancels")
+        shared = tr("the arms shared the time of each block, so they shared it too, and it cancels")
+        return _without(covariate, 0, shared)
     if primary is None:
-        return _without(covariate, 0, "no block has a ratio")
+        return _without(covariate, 0, tr("no block has a ratio"))
     log_ratios = np.array([np.nan if each is None else math.log(each) for each in primary.effect.block_ratios])
     differences = np.array(
         [
@@ -45,10 +63,12 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
     found = adjust_for(log_ratios, differences, confidence=due or evidence.confidence, comparisons=evidence.comparisons)
     if found is None:
         if blocks == 0:
-            return _without(covariate, blocks, "it was not read")
+            return _without(covariate, blocks, tr("it was not read"))
         if blocks < FEWEST_BLOCKS:
-            return _without(covariate, blocks, f"it takes {FEWEST_BLOCKS} blocks, and {blocks} have it in both arms")
-        return _without(covariate, blocks, "its difference between the arms was the same in all blocks, or nearly so")
+            few = tr("it takes {needed} blocks, and {blocks} have it in both arms", needed=FEWEST_BLOCKS, blocks=blocks)
+            return _without(covariate, blocks, few)
+        same = tr("its difference between the arms was the same in all blocks, or nearly so")
+        return _without(covariate, blocks, same)
     mean, sd = mean_and_sd(differences[known])
     shift = t_interval(mean, sd, blocks, confidence=evidence.confidence)
     return Adjustment(
@@ -100,7 +120,7 @@ def _without(covariate: str, blocks: int, why: str) -> Adjustment:
         sd_before=None,
         sd_after=None,
         blocks=blocks,
-        text=f"The effect is not adjusted for {_LABELS[covariate]}: {why}.",
+        text=tr("The effect is not adjusted for {covariate}: {why}.", covariate=tr(_LABELS[covariate]), why=why),
     )
 
 
@@ -114,31 +134,59 @@ def _words(
     shift: Interval,
     due: float | None,
 ) -> str:
-    label = _LABELS[covariate]
-    interval = f"{format_share(evidence.confidence)} interval {_between(math.log(found.low), math.log(found.high))}"
-    text = (
-        f"At equal {label} the change would be {_change(math.log(found.ratio))} "
-        f"({interval if due else 'without an interval yet'}; from {found.blocks} blocks)"
-    )
-    if unadjusted is not None:
-        text += f" instead of {format_change(unadjusted)}"
-    text += f". One percentage point more of it goes with {_change(found.slope * _POINT)}"
+    label = tr(_LABELS[covariate])
+    interval = tr("without an interval yet")
     if due:
-        text += f" ({_between(found.slope_low * _POINT, found.slope_high * _POINT)})"
-    text += (
-        f"; the standard deviation between blocks is {format_percent(found.sd_after)} with the adjustment and "
-        f"{format_percent(found.sd_before)} without. The verdict is about the unadjusted effect."
-    )
-    if shift.low > NO_SPREAD or shift.high < -NO_SPREAD:
-        text += (
-            f" The arm's runs have {format_percent(abs(mean))} {'more' if mean > 0 else 'less'} {label} than the "
-            "control's: if the arm itself is the cause, the adjustment takes away part of its effect."
+        interval = tr(
+            "{confidence} interval {low} to {high}",
+            confidence=format_share(evidence.confidence),
+            low=_change(math.log(found.low)),
+            high=_change(math.log(found.high)),
         )
-    return text
+    adjusted = {
+        "covariate": label,
+        "change": _change(math.log(found.ratio)),
+        "interval": interval,
+        "unadjusted": "" if unadjusted is None else format_change(unadjusted),
+    }
+    sentences = [
+        _tell_adjusted(found.blocks, **adjusted),
+        _tell_slope(found, has_interval=bool(due)),
+        tr("The verdict is about the unadjusted effect."),
+    ]
+    if shift.low > NO_SPREAD or shift.high < -NO_SPREAD:
+        text = _MORE_OF_IT if mean > 0 else _LESS_OF_IT
+        sentences.append(tr(text, share=format_percent(abs(mean)), covariate=label))
+    return " ".join(sentences)
 
 
-def _between(low: float, high: float) -> str:
-    return f"{_change(low)} to {_change(high)}"
+def _tell_adjusted(blocks: int, *, covariate: str, change: str, interval: str, unadjusted: str) -> str:
+    told = {"covariate": covariate, "change": change, "interval": interval}
+    if not unadjusted:
+        return ntr(
+            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
+            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
+            blocks,
+            **told,
+        )
+    return ntr(
+        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
+        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
+        blocks,
+        **told,
+        unadjusted=unadjusted,
+    )
+
+
+def _tell_slope(found: Adjusted, *, has_interval: bool) -> str:
+    return tr(
+        _SLOPE_BETWEEN if has_interval else _SLOPE,
+        change=_change(found.slope * _POINT),
+        low=_change(found.slope_low * _POINT),
+        high=_change(found.slope_high * _POINT),
+        after=format_percent(found.sd_after),
+        before=format_percent(found.sd_before),
+    )
 
 
 def _change(log_ratio: float) -> str:

@@ -17,6 +17,7 @@ from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import CalibratedNoise, Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
+from pgtrial.analysis.latency_maps import map_latencies
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.overhead import sum_overhead
 from pgtrial.analysis.page_gains import describe_pages
@@ -89,6 +90,7 @@ def analyze(folder: Path) -> Findings:
             curve=trace_curve(evidence, values),
             series=trace_series(evidence, reduction),
             distributions=collect_distributions(evidence, reduction),
+            latency_maps=map_latencies(evidence, reduction),
             waits=describe_waits(evidence, reduction, values),
             causes=causes,
             pages=describe_pages(evidence, values),

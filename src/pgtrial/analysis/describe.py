@@ -8,18 +8,20 @@ from pgtrial.analysis.overhead import overhead_seconds
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.design.arms import disk_of, is_emulated
 from pgtrial.design.data_size import arm_scales, largest_files
+from pgtrial.language import mark, ptr, tr
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
-from pgtrial.units import format_bytes, format_duration
+from pgtrial.units import format_bytes, format_duration, format_significant
 
-# Fact of the fingerprint, and what the report calls it.
+# Fact of the fingerprint, and what the report calls it. Names of facts are the same in findings of all languages, and
+# are shown translated; what they say is in the language in use.
 _TARGET = {
-    "PostgreSQL/version": "postgres version",
-    "PostgreSQL/programs": "programs",
-    "PostgreSQL/found by": "found by",
-    "storage/data directory": "data directory",
-    "load generator/fio": "fio version",
+    "PostgreSQL/version": mark("postgres version"),
+    "PostgreSQL/programs": mark("programs"),
+    "PostgreSQL/found by": mark("found by"),
+    "storage/data directory": mark("data directory"),
+    "load generator/fio": mark("fio version"),
 }
 
 
@@ -118,22 +120,24 @@ def _describe_workload(evidence: Evidence) -> dict[str, str]:
         return _describe_files(evidence)
     scales = ", ".join(str(scale) for scale in arm_scales(experiment))
     facts = {
-        "kind": workload.kind,
-        "scenarios": workload.mix or ", ".join(evidence.scenarios),
-        "shares": f"by {workload.share}",
-        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
-        "duration": f"{format_duration(workload.duration)} per load level",
-        "warm-up": _describe_warmup(workload),
-        "protocol": workload.protocol,
-        "data": f"scale {scales}" if experiment.dataset.kind == "pgbench" else "set-up SQL only",
+        mark("kind"): workload.kind,
+        mark("scenarios"): workload.mix or ", ".join(evidence.scenarios),
+        mark("shares"): tr("by transactions") if workload.share == "transactions" else tr("by sessions"),
+        mark("clients"): ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        mark("duration"): tr("{time} per load level", time=format_duration(workload.duration)),
+        mark("warm-up"): _describe_warmup(workload),
+        mark("protocol"): workload.protocol,
+        mark("data"): tr("scale {scale}", scale=scales)
+        if experiment.dataset.kind == "pgbench"
+        else tr("set-up SQL only"),
     }
     if workload.rate is not None:
-        rates = dict.fromkeys(f"{level.rate:g}" for level in evidence.levels if level.rate is not None)
-        facts["rate"] = f"{', '.join(rates)} transactions per second"
+        rates = dict.fromkeys(format_significant(level.rate, 6) for level in evidence.levels if level.rate is not None)
+        facts[mark("rate")] = tr("{rates} transactions per second", rates=", ".join(rates))
     if workload.latency_limit is not None:
-        facts["latency limit"] = format_duration(workload.latency_limit)
+        facts[mark("latency limit")] = format_duration(workload.latency_limit)
     if workload.max_tries > 1:
-        facts["tries"] = f"at most {workload.max_tries}"
+        facts[mark("tries")] = tr("at most {number}", number=workload.max_tries)
     return facts
 
 
@@ -144,17 +148,17 @@ def _describe_files(evidence: Evidence) -> dict[str, str]:
         "kind": workload.kind,
         "scenarios": ", ".join(evidence.scenarios),
         "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
-        "duration": f"{format_duration(workload.duration)} per load level",
+        "duration": tr("{time} per load level", time=format_duration(workload.duration)),
         "warm-up": _describe_warmup(workload),
-        "data": f"files of {format_bytes(sum(largest_files(evidence.experiment).values()))}",
+        "data": tr("files of {bytes}", bytes=format_bytes(sum(largest_files(evidence.experiment).values()))),
     }
 
 
 def _describe_warmup(workload: WorkloadTable) -> str:
     match workload.warmup:
         case "auto":
-            return "until steady"
+            return tr("until steady")
         case WarmupTable(cap=cap):
-            return f"until steady, at most {format_duration(cap)}"
+            return tr("until steady, at most {time}", time=format_duration(cap))
         case seconds:
-            return format_duration(seconds) if seconds else "none"
+            return format_duration(seconds) if seconds else ptr("warm-up", "none")

@@ -266,6 +266,21 @@ class Distribution(Record):
     share: tuple[float, ...]  # share of transactions at or below
 
 
+class LatencyMap(Record):
+    """Transactions of an arm by when they ended and how long they took, all runs that count together.
+
+    Columns are stretches of the measured time, in order; rows are ranges of latency, two for each doubling. ``latency``
+    has the ends of the rows, one more than there are rows.
+    """
+
+    arm: str
+    runs: int
+    latency: tuple[float, ...]  # s
+    start: tuple[float, ...]  # of each column, s since the first measured second
+    end: tuple[float, ...]
+    counts: tuple[tuple[int, ...], ...]  # of each column, by row; exact
+
+
 class WaitShare(Record):
     """Average number of sessions in a state, and what it means per transaction by Little's law."""
 
@@ -329,6 +344,7 @@ class Findings(Record):
     curve: tuple[CurvePoint, ...]
     series: tuple[Series, ...]
     distributions: tuple[Distribution, ...]
+    latency_maps: tuple[LatencyMap, ...] = ()  # none: made by a pgtrial that had no heat maps
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone

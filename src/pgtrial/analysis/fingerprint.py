@@ -9,6 +9,7 @@ from pgtrial.analysis.findings import Difference, Fact, Fingerprint
 from pgtrial.analysis.settings import find_undeclared
 from pgtrial.analysis.world_rules import Rule, changes, rule_of
 from pgtrial.design.arms import effective_knobs
+from pgtrial.language import tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import NOW
 from pgtrial.units import parse_bytes
@@ -51,7 +52,7 @@ class FactDifference:
         """As it reads in a sentence: "vm.swappiness", "kernel release", "limit of memory"."""
         group, _, name = self.name.partition("/")
         if group == "limits":
-            return f"limit of {name}"
+            return tr("limit of {name}", name=name)
         is_clear = group in ("machine", "storage", "system") or (group == "kernel" and "." in name)
         return name if is_clear else f"{group} {name}"
 
@@ -110,7 +111,9 @@ def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
         if not is_compared or is_same((value for values in by_run.values() for value in values), rule.tolerance):
             continue
         texts = {
-            run: before if is_same((before, after), rule.tolerance) else f"{before}, then {after}"
+            run: before
+            if is_same((before, after), rule.tolerance)
+            else tr("{before}, then {after}", before=before, after=after)
             for run, (before, after) in by_run.items()
         }
         declared = {
@@ -187,7 +190,9 @@ def name_runs(runs: Iterable[int]) -> str:
         else:
             ranges.append([run, run])
     texts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
-    return f"{'run' if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else 'runs'} {', '.join(texts)}"
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return tr("run {runs}", runs=texts[0])
+    return tr("runs {runs}", runs=", ".join(texts))
 
 
 def _fact(name: str, value: str) -> Fact:

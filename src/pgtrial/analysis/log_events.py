@@ -10,6 +10,7 @@ from pgtrial.analysis.cause_findings import LogSummary, Mark
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED, LogEvent, add_numbers, add_up, pair_entries
 from pgtrial.analysis.slices import stretches, windows
+from pgtrial.language import ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry
@@ -116,7 +117,9 @@ def _name(event: LogEvent) -> str:
 
 
 def _text(event: LogEvent) -> str:
-    return event.text if event.count == 1 else f"{event.count} times, such as {event.text}"
+    if event.count == 1:
+        return event.text
+    return ntr("{count} times, such as {text}", "{count} times, such as {text}", event.count, text=event.text)
 
 
 def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> str:
@@ -125,17 +128,18 @@ def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> str:
     if kind == Kind.CHECKPOINT:
         timed, requested = (int(numbers.get(name, 0.0)) for name in (TIMED, REQUESTED))
         if timed and requested:
-            return f"{timed} timed, {requested} requested"
-        return "all timed" if timed else "all requested" if requested else ""
+            return tr("{timed} timed, {requested} requested", timed=timed, requested=requested)
+        return tr("all timed") if timed else tr("all requested") if requested else ""
     if kind == Kind.TEMPORARY_FILE:
-        return f"{format_bytes(numbers['bytes'] / sum(event.count for event in events))} each, on average"
+        each = numbers["bytes"] / sum(event.count for event in events)
+        return tr("{bytes} each, on average", bytes=format_bytes(each))
     if kind in _BY_OBJECT:
         return _describe_objects(events)
     texts: Counter[str] = Counter()
     for event in events:
         texts[event.text.partition(": ")[2] if kind == Kind.SLOW_STATEMENT else event.text] += event.count
     text, count = texts.most_common(1)[0]
-    return text if len(texts) == 1 else f"{count} times: {text}"
+    return text if len(texts) == 1 else ntr("{count} times: {text}", "{count} times: {text}", count, text=text)
 
 
 def _describe_objects(events: Sequence[LogEvent]) -> str:
@@ -147,8 +151,14 @@ def _describe_objects(events: Sequence[LogEvent]) -> str:
         seconds[event.object] = seconds.get(event.object, 0.0) + event.numbers.get("seconds", 0.0)
     longest = sorted(counts, key=lambda name: (-seconds[name], name))
     parts = [
-        f"{name} {'once' if counts[name] == 1 else f'{counts[name]} times'}, {format_duration(seconds[name])}"
+        ntr(
+            "{name} once, {time}",
+            "{name} {count} times, {time}",
+            counts[name],
+            name=name,
+            time=format_duration(seconds[name]),
+        )
         for name in longest[:_NAMED]
     ]
     left = len(longest) - _NAMED
-    return "; ".join([*parts, *([f"{left} more"] if left > 0 else [])])
+    return "; ".join([*parts, *([tr("{number} more", number=left)] if left > 0 else [])])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pgtrial.language import tr
 from pgtrial.store.server_log.checkpoints import is_timed
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Fact, Kind, read_fact
@@ -106,14 +107,14 @@ def _checkpoint(run: int, start: float, end: float, *, reason: str, numbers: Map
     if reason:
         asked = TIMED if is_timed(reason) else REQUESTED
         numbers = {asked: 1.0, **numbers}
-        parts.append(f"{asked} ({reason})" if asked == REQUESTED else asked)
+        parts.append(tr("requested ({reason})", reason=reason) if asked == REQUESTED else tr("timed"))
     if "buffers" in numbers:
-        parts.append(f"{format_count(numbers['buffers'])} buffers")
-        parts.append(f"{format_duration(numbers['write seconds'])} of writing")
-        parts.append(f"{format_duration(numbers['sync seconds'])} of syncing")
-        parts.append(f"{format_bytes(numbers['distance bytes'])} of WAL since the last one")
+        parts.append(tr("{number} buffers", number=format_count(numbers["buffers"])))
+        parts.append(tr("{time} of writing", time=format_duration(numbers["write seconds"])))
+        parts.append(tr("{time} of syncing", time=format_duration(numbers["sync seconds"])))
+        parts.append(tr("{bytes} of WAL since the last one", bytes=format_bytes(numbers["distance bytes"])))
     else:
-        parts.append("not over")
+        parts.append(tr("not over"))
     return LogEvent(run=run, start=start, end=end, kind=Kind.CHECKPOINT.value, numbers=numbers, text=", ".join(parts))
 
 
@@ -142,9 +143,10 @@ def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool])
 
 
 def _removed(numbers: Mapping[str, float]) -> Iterator[str]:
-    for name in ("tuples removed", "pages removed"):
-        if numbers.get(name):
-            yield f"{format_count(numbers[name])} {name}"
+    if numbers.get("tuples removed"):
+        yield tr("{number} tuples removed", number=format_count(numbers["tuples removed"]))
+    if numbers.get("pages removed"):
+        yield tr("{number} pages removed", number=format_count(numbers["pages removed"]))
 
 
 def _prolonged(wait: LogEvent, end: float) -> LogEvent:

@@ -10,11 +10,12 @@ from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.page_findings import PageCheck, TranslationCost
+from pgtrial.language import mark, tr
 from pgtrial.model.pages import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD
 from pgtrial.units import parse_bytes
 
 _ORDINARY = 64 << 10  # B; no pool has smaller pages, and no ordinary page is larger
-_NOT_COUNTED = "The misses were not counted in these runs."
+_NOT_COUNTED = mark("The misses were not counted in these runs.")
 
 
 def check_pages(evidence: Evidence, pages: Mapping[str, str]) -> Iterator[PageCheck]:
@@ -96,7 +97,7 @@ def describe_translations(evidence: Evidence, values: Values) -> tuple[tuple[Tra
                         counted.append((per_second, rate))
             if counted:
                 costs.append(_cost(evidence, arm.name, level.index, counted))
-    reason = "" if costs else next(iter(dict.fromkeys(reasons)), _NOT_COUNTED)
+    reason = "" if costs else next(iter(dict.fromkeys(reasons)), tr(_NOT_COUNTED))
     return tuple(costs), reason
 
 

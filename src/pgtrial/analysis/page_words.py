@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.page_findings import DataFit, PageGain
+from pgtrial.language import mark, tr
 from pgtrial.model.verdict import Decision
 from pgtrial.units import format_bytes, format_change
 
@@ -16,13 +17,16 @@ def gain_text(gain: PageGain) -> str:
     change = format_change(gain.ratio)
     if gain.low is None or gain.high is None:
         return change
-    return f"{change} ({format_change(gain.low)} to {format_change(gain.high)})"
+    return tr("{change} ({low} to {high})", change=change, low=format_change(gain.low), high=format_change(gain.high))
 
 
 def data_text(fit: DataFit) -> str:
     """ "scale 10, about 150 MB"."""
-    size = "" if fit.data is None else f", about {format_bytes(fit.data)}"
-    return f"scale {fit.scale}{size}" if fit.scale is not None else "the data"
+    if fit.scale is None:
+        return tr("the data")
+    if fit.data is None:
+        return tr("scale {scale}", scale=fit.scale)
+    return tr("scale {scale}, about {bytes}", scale=fit.scale, bytes=format_bytes(fit.data))
 
 
 def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, str]) -> str:
@@ -34,17 +38,32 @@ def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mappi
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+# By whether there are several data sizes, and whether it is a single load level.
+_LARGEST = {
+    (True, True): mark("Pages of {page} gain most at scale {scale} with {level}: {gain}"),
+    (True, False): mark("Pages of {page} gain most at scale {scale}: {gain}"),
+    (False, True): mark("Pages of {page} gain most with {level}: {gain}"),
+    (False, False): mark("Pages of {page} gain most: {gain}"),
+}
+
+
 def _tell_largest(gains: Sequence[PageGain], labels: Mapping[int, str]) -> str:
     """Of the cells, not of their mean; only a gain that its interval shows to be one."""
     clear = [gain for gain in gains if gain.ratio is not None and gain.low is not None and gain.low > 1]
     cells = [gain for gain in clear if gain.load_level != ALL] or clear
     if not cells:
-        return "In no cell is a gain from huge pages shown."
+        return tr("In no cell is a gain from huge pages shown.")
     best = max(cells, key=lambda gain: gain.ratio or 0.0)
-    where = "" if best.load_level == ALL else f" with {labels[int(best.load_level)]}"
-    scale = "" if best.scale is None else f" at scale {best.scale}"
-    small = ", which is less than matters here" if best.decision is Decision.EQUIVALENT else ""
-    return f"Pages of {best.page} gain most{scale}{where}: {gain_text(best)}{small}."
+    told = {
+        "page": best.page,
+        "gain": gain_text(best),
+        "level": "" if best.load_level == ALL else labels[int(best.load_level)],
+        "scale": best.scale,
+    }
+    found = tr(_LARGEST[best.scale is not None, best.load_level != ALL], **told)
+    if best.decision is Decision.EQUIVALENT:
+        return tr("{gain}, which is less than matters here.", gain=found)
+    return f"{found}."
 
 
 def _tell_fit(page: str, gains: Sequence[PageGain], fits: Sequence[DataFit]) -> str:
@@ -53,12 +72,19 @@ def _tell_fit(page: str, gains: Sequence[PageGain], fits: Sequence[DataFit]) -> 
     told = {}
     for does_fit in (True, False):
         scales = {fit.scale for fit in fits if fit.fits is does_fit}
-        told[does_fit] = [f"{gain_text(gain)} at scale {gain.scale}" for gain in over_all if gain.scale in scales]
+        told[does_fit] = [
+            tr("{gain} at scale {scale}", gain=gain_text(gain), scale=gain.scale)
+            for gain in over_all
+            if gain.scale in scales
+        ]
     if not told[True] or not told[False]:
         return ""
-    return (
-        f"Over all load levels pages of {page} change throughput by {join(told[True])}, where the data fit in "
-        f"shared_buffers, and by {join(told[False])}, where they do not."
+    return tr(
+        "Over all load levels pages of {page} change throughput by {inside}, where the data fit in shared_buffers, and "
+        "by {outside}, where they do not.",
+        page=page,
+        inside=join(told[True]),
+        outside=join(told[False]),
     )
 
 
@@ -69,7 +95,9 @@ def _tell_boundary(fits: Sequence[DataFit]) -> str:
     if not inside or not outside:
         return ""
     buffers = dict.fromkeys(format_bytes(fit.shared_buffers) for fit in fits if fit.shared_buffers is not None)
-    return (
-        f"The data stop fitting in shared_buffers ({join(list(buffers))}) between {data_text(inside[-1])}, "
-        f"and {data_text(outside[0])}."
+    return tr(
+        "The data stop fitting in shared_buffers ({buffers}) between {inside}, and {outside}.",
+        buffers=join(list(buffers)),
+        inside=data_text(inside[-1]),
+        outside=data_text(outside[0]),
     )

@@ -11,17 +11,21 @@ from pgtrial.analysis.cause_findings import Panel, PanelLine
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.analysis.timeline_metrics import WAITS
+from pgtrial.language import mark, tr
 
 MAX_POINTS = 300  # per line
 MAX_RUNS = 3  # per arm
 MAX_TYPES = 6  # wait types with a line of their own
-OTHER = "other waits"
+OTHER = mark("other waits")
 _DIGITS = 4  # significant ones; more than can be seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A panel: ``lines`` are (name, metric). Lines of ``seldom`` are only there where they are not zero throughout."""
+    """A panel: ``lines`` are (name, metric). Lines of ``seldom`` are only there where they are not zero throughout.
+
+    The names of lines are the same in findings of all languages, since charts go by them; they are shown translated.
+    """
 
     topic: str
     title: str
@@ -33,62 +37,71 @@ class _Part:
 
 _CPU = _Part(
     topic="cpu",
-    title="CPU time",
+    title=mark("CPU time"),
     unit="share",
     stacked=True,
     lines=(
-        ("programs", "vmstat.us"),
-        ("kernel", "vmstat.sy"),
-        ("waiting for I/O", "vmstat.wa"),
-        ("stolen", "vmstat.st"),
+        (mark("programs"), "vmstat.us"),
+        (mark("kernel"), "vmstat.sy"),
+        (mark("waiting for I/O"), "vmstat.wa"),
+        (mark("stolen"), "vmstat.st"),
     ),
 )
 _DISK = (
     _Part(
         topic="disk",
-        title="requests",
+        title=mark("requests"),
         unit="1/s",
-        lines=(("reads", "iostat.r"), ("writes", "iostat.w"), ("flushes", "iostat.f"), ("discards", "iostat.d")),
+        lines=(
+            (mark("reads"), "iostat.r"),
+            (mark("writes"), "iostat.w"),
+            (mark("flushes"), "iostat.f"),
+            (mark("discards"), "iostat.d"),
+        ),
         seldom=("flushes", "discards"),
     ),
     _Part(
         topic="disk",
-        title="bytes",
+        title=mark("bytes"),
         unit="B/s",
-        lines=(("read", "iostat.r_bytes"), ("written", "iostat.w_bytes")),
+        lines=((mark("read"), "iostat.r_bytes"), (mark("written"), "iostat.w_bytes")),
     ),
     _Part(
         topic="disk",
-        title="time of a request",
+        title=mark("time of a request"),
         unit="s",
-        lines=(("read", "iostat.r_await"), ("write", "iostat.w_await"), ("flush", "iostat.f_await")),
+        lines=((mark("read"), "iostat.r_await"), (mark("write"), "iostat.w_await"), (mark("flush"), "iostat.f_await")),
     ),
-    _Part(topic="disk", title="requests under way", unit="", lines=(("average", "iostat.aqu"),)),
+    _Part(topic="disk", title=mark("requests under way"), unit="", lines=((mark("average"), "iostat.aqu"),)),
 )
 _MEMORY = (
     _Part(
         topic="memory",
-        title="memory",
+        title=mark("memory"),
         unit="B",
-        lines=(("available", "vmstat.available"), ("page cache", "vmstat.cache"), ("swap in use", "vmstat.swpd")),
+        lines=(
+            (mark("available"), "vmstat.available"),
+            (mark("page cache"), "vmstat.cache"),
+            (mark("swap in use"), "vmstat.swpd"),
+        ),
         seldom=("swap in use",),
     ),
     _Part(
         topic="write-back",
-        title="dirty pages",
+        title=mark("dirty pages"),
         unit="B",
         lines=(
-            ("dirty", "dirty.bytes"),
-            ("being written", "dirty.writeback"),
-            ("limit for writers", "dirty.threshold"),
-            ("limit for background writing", "dirty.background"),
+            (mark("dirty"), "dirty.bytes"),
+            (mark("being written"), "dirty.writeback"),
+            (mark("limit for writers"), "dirty.threshold"),
+            (mark("limit for background writing"), "dirty.background"),
         ),
     ),
     _Part(
         topic="write-back",
-        title="writers asleep because of dirty pages",
+        title=mark("writers asleep because of dirty pages"),
         unit="",
-        lines=(("asleep", "throttling.paused"),),
+        lines=((mark("asleep"), "throttling.paused"),),
     ),
 )
 
@@ -187,8 +200,8 @@ def _waits(axis: _Axis, types: tuple[str, ...]) -> Iterator[Panel]:
     if others:
         lines.append(_line(OTHER, sessions(others)))
     if any(each.get("sessions.active") is not None for each in axis.timelines):
-        part = _Part(topic="waits", title="average sessions by wait type", unit="", lines=(), stacked=True)
-        yield from _make_panel(axis, part, part.title, lines)
+        part = _Part(topic="waits", title=mark("average sessions by wait type"), unit="", lines=(), stacked=True)
+        yield from _make_panel(axis, part, tr(part.title), lines)
 
 
 def _panel(axis: _Axis, part: _Part, *, device: str = "") -> Iterator[Panel]:
@@ -197,7 +210,10 @@ def _panel(axis: _Axis, part: _Part, *, device: str = "") -> Iterator[Panel]:
         value = axis.means([each.get(metric, device) for each in axis.timelines])
         if not np.isnan(value).all() and not (name in part.seldom and np.nanmax(value) == 0):
             lines.append(_line(name, value))
-    yield from _make_panel(axis, part, f"disk {device}: {part.title}" if device else part.title, lines)
+    title = tr(part.title)
+    if device:
+        title = tr("disk {device}: {title}", device=device, title=title)
+    yield from _make_panel(axis, part, title, lines)
 
 
 def _make_panel(axis: _Axis, part: _Part, title: str, lines: Sequence[PanelLine]) -> Iterator[Panel]:

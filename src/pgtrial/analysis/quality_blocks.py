@@ -8,6 +8,7 @@ import numpy as np
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.observations import ALL
+from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
@@ -25,10 +26,14 @@ def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="no-runs",
             severity=Severity.INVALID,
-            text=f"None of the {len(evidence.runs)} runs finished with valid data."
+            text=ntr(
+                "None of the {count} runs finished with valid data.",
+                "None of the {count} runs finished with valid data.",
+                len(evidence.runs),
+            )
             if evidence.runs
-            else "The experiment has no runs yet.",
-            hint='See why in the table of runs; "pgtrial resume" goes on with the schedule.',
+            else tr("The experiment has no runs yet."),
+            hint=tr('See why in the table of runs; "pgtrial resume" goes on with the schedule.'),
         )
         return
     if _lacks_blocks(assessment):
@@ -36,8 +41,13 @@ def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="too-few-blocks",
             severity=Severity.INVALID,
-            text=f"Fewer than {MIN_BLOCKS} blocks have a valid run of both arms ({blocks} of {planned}).",
-            hint="Plan more blocks." if planned < MIN_BLOCKS else 'Finish the schedule with "pgtrial resume".',
+            text=tr(
+                "Fewer than {fewest} blocks have a valid run of both arms ({blocks} of {planned}).",
+                fewest=MIN_BLOCKS,
+                blocks=blocks,
+                planned=planned,
+            ),
+            hint=tr("Plan more blocks.") if planned < MIN_BLOCKS else tr('Finish the schedule with "pgtrial resume".'),
         )
 
 
@@ -62,13 +72,28 @@ def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
     if effect.low is None or effect.high is None or effect.ratio is None or effect.low <= 1 <= effect.high:
         return
     is_biased = effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE)
-    interval = f"between {format_change(effect.low)} and {format_change(effect.high)}"
+    found = {
+        "change": format_change(effect.ratio),
+        "low": format_change(effect.low),
+        "high": format_change(effect.high),
+    }
+    if is_biased:
+        text = tr(
+            "The placebo, a second copy of the control, differs from it by {change} (between {low} and {high}), "
+            "beyond the margin of {margin}.",
+            **found,
+            margin=format_share(effect.margin),
+        )
+    else:
+        text = tr(
+            "The placebo, a second copy of the control, differs from it by {change} (between {low} and {high}).",
+            **found,
+        )
     yield CaveatFinding(
         code="placebo-effect",
         severity=Severity.INVALID if is_biased else Severity.WARNING,
-        text=f"The placebo, a second copy of the control, differs from it by {format_change(effect.ratio)} ({interval})"
-        + (f", beyond the margin of {format_share(effect.margin)}." if is_biased else "."),
-        hint="Look for what differs between the runs besides the settings, and run more blocks.",
+        text=text,
+        hint=tr("Look for what differs between the runs besides the settings, and run more blocks."),
     )
 
 
@@ -92,9 +117,14 @@ def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="incomplete",
             severity=Severity.WARNING,
-            text=f"{len(missing)} of {len(evidence.slots)} planned runs have no valid data; "
-            f"{len(evidence.complete_blocks())} of {_planned(assessment)} blocks are complete.",
-            hint='Finish the schedule with "pgtrial resume".',
+            text=tr(
+                "{missing} of {slots} planned runs have no valid data; {complete} of {blocks} blocks are complete.",
+                missing=len(missing),
+                slots=len(evidence.slots),
+                complete=len(evidence.complete_blocks()),
+                blocks=_planned(assessment),
+            ),
+            hint=tr('Finish the schedule with "pgtrial resume".'),
         )
 
 
@@ -106,9 +136,13 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="invalid-runs",
             severity=Severity.WARNING if any(run.state is RunState.INVALID for run in invalid) else Severity.INFO,
-            text=f"{len(invalid)} of {len(evidence.runs)} runs were invalid or interrupted and do not count "
-            f"({by_arm}).",
-            hint="If one arm fails more often than the others, what is left of it may not represent it.",
+            text=tr(
+                "{invalid} of {runs} runs were invalid or interrupted and do not count ({by_arm}).",
+                invalid=len(invalid),
+                runs=len(evidence.runs),
+                by_arm=by_arm,
+            ),
+            hint=tr("If one arm fails more often than the others, what is left of it may not represent it."),
             runs=tuple(run.id for run in invalid),
         )
 
@@ -123,9 +157,11 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="level-drift",
             severity=Severity.INFO,
-            text="The control's own results move in one direction from block to block, "
-            f"by {format_change(float(np.exp(trend.slope_per_block)))} per block.",
-            hint="Comparing within blocks removes the trend; the load curve and the latencies still contain it.",
+            text=tr(
+                "The control's own results move in one direction from block to block, by {change} per block.",
+                change=format_change(float(np.exp(trend.slope_per_block))),
+            ),
+            hint=tr("Comparing within blocks removes the trend; the load curve and the latencies still contain it."),
         )
 
 
@@ -138,15 +174,22 @@ def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
         and all(run.slices for run in assessment.evidence.valid)
     )
     if not is_each_run:
-        when = "only once per block" if restore == "each-block" else "never"
+        if restore == "each-block":
+            text = tr(
+                "The data were put back to the snapshot only once per block, so a run starts with what the runs before "
+                "left behind."
+            )
+        else:
+            text = tr(
+                "The data were put back to the snapshot never, so a run starts with what the runs before left behind."
+            )
         yield CaveatFinding(
             code="data-not-restored",
             severity=Severity.WARNING,
-            text=f"The data were put back to the snapshot {when}, "
-            "so a run starts with what the runs before left behind.",
-            hint="Leave database in [target] out, for one of pgtrial's own, unless the load only reads."
+            text=text,
+            hint=tr("Leave database in [target] out, for one of pgtrial's own, unless the load only reads.")
             if assessment.evidence.experiment.target.database is not None
-            else 'Use restore = "each-run" unless the load only reads.',
+            else tr('Use restore = "each-run" unless the load only reads.'),
         )
 
 

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.slices import counted_seconds
+from pgtrial.language import mark, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_percent
 
 FEWEST = 20  # transactions of a run at a load level, of which one more or less is 5 %
-_HINT = "Measure longer at each load level, with fewer clients, or with data that make a transaction shorter."
+_HINT = mark("Measure longer at each load level, with fewer clients, or with data that make a transaction shorter.")
 
 
 def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Transactions that ended in the measured time, of the scenario and the two arms that the claim is about."""
     evidence = assessment.evidence
     scenario = evidence.experiment.hypothesis.scenario
-    of = f" of {scenario}" if scenario else ""
     for level in evidence.levels:
         counts = _counts(assessment, level)
         empty = tuple(sorted(run for run, count in counts.items() if count == 0))
@@ -25,9 +25,8 @@ def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield CaveatFinding(
                 code="no-transactions",
                 severity=Severity.INVALID,
-                text=f"At {level.label} no transaction{of} ended within the measured time in {len(empty)} of "
-                f"{len(counts)} runs.",
-                hint=_HINT,
+                text=_none_text(level.label, scenario, len(empty), len(counts)),
+                hint=tr(_HINT),
                 runs=empty,
             )
         elif counts and min(counts.values()) < FEWEST:
@@ -35,9 +34,8 @@ def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield CaveatFinding(
                 code="few-transactions",
                 severity=Severity.WARNING,
-                text=f"At {level.label} as few as {fewest} transactions{of} ended within the measured time of a run: "
-                f"one more or less is {format_percent(1 / fewest)}.",
-                hint=_HINT,
+                text=_few_text(level.label, scenario, fewest),
+                hint=tr(_HINT),
             )
 
 
@@ -52,3 +50,40 @@ def _counts(assessment: Assessment, level: LoadLevel) -> dict[int, int]:
         if run.slot.arm in {control, evidence.hypothesis_arm}
         and (rate := assessment.values.get((run.id, name, scenario, level.index))) is not None
     }
+
+
+def _none_text(level: str, scenario: str | None, runs: int, of: int) -> str:
+    if scenario:
+        return tr(
+            "At {level} no transaction of {scenario} ended within the measured time in {runs} of {of} runs.",
+            level=level,
+            scenario=scenario,
+            runs=runs,
+            of=of,
+        )
+    return tr(
+        "At {level} no transaction ended within the measured time in {runs} of {of} runs.",
+        level=level,
+        runs=runs,
+        of=of,
+    )
+
+
+def _few_text(level: str, scenario: str | None, count: int) -> str:
+    step = format_percent(1 / count)
+    if scenario:
+        return tr(
+            "At {level} as few as {count} transactions of {scenario} ended within the measured time of a run: one "
+            "more or less is {step}.",
+            level=level,
+            scenario=scenario,
+            count=count,
+            step=step,
+        )
+    return tr(
+        "At {level} as few as {count} transactions ended within the measured time of a run: one more or less is "
+        "{step}.",
+        level=level,
+        count=count,
+        step=step,
+    )

@@ -7,6 +7,7 @@ from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.design.arms import effective_knobs
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import (
     CPU_ALL,
@@ -33,6 +34,7 @@ UNSEEN_SHARE = 0.1
 SWAPPED_BYTES = 16 * 1024**2
 QUOTA_SECONDS = 0.1
 SPACE_SHARE = 0.05
+_MORE_MEMORY = mark("Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.")
 
 
 def stolen_share(evidence: Evidence, run: int) -> float | None:
@@ -50,13 +52,26 @@ def check_others(assessment: Assessment) -> Iterator[CaveatFinding]:
     if found:
         worst = max(found, key=lambda run: found[run])
         programs = evidence.fingerprints_after.get(worst, {}).get(OTHERS, "")
-        named = f" (run {worst}: {programs})" if programs else ""
+        told = {
+            "in_runs": _in_runs(evidence, found),
+            "limit": format_share(OTHERS_SHARE),
+            "share": format_percent(found[worst]),
+        }
+        if programs:
+            text = tr(
+                "{in_runs} other programs used more than {limit} of the CPU time, up to {share} (run {run}: "
+                "{programs}).",
+                **told,
+                run=worst,
+                programs=programs,
+            )
+        else:
+            text = tr("{in_runs} other programs used more than {limit} of the CPU time, up to {share}.", **told)
         yield CaveatFinding(
             code="other-programs",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} other programs used more than {format_share(OTHERS_SHARE)} of the CPU "
-            f"time, up to {format_percent(found[worst])}{named}.",
-            hint="End them for the time of the experiment, or give it a machine of its own.",
+            text=text,
+            hint=tr("End them for the time of the experiment, or give it a machine of its own."),
             runs=tuple(found),
         )
 
@@ -76,9 +91,13 @@ def check_unseen(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="unseen-load",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} up to {format_percent(max(found.values()))} of the CPU "
-            "time was used by processes that cannot be seen from here, such as those of other containers.",
-            hint="Give the experiment a machine of its own, or CPUs of its own (cpuset).",
+            text=tr(
+                "{in_runs} up to {share} of the CPU time was used by processes that cannot be seen from here, such as "
+                "those of other containers.",
+                in_runs=_in_runs(evidence, found),
+                share=format_percent(max(found.values())),
+            ),
+            hint=tr("Give the experiment a machine of its own, or CPUs of its own (cpuset)."),
             runs=tuple(found),
         )
 
@@ -93,9 +112,12 @@ def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="swapping",
             severity=Severity.INFO if is_meant else Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} the machine swapped, up to "
-            f"{format_bytes(max(found.values()))} in and out.",
-            hint="Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.",
+            text=tr(
+                "{in_runs} the machine swapped, up to {bytes} in and out.",
+                in_runs=_in_runs(evidence, found),
+                bytes=format_bytes(max(found.values())),
+            ),
+            hint=tr(_MORE_MEMORY),
             runs=tuple(found),
         )
 
@@ -107,8 +129,8 @@ def check_throttling(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="thermal-throttling",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} CPUs were slowed down because they were hot.",
-            hint="Switch turbo off, so that the speed can be kept, or cool the machine better.",
+            text=tr("{in_runs} CPUs were slowed down because they were hot.", in_runs=_in_runs(evidence, found)),
+            hint=tr("Switch turbo off, so that the speed can be kept, or cool the machine better."),
             runs=tuple(found),
         )
 
@@ -126,9 +148,12 @@ def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="cpu-quota",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} a CPU quota of a control group stopped the server, for "
-            f"up to {format_duration(max(found.values()))}.",
-            hint="Raise the quota of the container or the service, or remove it.",
+            text=tr(
+                "{in_runs} a CPU quota of a control group stopped the server, for up to {seconds}.",
+                in_runs=_in_runs(evidence, found),
+                seconds=format_duration(max(found.values())),
+            ),
+            hint=tr("Raise the quota of the container or the service, or remove it."),
             runs=tuple(found),
         )
 
@@ -140,8 +165,10 @@ def check_oom(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="out-of-memory",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} the kernel ended processes because memory was short.",
-            hint="Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.",
+            text=tr(
+                "{in_runs} the kernel ended processes because memory was short.", in_runs=_in_runs(evidence, found)
+            ),
+            hint=tr(_MORE_MEMORY),
             runs=tuple(found),
         )
 
@@ -164,15 +191,25 @@ def check_space(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="little-space",
             severity=Severity.WARNING,
-            text=f"{_in_runs(evidence, found)} less than {format_share(SPACE_SHARE)} of the file system was free, "
-            f"down to {format_percent(min(found.values()))}: a file system that is nearly full is slower.",
-            hint="Free space, or put the data elsewhere.",
+            text=tr(
+                "{in_runs} less than {limit} of the file system was free, down to {share}: a file system that is "
+                "nearly full is slower.",
+                in_runs=_in_runs(evidence, found),
+                limit=format_share(SPACE_SHARE),
+                share=format_percent(min(found.values())),
+            ),
+            hint=tr("Free space, or put the data elsewhere."),
             runs=tuple(found),
         )
 
 
 def _in_runs(evidence: Evidence, found: Mapping[int, float]) -> str:
-    return f"In {len(found)} of {len(evidence.valid)} runs"
+    return in_runs(len(found), len(evidence.valid))
+
+
+def in_runs(found: int, of: int) -> str:
+    """How a sentence begins that is about some of the runs: "In 3 of 8 runs"."""
+    return ntr("In {found} of {count} runs", "In {found} of {count} runs", of, found=found)
 
 
 def _above(evidence: Evidence, value: Callable[[RunRow], float | None], limit: float) -> dict[int, float]:

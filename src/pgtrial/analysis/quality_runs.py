@@ -18,12 +18,13 @@ from pgtrial.analysis.metrics import (
     SKIPPED,
 )
 from pgtrial.analysis.observations import ALL
-from pgtrial.analysis.quality_host import stolen_share
+from pgtrial.analysis.quality_host import in_runs, stolen_share
 from pgtrial.analysis.slices import windows
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
-from pgtrial.units import format_change, format_duration, format_percent
+from pgtrial.units import format_change, format_decimal, format_duration, format_percent
 
 STEAL_SHARE = 0.01
 GAP_SECONDS = 3.0  # readings are one second apart
@@ -46,9 +47,12 @@ def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="warmup-capped",
             severity=Severity.INFO,
-            text=f"In {len(capped)} of {len(valid)} runs the warm-up was ended by its cap before the load was found "
-            "steady; whether that mattered shows in the measured time.",
-            hint='Where the measured time is unsteady, give the warm-up more time: warmup = { cap = "5min" }.',
+            text=tr(
+                "{in_runs} the warm-up was ended by its cap before the load was found steady; whether that mattered "
+                "shows in the measured time.",
+                in_runs=in_runs(len(capped), len(valid)),
+            ),
+            hint=tr('Where the measured time is unsteady, give the warm-up more time: warmup = { cap = "5min" }.'),
             runs=tuple(sorted(capped)),
         )
 
@@ -69,9 +73,13 @@ def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield CaveatFinding(
                 code="unsteady",
                 severity=Severity.WARNING,
-                text=f"Throughput of {arm.name} changes inside its runs: the second half of the measured time "
-                f"has {format_change(mean)} against the first.",
-                hint="A longer warm-up, or longer runs, would show the steady state.",
+                text=tr(
+                    "Throughput of {arm} changes inside its runs: the second half of the measured time has {change} "
+                    "against the first.",
+                    arm=arm.name,
+                    change=format_change(mean),
+                ),
+                hint=tr("A longer warm-up, or longer runs, would show the steady state."),
             )
 
 
@@ -96,10 +104,15 @@ def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="unequal-checkpoints",
             severity=Severity.WARNING,
-            text="The arms had different numbers of checkpoints in their measured time: "
-            + ", ".join(f"{arm} {mean:.1f} per run" for arm, mean in means.items())
-            + ".",
-            hint="Measure for several checkpoint intervals, or set max_wal_size so that none begins while measuring.",
+            text=tr(
+                "The arms had different numbers of checkpoints in their measured time: {counts}.",
+                counts=", ".join(
+                    tr("{arm} {number} per run", arm=arm, number=format_decimal(mean, 1)) for arm, mean in means.items()
+                ),
+            ),
+            hint=tr(
+                "Measure for several checkpoint intervals, or set max_wal_size so that none begins while measuring."
+            ),
         )
 
 
@@ -136,8 +149,8 @@ def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
         metric=FAILURES.name,
         limit=FAILURE_SHARE,
         code="failed-transactions",
-        text="{share} of the transactions of {arm} failed; throughput and latencies are of the others.",
-        hint="Set max_tries so that transactions are retried after serialization failures and deadlocks.",
+        text=mark("{share} of the transactions of {arm} failed; throughput and latencies are of the others."),
+        hint=mark("Set max_tries so that transactions are retried after serialization failures and deadlocks."),
     )
 
 
@@ -147,32 +160,36 @@ def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="rate-sets-throughput",
             severity=Severity.WARNING,
-            text="The load arrives at a given rate, so the rate and not the server decides the throughput, about which "
-            "the claim is; only a server that cannot keep up shows in it.",
-            hint="Make the claim about a latency, or leave the rate out.",
+            text=tr(
+                "The load arrives at a given rate, so the rate and not the server decides the throughput, about which "
+                "the claim is; only a server that cannot keep up shows in it."
+            ),
+            hint=tr("Make the claim about a latency, or leave the rate out."),
         )
     yield from _check_share(
         assessment,
         metric=SKIPPED.name,
         limit=SKIPPED_SHARE,
         code="skipped-transactions",
-        text="{share} of the transactions of {arm} were skipped because they were too late to begin: "
-        "the load that was asked for was not delivered.",
-        hint="Latencies are of the transactions that were begun only; compare at a lower rate.",
+        text=mark(
+            "{share} of the transactions of {arm} were skipped because they were too late to begin: the load that was "
+            "asked for was not delivered."
+        ),
+        hint=mark("Latencies are of the transactions that were begun only; compare at a lower rate."),
     )
     yield from _check_share(
         assessment,
         metric=LATE.name,
         limit=LATE_SHARE,
         code="late-transactions",
-        text="{share} of the transactions of {arm} took longer than the latency limit.",
-        hint="",
+        text=mark("{share} of the transactions of {arm} took longer than the latency limit."),
     )
 
 
 def _check_share(
-    assessment: Assessment, *, metric: str, limit: float, code: str, text: str, hint: str
+    assessment: Assessment, *, metric: str, limit: float, code: str, text: str, hint: str = ""
 ) -> Iterator[CaveatFinding]:
+    """``text`` and ``hint`` are not translated yet."""
     for arm in assessment.evidence.arms:
         shares = [
             share
@@ -183,8 +200,8 @@ def _check_share(
             yield CaveatFinding(
                 code=code,
                 severity=Severity.WARNING,
-                text=text.format(share=format_percent(mean), arm=arm.name),
-                hint=hint,
+                text=tr(text, share=format_percent(mean), arm=arm.name),
+                hint=tr(hint) if hint else "",
             )
 
 
@@ -198,7 +215,12 @@ def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield CaveatFinding(
                 code="no-samples",
                 severity=Severity.WARNING,
-                text=f"{len(runs)} runs have no {what}; what would be read from it is left out.",
+                text=ntr(
+                    "{count} runs have no {file}; what would be read from it is left out.",
+                    "{count} runs have no {file}; what would be read from it is left out.",
+                    len(runs),
+                    file=what,
+                ),
                 runs=runs,
             )
 
@@ -209,8 +231,13 @@ def check_gaps(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="sampler-gaps",
             severity=Severity.WARNING,
-            text=f"In {len(gaps)} runs readings are missing for up to {format_duration(max(gaps.values()))}.",
-            hint="The machine had no time to read its own counters; leave a CPU free for it.",
+            text=ntr(
+                "In {count} runs readings are missing for up to {seconds}.",
+                "In {count} runs readings are missing for up to {seconds}.",
+                len(gaps),
+                seconds=format_duration(max(gaps.values())),
+            ),
+            hint=tr("The machine had no time to read its own counters; leave a CPU free for it."),
             runs=tuple(sorted(gaps)),
         )
 
@@ -228,9 +255,12 @@ def check_steal(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="cpu-steal",
             severity=Severity.WARNING,
-            text=f"In {len(stolen)} of {len(shares)} runs the hypervisor gave CPU time to others, "
-            f"up to {format_percent(max(stolen.values()))}.",
-            hint="Run on a machine with CPUs of its own, or with more blocks.",
+            text=tr(
+                "{in_runs} the hypervisor gave CPU time to others, up to {share}.",
+                in_runs=in_runs(len(stolen), len(shares)),
+                share=format_percent(max(stolen.values())),
+            ),
+            hint=tr("Run on a machine with CPUs of its own, or with more blocks."),
             runs=tuple(sorted(stolen)),
         )
 
@@ -265,9 +295,12 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="generator-saturated",
             severity=Severity.WARNING,
-            text=f"In {len(runs)} of {len(evidence.valid)} runs no CPU was left while more than half of the clients "
-            "had no query in the server: the load generator, or another program on this machine, holds the server "
-            "up, and an effect may look smaller than it is.",
-            hint="Use fewer clients, the prepared protocol, or heavier transactions; end other programs.",
+            text=tr(
+                "{in_runs} no CPU was left while more than half of the clients had no query in the server: the load "
+                "generator, or another program on this machine, holds the server up, and an effect may look smaller "
+                "than it is.",
+                in_runs=in_runs(len(runs), len(evidence.valid)),
+            ),
+            hint=tr("Use fewer clients, the prepared protocol, or heavier transactions; end other programs."),
             runs=runs,
         )

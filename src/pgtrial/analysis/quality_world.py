@@ -7,6 +7,7 @@ from pgtrial.analysis.caveats import as_finding
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.fingerprint import FactDifference, Kind, compare_facts
 from pgtrial.analysis.settings import ABSENT, find_of_server, find_undeclared
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 
 _MOST_NAMED = 5  # facts or settings in one sentence; all of them are in the table of differences
@@ -15,22 +16,22 @@ _OF_BUILD = frozenset(
     {"block_size", "data_checksums", "debug_assertions", "segment_size", "wal_block_size", "wal_segment_size"}
 )
 _VERSION = frozenset({"server_version", "server_version_num"})
-# What is said of facts that differ: code, beginning of the sentence, hint.
+# What is said of facts that differ: code, sentence, hint.
 _SAID = {
     Kind.ARMS: (
         "undeclared-difference",
-        "The arms did not run under the same conditions, although none declares it",
-        "Declare the difference in the arms, or undo it, and run again.",
+        mark("The arms did not run under the same conditions, although none declares it: {facts}."),
+        mark("Declare the difference in the arms, or undo it, and run again."),
     ),
     Kind.RUNS: (
         "fingerprint-differs",
-        "Not the same in all runs",
-        "Run again on a machine that nobody changes meanwhile.",
+        mark("Not the same in all runs: {facts}."),
+        mark("Run again on a machine that nobody changes meanwhile."),
     ),
     Kind.WITHIN: (
         "fingerprint-changed",
-        "Changed while the load was on",
-        "Find out what changes it under load, and run again.",
+        mark("Changed while the load was on: {facts}."),
+        mark("Find out what changes it under load, and run again."),
     ),
 }
 
@@ -42,8 +43,12 @@ def check_settings(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="undeclared-difference",
             severity=Severity.INVALID,
-            text=f"The setting {difference.name} differs although no arm declares it so ({values}).",
-            hint="Declare the setting in the arms, or give it one value in [target.postgresql], and run again.",
+            text=tr(
+                "The setting {setting} differs although no arm declares it so ({values}).",
+                setting=difference.name,
+                values=values,
+            ),
+            hint=tr("Declare the setting in the arms, or give it one value in [target.postgresql], and run again."),
         )
 
 
@@ -56,7 +61,11 @@ def check_settings_read(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="settings-unknown",
             severity=Severity.WARNING,
-            text=f"The settings of {len(unread)} runs were not recorded, so they could not be compared.",
+            text=ntr(
+                "The settings of {count} runs were not recorded, so they could not be compared.",
+                "The settings of {count} runs were not recorded, so they could not be compared.",
+                len(unread),
+            ),
             runs=unread,
         )
 
@@ -70,21 +79,46 @@ def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="server-build",
             severity=Severity.WARNING,
-            text=f"The servers of the arms also differ in {found.name} ({_values(found.values)}), which an effect "
-            "contains.",
-            hint="What that costs is in the effect. Clusters have data checksums by default from PostgreSQL 18 on.",
+            text=tr(
+                "The servers of the arms also differ in {setting} ({values}), which an effect contains.",
+                setting=found.name,
+                values=_values(found.values),
+            ),
+            hint=tr("What that costs is in the effect. Clusters have data checksums by default from PostgreSQL 18 on."),
         )
     if rest:
         changed = [f"{found.name} ({_values(found.values)})" for found in rest if ABSENT not in found.values.values()]
-        only = len(rest) - len(changed)
-        parts = [f"other defaults of {_shorten(changed)}"] if changed else []
-        parts += [f"{only} {'setting' if only == 1 else 'settings'} that not all of them have"] if only else []
         yield CaveatFinding(
             code="server-defaults",
             severity=Severity.INFO,
-            text=f"The servers of the arms have {' and '.join(parts)}; that is part of what is compared.",
-            hint="To compare the versions alone, give the settings one value in [target.postgresql].",
+            text=_tell_defaults(changed, only=len(rest) - len(changed)),
+            hint=tr("To compare the versions alone, give the settings one value in [target.postgresql]."),
         )
+
+
+def _tell_defaults(changed: Sequence[str], *, only: int) -> str:
+    """``only`` is the number of settings that not all servers have."""
+    shown = _shorten(changed)
+    if not only:
+        return tr(
+            "The servers of the arms have other defaults of {settings}; that is part of what is compared.",
+            settings=shown,
+        )
+    if not changed:
+        return ntr(
+            "The servers of the arms have {count} setting that not all of them have; that is part of what is compared.",
+            "The servers of the arms have {count} settings that not all of them have; that is part of what is "
+            "compared.",
+            only,
+        )
+    return ntr(
+        "The servers of the arms have other defaults of {settings} and {count} setting that not all of them have; that "
+        "is part of what is compared.",
+        "The servers of the arms have other defaults of {settings} and {count} settings that not all of them have; "
+        "that is part of what is compared.",
+        only,
+        settings=shown,
+    )
 
 
 def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -97,8 +131,11 @@ def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield CaveatFinding(
             code="assertions",
             severity=Severity.WARNING,
-            text=f"The server of {arms} was built with assertions, which make it slower, and not everywhere alike.",
-            hint="Use programs that were configured without --enable-cassert.",
+            text=tr(
+                "The server of {arms} was built with assertions, which make it slower, and not everywhere alike.",
+                arms=arms,
+            ),
+            hint=tr("Use programs that were configured without --enable-cassert."),
         )
 
 
@@ -109,9 +146,9 @@ def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
         if difference.severity is not None:
             groups.setdefault((difference.kind, difference.severity), []).append(difference)
     for (kind, severity), differences in groups.items():
-        code, beginning, hint = _SAID[kind]
+        code, text, hint = _SAID[kind]
         named = [f"{difference.phrase} ({_values(difference.values())})" for difference in differences]
-        yield CaveatFinding(code=code, severity=severity, text=f"{beginning}: {_shorten(named)}.", hint=hint)
+        yield CaveatFinding(code=code, severity=severity, text=tr(text, facts=_shorten(named)), hint=tr(hint))
 
 
 def _values(values: Mapping[str, str]) -> str:
@@ -120,7 +157,8 @@ def _values(values: Mapping[str, str]) -> str:
 
 def _shorten(named: Sequence[str]) -> str:
     shown = ", ".join(named[:_MOST_NAMED])
-    return shown if len(named) <= _MOST_NAMED else f"{shown} and {len(named) - _MOST_NAMED} more"
+    left = len(named) - _MOST_NAMED
+    return shown if left <= 0 else tr("{names} and {number} more", names=shown, number=left)
 
 
 def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:

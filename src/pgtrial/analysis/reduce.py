@@ -13,7 +13,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COUNTERS, SEPARATE
 from pgtrial.analysis.slices import slices_of, stretches, windows
 from pgtrial.errors import StoreError
-from pgtrial.model.histogram import bucket_value
+from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 
@@ -92,7 +92,8 @@ class Reduction:
     average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
     and ``wait_counts`` how often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in
     seconds of a run's bins. ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in
-    the order of the run's slices at that level.
+    the order of the run's slices at that level. ``latency_rows`` are the transactions of all scenarios by bin and
+    row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Reduction:
     sessions: Mapping[tuple[int, int], tuple[SessionGroup, ...]] = field(default_factory=dict)
     wait_counts: Mapping[tuple[int, int], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
+    latency_rows: Mapping[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
     without_slices: tuple[int, ...] = ()
@@ -151,6 +153,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 totals=_totals(db),
                 histograms=_histograms(db),
                 bins=_bins(db),
+                latency_rows=_latency_rows(db),
                 widths=widths,
                 increases=increases,
                 gaps=gaps,
@@ -265,6 +268,16 @@ def _bins(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Bin, ...
             Bin(index=index, count=count, latency_mean=latency_mean, latency_p95=p95)
         )
     return {key: tuple(value) for key, value in bins.items()}
+
+
+def _latency_rows(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], NDArray[np.int64]]:
+    buckets = [bucket for (bucket,) in db.execute("SELECT DISTINCT bucket FROM latencies").fetchall()]
+    db.execute("CREATE TABLE latency_row (bucket BIGINT, place BIGINT)")
+    _insert(db, "latency_row", ("BIGINT", "BIGINT"), [(bucket, row_of(bucket)) for bucket in buckets])
+    return {
+        (run, level): np.column_stack([np.array(column, dtype=np.int64) for column in columns])
+        for run, level, *columns in _rows(db, "latency_rows")
+    }
 
 
 def _increases(

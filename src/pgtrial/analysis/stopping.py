@@ -9,12 +9,16 @@ from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.forecast import blocks_to_decision, blocks_to_precision, half_width
 from pgtrial.stats.power import Needed
 from pgtrial.units import format_percent, format_share
+
+_WITHIN = mark("half the interval is {width}, within the wished {wished}")
+_WIDER = mark("half the interval is {width}, more than the wished {wished}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +56,17 @@ def decide(evidence: Evidence, primary: Estimated | None) -> StopDecision:
     blocks = primary.comparison.blocks if primary else 0
     look = looks.index(blocks) + 1 if blocks in looks else None
     if not looks:
-        reason = "there is no rule for stopping" if evidence.slots else "there is no schedule"
+        reason = tr("there is no rule for stopping") if evidence.slots else tr("there is no schedule")
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=None, forecast=_unknown())
     if primary is None:
-        reason = "no block is complete"
+        reason = tr("no block is complete")
         return StopDecision(stop=False, reason=reason, blocks=0, look=None, forecast=_unknown())
     is_done, found = _reached(evidence, primary)
     if look is not None and is_done:
         ended = Needed(blocks=None, reachable=True)
         return StopDecision(stop=True, reason=found, blocks=blocks, look=look, forecast=ended)
     if blocks == looks[-1]:
-        reason = f"{found}, and all blocks are run"
+        reason = tr("{found}, and all blocks are run", found=found)
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=_unknown())
     forecast = _forecast(evidence, primary)
     # What would be found at a look says nothing before it: somebody would stop there by hand.
@@ -88,7 +92,13 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None) -> Stopping
         ended=decision.blocks if decision.stop else None,
         level=level,
         needed=decision.forecast.blocks,
-        text=f"After {decision.blocks} of {looks[-1]} blocks: {decision.reason}.",
+        text=ntr(
+            "After {done} of {count} blocks: {reason}.",
+            "After {done} of {count} blocks: {reason}.",
+            looks[-1],
+            done=decision.blocks,
+            reason=decision.reason,
+        ),
     )
 
 
@@ -98,10 +108,13 @@ def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, str]:
     if design.stop == "precision":
         width = half_width(primary.comparison)
         if width is None or design.precision is None:
-            return False, "there is no interval yet"
+            return False, tr("there is no interval yet")
         is_narrow = width <= math.log1p(design.precision)
-        words = f"half the interval is {format_percent(math.expm1(width))}, {'within' if is_narrow else 'more than'}"
-        return is_narrow, f"{words} the wished {format_share(design.precision)}"
+        return is_narrow, tr(
+            _WITHIN if is_narrow else _WIDER,
+            width=format_percent(math.expm1(width)),
+            wished=format_share(design.precision),
+        )
     verdict = judge(
         primary.comparison,
         expect=hypothesis.expect,
@@ -109,8 +122,8 @@ def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, str]:
         better=Better(primary.effect.better),
     )
     if verdict is Verdict.INCONCLUSIVE:
-        return False, "the claim is not decided"
-    return True, f"the claim is {verdict.value}"
+        return False, tr("the claim is not decided")
+    return True, tr("the claim is supported") if verdict is Verdict.SUPPORTED else tr("the claim is refuted")
 
 
 def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
@@ -140,16 +153,21 @@ def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
 
 def _next(evidence: Evidence, blocks: int) -> str:
     coming = next((look for look in evidence.looks if look > blocks), None)
-    return "no look is planned any more" if coming is None else f"the next look is after block {coming}"
+    if coming is None:
+        return tr("no look is planned any more")
+    return tr("the next look is after block {block}", block=coming)
 
 
 def _words(forecast: Needed, primary: Estimated) -> str:
     if forecast.blocks is None and primary.comparison.sd_log_ratio is None:
-        return "it is too early for a forecast"
+        return tr("it is too early for a forecast")
     if forecast.blocks is None:
-        return "no look is likely to end it before the last block"
-    plural = "block" if forecast.blocks == 1 else "blocks"
-    return f"about {forecast.blocks} more {plural} if the effect and the noise are what they look like"
+        return tr("no look is likely to end it before the last block")
+    return ntr(
+        "about {count} more block if the effect and the noise are what they look like",
+        "about {count} more blocks if the effect and the noise are what they look like",
+        forecast.blocks,
+    )
 
 
 def _unknown() -> Needed:

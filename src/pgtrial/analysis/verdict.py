@@ -4,6 +4,7 @@ from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.analysis.metrics import LOADS
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
@@ -12,29 +13,31 @@ from pgtrial.stats import power
 from pgtrial.stats.equivalence import judge
 from pgtrial.units import format_change, format_percent, format_share, format_times
 
-# What the interval says of the margin, for every verdict that can be reached; {margin} is "the margin of 3 %".
+# What the interval says of the margin, for every verdict that can be reached; {size} is "off is 5 % faster than on".
+_BEYOND = mark("{size}, which is beyond the margin of {margin}.")
+_WITHIN = mark("{size}, which is within the margin of {margin} by two one-sided tests.")
 _REASONS = {
-    (Expect.BETTER, Verdict.SUPPORTED): "which is beyond {margin}",
-    (Expect.BETTER, Verdict.REFUTED): "which does not reach {margin}",
-    (Expect.WORSE, Verdict.SUPPORTED): "which is beyond {margin}",
-    (Expect.WORSE, Verdict.REFUTED): "which is not worse by {margin}",
-    (Expect.NOT_WORSE, Verdict.SUPPORTED): "which is not worse by more than {margin}",
-    (Expect.NOT_WORSE, Verdict.REFUTED): "which is worse by more than {margin}",
-    (Expect.EQUIVALENT, Verdict.SUPPORTED): "which is within {margin} by two one-sided tests",
-    (Expect.EQUIVALENT, Verdict.REFUTED): "which is beyond {margin}",
-    (Expect.DIFFERENT, Verdict.SUPPORTED): "which is beyond {margin}",
-    (Expect.DIFFERENT, Verdict.REFUTED): "which is within {margin} by two one-sided tests",
+    (Expect.BETTER, Verdict.SUPPORTED): _BEYOND,
+    (Expect.BETTER, Verdict.REFUTED): mark("{size}, which does not reach the margin of {margin}."),
+    (Expect.WORSE, Verdict.SUPPORTED): _BEYOND,
+    (Expect.WORSE, Verdict.REFUTED): mark("{size}, which is not worse by the margin of {margin}."),
+    (Expect.NOT_WORSE, Verdict.SUPPORTED): mark("{size}, which is not worse by more than the margin of {margin}."),
+    (Expect.NOT_WORSE, Verdict.REFUTED): mark("{size}, which is worse by more than the margin of {margin}."),
+    (Expect.EQUIVALENT, Verdict.SUPPORTED): _WITHIN,
+    (Expect.EQUIVALENT, Verdict.REFUTED): _BEYOND,
+    (Expect.DIFFERENT, Verdict.SUPPORTED): _BEYOND,
+    (Expect.DIFFERENT, Verdict.REFUTED): _WITHIN,
 }
 
 _LATENCIES = {
     f"{kind}.latency_{name}": words
     for kind in LOADS
     for name, words in {
-        "mean": "mean latency",
-        "p50": "median latency",
-        "p95": "95th percentile of latency",
-        "p99": "99th percentile of latency",
-        "p999": "99.9th percentile of latency",
+        "mean": mark("mean latency"),
+        "p50": mark("median latency"),
+        "p95": mark("95th percentile of latency"),
+        "p99": mark("99th percentile of latency"),
+        "p999": mark("99.9th percentile of latency"),
     }.items()
 }
 _SPEEDS = {metric.name for load in LOADS.values() for metric in (load.throughput, load.bandwidth) if metric is not None}
@@ -56,9 +59,12 @@ def judge_hypothesis(
     ratio = primary.comparison.ratio if primary else None
     if primary is None or ratio is None or invalid:
         verdict = Verdict.INVALID
-        why = invalid[0].text if invalid else f"There is no ratio of {hypothesis.metric} between the arms."
-        reason = f"The runs cannot answer the claim: {why[:1].lower()}{why[1:]}"
-        needed = Needed(blocks=None, text="unknown, because the runs cannot answer the claim")
+        if invalid:
+            why = invalid[0].text
+        else:
+            why = tr("There is no ratio of {metric} between the arms.", metric=hypothesis.metric)
+        reason = tr("The runs cannot answer the claim: {why}", why=f"{why[:1].lower()}{why[1:]}")
+        needed = Needed(blocks=None, text=tr("unknown, because the runs cannot answer the claim"))
     else:
         verdict = judge(
             primary.comparison,
@@ -67,7 +73,7 @@ def judge_hypothesis(
             better=Better(primary.effect.better),
         )
         needed = _needed(evidence, primary, verdict, stopping)
-        reason = f"{_size(evidence, primary.effect, ratio)}{_against_margin(evidence, verdict, needed)}."
+        reason = _against_margin(evidence, verdict, needed, size=_size(evidence, primary.effect, ratio))
     return (
         HypothesisFinding(
             claim=hypothesis.claim,
@@ -87,10 +93,10 @@ def judge_hypothesis(
 
 def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
-        return Needed(blocks=None, text="none, the claim is decided")
+        return Needed(blocks=None, text=tr("none, the claim is decided"))
     if stopping is not None and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:
-            return Needed(blocks=None, text="no look of the rule for stopping is likely to decide the claim")
+            return Needed(blocks=None, text=tr("no look of the rule for stopping is likely to decide the claim"))
         return _about(stopping.needed)
     needed = power.blocks_needed(
         primary.comparison,
@@ -100,43 +106,67 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: 
         comparisons=evidence.comparisons,
     )
     if needed.blocks is None:
-        return Needed(blocks=None, text="no feasible number of blocks would decide the claim at this noise")
+        return Needed(blocks=None, text=tr("no feasible number of blocks would decide the claim at this noise"))
     return _about(needed.blocks)
 
 
 def _about(blocks: int) -> Needed:
-    plural = "block" if blocks == 1 else "blocks"
-    return Needed(blocks=blocks, text=f"about {blocks} more {plural} would decide the claim")
+    text = ntr(
+        "about {count} more block would decide the claim", "about {count} more blocks would decide the claim", blocks
+    )
+    return Needed(blocks=blocks, text=text)
 
 
 def _size(evidence: Evidence, effect: Effect, ratio: float) -> str:
     """ "off is 2.3 times as fast as on (+131 %, between +120 % and +143 %)"."""
     control = evidence.control.name if evidence.control else ""
     if effect.metric in _SPEEDS:
-        words = f"{effect.arm} is {_compared(ratio, more='faster', less='slower', same='as fast as')} {control}"
-        if not 0.5 < ratio < 2:
-            words = f"{effect.arm} is {format_times(ratio)} as fast as {control}"
+        words = _compare_speeds(effect.arm, control, ratio)
     else:
-        name = _LATENCIES.get(effect.metric, effect.metric)
-        compared = _compared(ratio, more="higher", less="lower", same="the same as")
-        words = f"the {name} of {effect.arm} is {compared if ratio < 10 else format_times(ratio)} that of {control}"
+        words = _compare_values(_LATENCIES.get(effect.metric, effect.metric), effect.arm, control, ratio)
     if effect.scenario is not None:
-        words += f" in scenario {effect.scenario}"
+        words = tr("{size} in scenario {scenario}", size=words, scenario=effect.scenario)
     if effect.low is None or effect.high is None:
-        return f"{words} ({format_change(ratio)}, without an interval)"
-    return f"{words} ({format_change(ratio)}, between {format_change(effect.low)} and {format_change(effect.high)})"
+        return tr("{size} ({change}, without an interval)", size=words, change=format_change(ratio))
+    return tr(
+        "{size} ({change}, between {low} and {high})",
+        size=words,
+        change=format_change(ratio),
+        low=format_change(effect.low),
+        high=format_change(effect.high),
+    )
 
 
-def _compared(ratio: float, *, more: str, less: str, same: str) -> str:
+def _compare_speeds(arm: str, control: str, ratio: float) -> str:
     change = format_percent(abs(ratio - 1))
+    if not 0.5 < ratio < 2:
+        return tr("{arm} is {times} as fast as {control}", arm=arm, times=format_times(ratio), control=control)
     if change == format_percent(0):
-        return same
-    return f"{change} {more if ratio > 1 else less} than"
+        return tr("{arm} is as fast as {control}", arm=arm, control=control)
+    if ratio > 1:
+        return tr("{arm} is {change} faster than {control}", arm=arm, change=change, control=control)
+    return tr("{arm} is {change} slower than {control}", arm=arm, change=change, control=control)
 
 
-def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed) -> str:
+def _compare_values(metric: str, arm: str, control: str, ratio: float) -> str:
+    change, named = format_percent(abs(ratio - 1)), {"metric": tr(metric), "arm": arm, "control": control}
+    if ratio >= 10:
+        return tr("the {metric} of {arm} is {times} that of {control}", **named, times=format_times(ratio))
+    if change == format_percent(0):
+        return tr("the {metric} of {arm} is the same as that of {control}", **named)
+    if ratio > 1:
+        return tr("the {metric} of {arm} is {change} higher than that of {control}", **named, change=change)
+    return tr("the {metric} of {arm} is {change} lower than that of {control}", **named, change=change)
+
+
+def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed, *, size: str) -> str:
     hypothesis = evidence.experiment.hypothesis
-    margin = f"the margin of {format_share(hypothesis.margin)}"
-    if verdict is Verdict.INCONCLUSIVE:
-        return f", which does not settle the claim at {margin}: {needed.text}"
-    return f", {_REASONS[hypothesis.expect, verdict].format(margin=margin)}"
+    margin = format_share(hypothesis.margin)
+    if verdict is not Verdict.INCONCLUSIVE:
+        return tr(_REASONS[hypothesis.expect, verdict], size=size, margin=margin)
+    return tr(
+        "{size}, which does not settle the claim at the margin of {margin}: {needed}.",
+        size=size,
+        margin=margin,
+        needed=needed.text,
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.language import Language
 
 
 @click.command()
@@ -19,6 +20,7 @@ from pgtrial.cli import options
 )
 @options.results
 @options.work_directory
+@options.language
 @options.quiet
 def command(
     *,
@@ -27,6 +29,7 @@ def command(
     postgres: str | None,
     results: Path,
     work_directory: Path | None,
+    language: Language,
     quiet: bool,
 ) -> None:
     """Show in under 3 minutes what pgtrial does, on a throw-away PostgreSQL.
@@ -51,4 +54,5 @@ def command(
     ):
         if value:
             text = text.replace(line, str(value), 1)
-    run_new(check_options(text).loaded, results, permission=Permission(work_base=work_directory), quiet=quiet)
+    permission = Permission(work_base=work_directory)
+    run_new(check_options(text).loaded, results, permission=permission, language=language, quiet=quiet)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
+from pgtrial.language import ENGLISH, Language, speak
 from pgtrial.units import parse_duration
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     default="text",
     help="How it is written. Default: text.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, with the place of every number.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, in English, with the place of every number.")
 @click.option("--sources", is_flag=True, help="Below each paragraph, say where its numbers are in findings.json.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead.")
 @click.option("--model", metavar="NAME", help="Add the text of this model, with every number in it checked.")
@@ -60,6 +61,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     callback=_read_timeout,
     help="How long a model may take for its answer. Default: 2min.",
 )
+@options.language
 def command(
     *,
     folder: Path,
@@ -73,6 +75,7 @@ def command(
     no_redact: bool,
     redact_arms: bool,
     timeout: float,
+    language: Language,
 ) -> None:
     """Say in plain words what the experiment in result FOLDER found.
 
@@ -104,7 +107,11 @@ def command(
         said = _check_file(answer, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms))
     elif model is not None:
         said = _ask(model, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms), timeout=timeout)
-    text = _as_json(findings, said) if as_json else _as_text(findings, said, form=form, sources=sources)
+    if as_json:
+        text = _as_json(findings, said)
+    else:
+        shown = _tell(folder, findings, language=language, form=form, sources=sources)
+        text = _with_model(shown, said, form=form)
     _put(text, output or Path(_STANDARD))
 
 
@@ -153,21 +160,29 @@ def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
     return ModelText(model=f"from {name}", checked=dossier.check(text.strip()))
 
 
-def _as_text(findings: "Findings", said: "ModelText | None", *, form: str, sources: bool) -> str:
-    from pgtrial.narrate.answer import write_model_markdown, write_model_text
+def _tell(folder: Path, findings: "Findings", *, language: Language, form: str, sources: bool) -> str:
+    """The rule-based text; in another language than English the findings are made anew, with their texts in it."""
+    from pgtrial.analysis.analyze import analyze
     from pgtrial.report.markdown import heading
     from pgtrial.report.narrative.narrative import tell_story
     from pgtrial.report.narrative.write import write_markdown, write_text
     from pgtrial.report.words import make_visible
 
-    story, name = tell_story(findings), findings.experiment.name
-    if form == "markdown":
-        parts = [heading(1, name), write_markdown(story, with_sources=sources)]
-        parts += [write_model_markdown(said)] if said else []
-    else:
-        parts = [make_visible(name), write_text(story, with_sources=sources)]
-        parts += [write_model_text(said)] if said else []
-    return "\n\n".join(parts) + "\n"
+    name = findings.experiment.name
+    with speak(language):
+        story = tell_story(findings if language.code == ENGLISH else analyze(folder))
+        if form == "markdown":
+            return f"{heading(1, name)}\n\n{write_markdown(story, with_sources=sources)}"
+        return f"{make_visible(name)}\n\n{write_text(story, with_sources=sources)}"
+
+
+def _with_model(text: str, said: "ModelText | None", *, form: str) -> str:
+    """What a model said and what is said of it follows, in English."""
+    from pgtrial.narrate.answer import write_model_markdown, write_model_text
+
+    if said is None:
+        return f"{text}\n"
+    return f"{text}\n\n{write_model_markdown(said) if form == 'markdown' else write_model_text(said)}\n"
 
 
 def _as_json(findings: "Findings", said: "ModelText | None") -> str:

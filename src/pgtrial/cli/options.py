@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pgtrial.cli.gate import Gate
+from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
 
 file = click.argument("file", type=click.Path(path_type=Path))
 folder = click.argument("folder", type=click.Path(path_type=Path))
@@ -30,6 +31,22 @@ host_changes = click.option(
     "host_changes",
     is_flag=True,
     help='Let the experiment change settings of the host, and put them back; "pgtrial plan" shows them.',
+)
+
+
+def _read_language(_context: click.Context, _parameter: click.Parameter, code: str) -> Language:
+    return find_language(code)
+
+
+language = click.option(
+    "--lang",
+    "language",
+    type=click.Choice(list(LANGUAGES)),
+    default=ENGLISH,
+    envvar="PGTRIAL_LANG",
+    callback=_read_language,
+    show_envvar=True,
+    help="Language of the report. Default: en.",
 )
 _file = click.Path(dir_okay=False, path_type=Path)
 _GATE = (

@@ -6,6 +6,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.gate import Gate
+from pgtrial.language import Language
 
 
 @click.command()
@@ -18,8 +19,9 @@ from pgtrial.cli.gate import Gate
     help="Where the page goes. Default: report.html in FOLDER.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
+@options.language
 @options.gate
-def command(*, folder: Path, output: Path | None, as_json: bool, gate: Gate) -> None:
+def command(*, folder: Path, output: Path | None, as_json: bool, language: Language, gate: Gate) -> None:
     """Analyse result FOLDER again; write findings.json and report.html and print the summary.
 
     Needs nothing but the folder: no server, no network.
@@ -30,13 +32,12 @@ def command(*, folder: Path, output: Path | None, as_json: bool, gate: Gate) -> 
       pgtrial report results/first-20260120T101500Z --assert --junit first.xml
     """
     from pgtrial.cli.session import print_report, write_report
-    from pgtrial.store import layout
 
     gate.prepare()
-    findings = write_report(folder, output=output)
+    reported = write_report(folder, output=output, language=language)
     if as_json:
-        click.echo(findings.model_dump_json(indent=2))
+        click.echo(reported.findings.model_dump_json(indent=2))
     else:
-        print_report(findings, output or folder / layout.REPORT)
-    gate.write(findings)
-    gate.leave(findings)
+        print_report(reported)
+    gate.write(reported.findings)
+    gate.leave(reported.findings)

@@ -6,15 +6,25 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.gate import Gate
+from pgtrial.language import Language
 
 
 @click.command()
 @options.folder
 @options.work_directory
 @options.host_changes
+@options.language
 @options.gate
 @options.quiet
-def command(*, folder: Path, work_directory: Path | None, host_changes: bool, gate: Gate, quiet: bool) -> None:
+def command(
+    *,
+    folder: Path,
+    work_directory: Path | None,
+    host_changes: bool,
+    language: Language,
+    gate: Gate,
+    quiet: bool,
+) -> None:
     """Finish the schedule in result FOLDER; finished runs are kept.
 
     \b
@@ -26,4 +36,4 @@ def command(*, folder: Path, work_directory: Path | None, host_changes: bool, ga
 
     gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
-    run_and_report(folder, permission=permission, gate=gate, quiet=quiet)
+    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)

@@ -6,6 +6,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.gate import Gate
+from pgtrial.language import Language
 
 
 @click.command()
@@ -75,6 +76,7 @@ from pgtrial.cli.gate import Gate
 @options.results
 @options.work_directory
 @options.host_changes
+@options.language
 @options.gate
 @options.quiet
 def command(
@@ -84,6 +86,7 @@ def command(
     results: Path,
     work_directory: Path | None,
     host_changes: bool,
+    language: Language,
     gate: Gate,
     quiet: bool,
     **quick: "str | int | bool | None",
@@ -103,4 +106,4 @@ def command(
     loaded = load_file_or_quick(file, settings, quick)
     gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
-    run_new(loaded, results, permission=permission, gate=gate, quiet=quiet)
+    run_new(loaded, results, permission=permission, language=language, gate=gate, quiet=quiet)

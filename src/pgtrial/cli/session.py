@@ -12,6 +12,7 @@ import click
 from pgtrial.cli.gate import NO_GATE, Gate
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from pgtrial.spec.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """Findings as programs read them, in English, and the same in the language of the report, for people."""
+
+    findings: "Findings"
+    shown: "Findings"
+    language: Language
+    page: Path
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +60,7 @@ def run_new(
     results: Path,
     *,
     permission: "Permission",
+    language: Language,
     gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
@@ -58,13 +70,15 @@ def run_new(
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
-    run_and_report(create_folder(loaded, results), permission=permission, gate=gate, quiet=quiet)
+    folder = create_folder(loaded, results)
+    run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
 
 
 def run_and_report(
     folder: Path,
     *,
     permission: "Permission",
+    language: Language,
     gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
@@ -81,17 +95,18 @@ def run_and_report(
         if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
                 if _has_finished_runs(folder):
-                    findings = write_report(folder)
-                    print_report(findings, folder / layout.REPORT)
-                    gate.write(findings)
+                    reported = write_report(folder, language=language)
+                    print_report(reported)
+                    gate.write(reported.findings)
             if isinstance(error, KeyboardInterrupt):
                 click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
-    findings = write_report(folder)
+    reported = write_report(folder, language=language)
+    findings = reported.findings
     if not announcer.has_begun and not quiet:
         done = sum(arm.runs_done for arm in findings.experiment.arms)
         click.echo(f"all {done} runs are done; nothing to run", err=True)
-    print_report(findings, folder / layout.REPORT)
+    print_report(reported)
     gate.write(findings)
     gate.leave(findings)
 
@@ -102,30 +117,36 @@ def _has_finished_runs(folder: Path) -> bool:
         return any(run.state is RunState.DONE for run in state.runs())
 
 
-def write_report(folder: Path, *, output: Path | None = None) -> "Findings":
+def write_report(folder: Path, *, output: Path | None = None, language: Language | None = None) -> Reported:
     """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError.
 
-    With an ``output``, the folder itself may be one that cannot be written.
+    With an ``output``, the folder itself may be one that cannot be written. Texts arise where they are concluded, so
+    another language than English, which findings.json is in, needs the analysis again.
     """
     from pgtrial.analysis.analyze import analyze
     from pgtrial.analysis.findings import write_findings
     from pgtrial.report.html import write_html
 
-    findings = analyze(folder)
+    findings = shown = analyze(folder)
     path = output or folder / layout.REPORT
     if output is None or os.access(folder, os.W_OK):
         _log.info("wrote %s", write_findings(findings, folder))
-    try:
-        write_html(findings, path)
-    except OSError as error:
-        raise StoreError(f'cannot write "{path}": {error.strerror}') from error
+    spoken = language or find_language(ENGLISH)
+    with speak(spoken):
+        if spoken.code != ENGLISH:
+            shown = analyze(folder)
+        try:
+            write_html(shown, path)
+        except OSError as error:
+            raise StoreError(f'cannot write "{path}": {error.strerror}') from error
     _log.info("wrote %s", path)
-    return findings
+    return Reported(findings=findings, shown=shown, language=spoken, page=path)
 
 
-def print_report(findings: "Findings", path: Path) -> None:
+def print_report(reported: Reported) -> None:
     """Print the summary, and where the page is."""
     from pgtrial.report.text import render_text
 
-    click.echo(render_text(findings))
-    click.echo(f"\nreport: {path}")
+    with speak(reported.language):
+        click.echo(render_text(reported.shown))
+    click.echo(f"\nreport: {reported.page}")

@@ -15,6 +15,7 @@ import math
 GAMMA = 1.01
 RELATIVE_ERROR = GAMMA - 1  # of any value inside the bucket
 FINE = 10_000  # above the index of any latency in buckets of GAMMA: that one would be 10**37 s
+ROWS_PER_DOUBLING = 2
 _STEPS = 64  # buckets between two powers of two, of those from FINE on
 _NANOSECOND = 1e-9
 
@@ -43,6 +44,20 @@ def bucket_bounds(bucket: int) -> tuple[float, float]:
     if bucket <= 0:
         return 0.0, 1e-6
     return GAMMA ** (bucket - 1) * 1e-6, GAMMA**bucket * 1e-6
+
+
+def row_of(bucket: int) -> int:
+    """Row of a heat map that a bucket belongs to, two of them for each doubling of the latency.
+
+    Row i holds latencies of (2**(i/2), 2**((i+1)/2)] microseconds. A bucket that reaches over an end goes with its
+    value, so that a latency within 1 % of an end may be in the row beside its own. Row 0 takes what is shorter.
+    """
+    return max(0, math.ceil(ROWS_PER_DOUBLING * math.log2(bucket_value(bucket) * 1e6)) - 1)
+
+
+def row_bounds(row: int) -> tuple[float, float]:
+    """Lower and upper end of a row in seconds; row 0 begins there as if nothing shorter were in it."""
+    return 2 ** (row / ROWS_PER_DOUBLING) * 1e-6, 2 ** ((row + 1) / ROWS_PER_DOUBLING) * 1e-6
 
 
 def standing_bounds(bucket: int) -> tuple[float, float]:

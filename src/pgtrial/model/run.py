@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgtrial.language import decimal_sign, ntr
 from pgtrial.model.slice import Slice
 
 
@@ -58,8 +59,9 @@ class LoadLevel:
     @property
     def label(self) -> str:
         if self.rate is None:
-            return f"{self.clients} clients"
-        return f"{self.rate:g} tps, {self.clients} clients"
+            return ntr("{count} clients", "{count} clients", self.clients)
+        rate = f"{self.rate:g}".replace(".", decimal_sign())
+        return ntr("{rate} tps, {count} clients", "{rate} tps, {count} clients", self.clients, rate=rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""How causes are put into words and numbers; sections, titles of charts and the terminal summary use the same ones."""
+"""How causes are put into words and numbers; sections, titles of charts and the terminal summary use the same ones.
+
+All of it is in the language in use.
+"""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +11,8 @@ from pgtrial.analysis.cause_findings import Causes, Estimate, Level
 from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.timeline_metrics import WAIT, WAITS, find_metric
-from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label
+from pgtrial.language import ptr, tr
+from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label
 from pgtrial.store import layout
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
@@ -23,14 +27,14 @@ _Record = TypeVar("_Record", bound=_OfLevel)
 LEVEL_SYMBOLS = {Level.ALARM: "‼", Level.WARNING: "!", Level.INFO: "i", Level.OK: "✔"}
 
 # By the first word of a metric's name. What is not listed is of the machine and the server's views: samples.
-_FILES = {
-    "tps": layout.TRANSACTIONS,
-    "latency": f"{layout.WAITS} and {layout.TRANSACTIONS}",  # parts of the budget
-    "wait": layout.WAITS,
-    "waits": layout.WAITS,
-    "sessions": layout.WAITS,
-    "log": layout.SERVER_LOG,
-    "limit": "",  # another suspect, not a file
+_FILES: dict[str, tuple[str, ...]] = {
+    "tps": (layout.TRANSACTIONS,),
+    "latency": (layout.WAITS, layout.TRANSACTIONS),  # parts of the budget
+    "wait": (layout.WAITS,),
+    "waits": (layout.WAITS,),
+    "sessions": (layout.WAITS,),
+    "log": (layout.SERVER_LOG,),
+    "limit": (),  # another suspect, not a file
 }
 
 
@@ -43,19 +47,19 @@ def file_of(metric: str) -> str:
     """The file of a run's folder that a metric of the causes comes from; "" for what is no metric."""
     if metric in METRIC_LABELS:  # what pgbench logged; other metrics of that name are of its process
         return layout.TRANSACTIONS
-    return _FILES.get(metric.partition(".")[0], layout.SAMPLES)
+    return join(_FILES.get(metric.partition(".")[0], (layout.SAMPLES,)))
 
 
 def metric_words(name: str) -> str:
     """What a metric is, in words; "" of one that nothing is known of."""
     metric, _, about = name.partition("/")
     if metric in METRIC_LABELS:
-        return METRIC_LABELS[metric]
+        return metric_label(metric)
     for prefix in (WAITS, WAIT):
         if metric.startswith(prefix):
-            return f"sessions in {part_name(metric.removeprefix(prefix), about)}"
+            return tr("sessions in {part}", part=part_name(metric.removeprefix(prefix), about))
     found = find_metric(metric)
-    return found.text if found is not None else ""
+    return tr(found.text) if found is not None else ""
 
 
 def format_value(value: float | None, unit: str) -> str:
@@ -69,12 +73,18 @@ def format_value(value: float | None, unit: str) -> str:
             return format_duration(value)
         case "B":
             return ("−" if value < 0 else "") + format_bytes(abs(value))
-        case "1/s" | "1/min":
-            return f"{format_count(value)}{unit[1:]}"
+        case "1/s":
+            return ptr("unit", "{size}/s", size=format_count(value))
+        case "1/min":
+            return ptr("unit", "{size}/min", size=format_count(value))
         case "":
             return format_count(value)
+        case "sessions":
+            return ptr("unit", "{count} sessions", count=format_count(value))
+        case "clients":
+            return ptr("unit", "{count} clients", count=format_count(value))
     if unit.endswith("/s") and unit != "s/s":  # a second of each second, by many at once, is a number
-        return f"{format_value(value, unit.removesuffix('/s'))}/s"
+        return ptr("unit", "{size}/s", size=format_value(value, unit.removesuffix("/s")))
     return f"{format_count(value)} {unit}"
 
 
@@ -88,14 +98,14 @@ def estimate_text(estimate: Estimate | None, unit: str) -> str:
     """ "1.2 ms (1.1 ms to 1.3 ms)"; a dash where there is none."""
     if estimate is None:
         return "–"
-    return _with_range(format_value(estimate.value, unit), range_text(estimate, unit))
+    return _with_range(estimate, format_value(estimate.value, unit), range_text(estimate, unit))
 
 
 def difference_text(estimate: Estimate | None, unit: str) -> str:
     """A difference with its interval: "−1.2 ms (−1.3 ms to −1.1 ms)"; a dash where there is none."""
     if estimate is None:
         return "–"
-    return _with_range(format_signed(estimate.value, unit), range_text(estimate, unit, signed=True))
+    return _with_range(estimate, format_signed(estimate.value, unit), range_text(estimate, unit, signed=True))
 
 
 def range_text(estimate: Estimate, unit: str, *, signed: bool = False) -> str:
@@ -103,11 +113,11 @@ def range_text(estimate: Estimate, unit: str, *, signed: bool = False) -> str:
     if estimate.low is None or estimate.high is None:
         return "–"
     write = format_signed if signed else format_value
-    return f"{write(estimate.low, unit)} to {write(estimate.high, unit)}"
+    return tr("{low} to {high}", low=write(estimate.low, unit), high=write(estimate.high, unit))
 
 
-def _with_range(text: str, interval: str) -> str:
-    return text if interval == "–" else f"{text} ({interval})"
+def _with_range(estimate: Estimate, text: str, interval: str) -> str:
+    return text if estimate.low is None or estimate.high is None else f"{text} ({interval})"
 
 
 def is_clear(estimate: Estimate) -> bool:
@@ -120,10 +130,10 @@ def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:
     found = list(levels)
     known = {level.index for level in findings.experiment.levels}
     if len(known) > 1 and found == [ALL]:
-        return "over all load levels"
+        return tr("over all load levels")
     if len(known) > 1 and known <= set(found):
-        return "at every load level"
-    return f"with {join([level_label(findings, level) for level in found])}"
+        return tr("at every load level")
+    return tr("with {levels}", levels=join([level_label(findings, level) for level in found]))
 
 
 def place_level(findings: Findings, level: int | str) -> int:

@@ -1,4 +1,4 @@
-"""Findings to one HTML file that opens without a network."""
+"""Findings to one HTML file that opens without a network, in the language in use."""
 
 import hashlib
 import json
@@ -14,11 +14,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
+from pgtrial.report.script_words import script_words
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible, plural
+from pgtrial.report.terms import severity_word, verdict_word
+from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
 from pgtrial.store.cache import cached_text
-from pgtrial.units import format_duration, tie_units
+from pgtrial.units import format_duration
 
 _HERE = Path(__file__).parent
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"  # what the page needs of the script
@@ -32,7 +36,7 @@ def render_html(findings: Findings) -> str:
     sections = [
         {
             "name": section.name,
-            "title": section.title,
+            "title": tr(section.title),
             "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
         }
         for section in SECTIONS
@@ -41,11 +45,19 @@ def render_html(findings: Findings) -> str:
     return environment.get_template("page.html").render(
         findings=findings,
         sections=sections,
+        language=spoken(),
+        words=script_words(),
+        verdict=verdict_word(findings.hypothesis.verdict),
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),
-        scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "page.js")],
+        scripts=page_scripts(),
     )
+
+
+def page_scripts() -> list[Markup]:
+    """Tables, then what charts have in common over time, then the charts: they tell the others when they are drawn."""
+    return [Markup((_HERE / name).read_text(encoding="utf-8")) for name in ("tables.js", "times.js", "page.js")]
 
 
 def write_html(findings: Findings, path: Path) -> None:
@@ -88,8 +100,11 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {"tr": tr_markup, "ntr": ntr_markup, "ptr": ptr_markup}
     environment.filters["script_json"] = script_json
-    environment.filters["tie"] = tie_units
+    environment.filters["tie"] = tie_markup
+    environment.filters["code"] = code
+    environment.filters["severity"] = lambda severity: severity_word(Severity(severity))
     environment.filters["symbol"] = lambda severity: SEVERITY_SYMBOLS[Severity(severity)]
     return environment
 
@@ -113,9 +128,16 @@ def _subtitle(findings: Findings) -> str:
     if experiment.started is not None:
         parts.append(datetime.fromtimestamp(experiment.started, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     if experiment.started is not None and experiment.ended is not None:
-        parts.append(f"took {format_duration(experiment.ended - experiment.started)}")
-    parts.append(plural(len(experiment.arms), "arm"))
-    parts.append(f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')} complete")
+        parts.append(tr("took {time}", time=format_duration(experiment.ended - experiment.started)))
+    parts.append(ntr("{count} arm", "{count} arms", len(experiment.arms)))
+    parts.append(
+        ntr(
+            "{complete} of {count} block complete",
+            "{complete} of {count} blocks complete",
+            experiment.blocks_planned,
+            complete=experiment.blocks_complete,
+        )
+    )
     done = sum(arm.runs_done for arm in experiment.arms)
-    parts.append(f"{plural(done, 'run')} counted")
+    parts.append(ntr("{count} run counted", "{count} runs counted", done))
     return " · ".join(parts)

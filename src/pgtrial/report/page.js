@@ -2,6 +2,7 @@
 // the page's Content-Security-Policy needs no 'unsafe-eval'; the loader refuses, so nothing is ever fetched.
 (() => {
   "use strict";
+  const words = JSON.parse(document.getElementById("words")?.textContent ?? "{}"); // of another language than English
   const tooltip = document.getElementById("tooltip");
 
   function showTooltip(handler, event, item, value) {
@@ -26,15 +27,24 @@
     ast: true,
     loader: { load: refuse, sanitize: refuse, http: refuse, file: refuse },
     tooltip: showTooltip,
+    ...(words.numbers && { formatLocale: words.numbers }),
   };
 
   async function draw(plot) {
     plot.dataset.drawn = "";
+    const text = plot.getAttribute("aria-label");
     try {
       const spec = JSON.parse(plot.nextElementSibling.textContent);
-      await vegaEmbed(plot, spec, options);
+      const { view } = await vegaEmbed(plot, spec, options);
+      // Vega has made the plot a document without a name, with marks that a screen reader would go through one by one.
+      plot.setAttribute("role", "img");
+      plot.setAttribute("aria-label", text);
+      plot.removeAttribute("aria-roledescription");
+      plot.querySelector("svg").setAttribute("aria-hidden", "true");
+      plot.dispatchEvent(new CustomEvent("drawn", { bubbles: true, detail: view }));
     } catch (error) {
-      plot.textContent = `This chart could not be drawn: ${error.message}`;
+      const text = "This chart could not be drawn: {error}";
+      plot.textContent = (words.texts?.[text] ?? text).replace("{error}", () => error.message);
       console.error(error);
     }
   }
@@ -42,14 +52,32 @@
   // What is folded away has no width yet, so it is drawn when it is opened.
   const isFolded = (plot) => plot.closest("details:not([open])") !== null;
 
+  function isInView(plot) {
+    const { top, bottom } = plot.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  }
+
+  // One chart after the other, what can be seen first, with a breath between them in which the page answers its reader.
+  let isDrawing = false;
   async function drawAll() {
-    for (const plot of document.querySelectorAll(".plot:not([data-drawn])")) {
-      if (!isFolded(plot)) {
-        await draw(plot);
-      }
+    if (isDrawing) {
+      return;
     }
+    isDrawing = true;
+    const waiting = () => [...document.querySelectorAll(".plot:not([data-drawn])")].filter((plot) => !isFolded(plot));
+    for (let plots = waiting(); plots.length > 0; plots = waiting()) {
+      await draw(plots.find(isInView) ?? plots[0]);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    isDrawing = false;
     document.documentElement.dataset.charts = "drawn";
   }
+
+  // How much of the page the navigation covers: as many lines as its links need.
+  const nav = document.querySelector("nav");
+  new ResizeObserver(() => {
+    document.documentElement.style.setProperty("--under-nav", `${nav.offsetHeight}px`);
+  }).observe(nav);
 
   for (const details of document.querySelectorAll("details")) {
     details.addEventListener("toggle", drawAll);

@@ -1,12 +1,19 @@
 // Tables sort by a click on a heading, and are copied as tab-separated text, as spreadsheets take it.
 (() => {
   "use strict";
+  const words = JSON.parse(document.getElementById("words")?.textContent ?? "{}"); // of another language than English
+  const say = (text) => words.texts?.[text] ?? text;
   const UNITS = {
     ns: 1e-9, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400,
     B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4, k: 1e3, M: 1e6, G: 1e9, "%": 0.01,
+    ...words.units,
   };
-  const LONG = ["min", "h", "d"]; // a smaller unit may follow: "3 min 20 s"
-  const PART = /^(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: ?(ns|µs|ms|min|s|h|d|kB|MB|GB|TB|B|k|M|G|%)(?!\p{L}))?\s*/u;
+  const LONG = ["min", "h", "d", ...(words.long ?? [])]; // a smaller unit may follow: "3 min 20 s"
+  const DECIMAL = words.decimal ?? ".";
+  const NAMES = Object.keys(UNITS)
+    .map((name) => name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"))
+    .sort((one, other) => other.length - one.length);
+  const PART = new RegExp(`^(\\d+(?:[${DECIMAL}]\\d+)?(?:e[+-]?\\d+)?)(?: ?(${NAMES.join("|")})(?!\\p{L}))?\\s*`, "u");
 
   // What a cell says: the number that it begins with, in base units, otherwise its text; null for nothing.
   function read(cell) {
@@ -14,13 +21,14 @@
     if (text === "" || text === "–") {
       return null;
     }
-    const [, sign, number] = /^[<>≤≥≈±]? ?([+−×-]?) ?(.*)$/u.exec(text);
+    const inside = words.range && text.startsWith(words.range) ? text.slice(words.range.length) : text;
+    const [, sign, number] = /^[<>≤≥≈±]? ?([+−×-]?) ?(.*)$/u.exec(inside);
     let [value, rest, part] = [0, number, PART.exec(number)];
     if (part === null) {
       return text;
     }
     while (part !== null) {
-      value += Number(part[1]) * (UNITS[part[2]] ?? 1);
+      value += Number(part[1].replace(DECIMAL, ".")) * (UNITS[part[2]] ?? 1);
       rest = rest.slice(part[0].length);
       part = LONG.includes(part[2]) ? PART.exec(rest) : null;
     }
@@ -51,6 +59,9 @@
 
   function addSorting(table) {
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
+      if (heading.textContent.trim() === "") {
+        return; // a button without a name is nothing to press
+      }
       const button = document.createElement("button");
       button.type = "button";
       button.className = "sort";
@@ -86,17 +97,33 @@
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    button.textContent = "Copy table";
+    button.textContent = say("Copy table");
     button.addEventListener("click", async () => {
       try {
         await copy(textOf(table));
-        button.textContent = "Copied";
+        button.textContent = say("Copied");
       } catch {
-        button.textContent = "Not copied: the browser does not allow it";
+        button.textContent = say("Not copied: the browser does not allow it");
       }
     });
     (table.closest(".scroll") ?? table).after(button);
   }
+
+  // What is wider than its place can be scrolled by keys once it can be reached by them.
+  const widths = new ResizeObserver((entries) => {
+    for (const { target: place } of entries) {
+      if (place.scrollWidth > place.clientWidth) {
+        place.tabIndex = 0;
+        place.setAttribute("role", "group");
+        place.setAttribute("aria-labelledby", `${place.closest("section[id]").id}-title`);
+      } else {
+        for (const name of ["tabindex", "role", "aria-labelledby"]) {
+          place.removeAttribute(name);
+        }
+      }
+    }
+  });
+  document.querySelectorAll("main .scroll").forEach((place) => widths.observe(place));
 
   for (const table of document.querySelectorAll("main table")) {
     const isPlain = table.tHead?.rows.length === 1 && table.tBodies.length === 1 && !table.querySelector("[colspan], [rowspan]");

@@ -1,11 +1,17 @@
-"""Findings to a summary for a terminal: plain text, without colours; control characters in names are made visible."""
+"""Findings to a summary for a terminal: plain text, without colours; control characters in names are made visible.
+
+It is in the language in use.
+"""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
+from pgtrial.report.terms import decision_word, phase_word, severity_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     SEVERITY_SYMBOLS,
@@ -26,7 +32,6 @@ from pgtrial.report.words import (
     placebo_arm,
     placebo_effect,
     placebo_text,
-    plural,
     single_runs_text,
     sort_caveats,
     throughput_of,
@@ -34,8 +39,8 @@ from pgtrial.report.words import (
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 LATENCIES = ("p50", "p95", "p99")
-HEADS = ("change", "interval", "p", "decision")
-LEFT = {"arm", "metric", "load", "decision"}
+HEADS = (mark("change"), mark("interval"), mark("p"), mark("decision"))
+LEFT = {mark("arm"), mark("metric"), mark("load"), "decision"}
 NARROWEST_ARM = 8
 TIED = "\u00a0"  # while lines are broken; printed as a space
 
@@ -69,13 +74,18 @@ def wrap_lines(text: str, width: int, *, indent: str = "", first: str | None = N
 def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
-        f"{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict.upper()}",
+        f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked.verdict).upper()}",
         *wrap_lines(asked.reason, width, indent="  "),
-        *wrap_lines(f"Claim: {claim_text(findings)}", width, indent="  "),
+        *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
     if not is_finished(findings):
-        done = f"{experiment.blocks_complete} of {plural(experiment.blocks_planned, 'block')}"
-        lines += wrap_lines(f'Not finished: {done} complete; "pgtrial resume" goes on.', width, indent="  ")
+        text = ntr(
+            'Not finished: {complete} of {count} block complete; "pgtrial resume" goes on.',
+            'Not finished: {complete} of {count} blocks complete; "pgtrial resume" goes on.',
+            experiment.blocks_planned,
+            complete=experiment.blocks_complete,
+        )
+        lines += wrap_lines(text, width, indent="  ")
     return lines
 
 
@@ -92,7 +102,7 @@ def _effects(findings: Findings, width: int) -> list[str]:
         if (effect.metric, effect.scenario, effect.load_level) == (metric, None, ALL)
     ]
     if asked.scenario is not None:
-        named = f"{metric_label(asked.metric)} of {asked.scenario}"
+        named = tr("{metric} of {scenario}", metric=metric_label(asked.metric), scenario=asked.scenario)
         overall = [
             *(
                 (e, named)
@@ -108,13 +118,18 @@ def _effects(findings: Findings, width: int) -> list[str]:
         if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)
     ]
     if not overall:
-        return ["No effect could be estimated."]
-    head = f"Effects against {asked.control} ({format_share(asked.confidence)} intervals, margin ±"
-    lines = [*wrap_lines(f"{head}{format_share(asked.margin)})", width), *_table(findings, "metric", overall, width)]
+        return wrap_lines(tr("No effect could be estimated."), width)
+    head = tr(
+        "Effects against {control} ({confidence} intervals, margin ±{margin})",
+        control=asked.control,
+        confidence=format_share(asked.confidence),
+        margin=format_share(asked.margin),
+    )
+    lines = [*wrap_lines(head, width), *_table(findings, "metric", overall, width)]
     if len(findings.experiment.levels) > 1 and by_level:
         lines += [
             "",
-            *wrap_lines(f"By load level: {metric_label(asked.metric)}", width),
+            *wrap_lines(tr("By load level: {metric}", metric=metric_label(asked.metric)), width),
             *_table(findings, "load", by_level, width),
         ]
     return lines
@@ -122,7 +137,8 @@ def _effects(findings: Findings, width: int) -> list[str]:
 
 def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]], width: int) -> list[str]:
     """Aligned columns under their heads; where they do not fit, the arm's name is cut."""
-    heads = ("arm", what, *HEADS)
+    columns = ("arm", what, *HEADS)
+    heads = tuple(tr(column) for column in columns)
     rows = [
         (
             make_visible(arm_label(findings, effect.arm)),
@@ -130,7 +146,7 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
             change_text(effect.ratio),
             interval_text(effect.low, effect.high),
             format_p(p_of(effect)),
-            str(effect.decision),
+            decision_word(effect.decision),
         )
         for effect, label in effects
     ]
@@ -138,7 +154,7 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
     excess = 2 + sum(wide) + 2 * (len(heads) - 1) - width
     wide[0] = min(wide[0], max(NARROWEST_ARM, wide[0] - max(0, excess)))
     return [
-        ("  " + "  ".join(_align(cell, wide[k], left=heads[k] in LEFT) for k, cell in enumerate(row))).rstrip()
+        ("  " + "  ".join(_align(cell, wide[k], left=columns[k] in LEFT) for k, cell in enumerate(row))).rstrip()
         for row in (heads, *rows)
     ]
 
@@ -150,49 +166,63 @@ def _align(text: str, width: int, *, left: bool) -> str:
 
 def _why(findings: Findings, width: int) -> list[str]:
     text = causes_of(findings).text
-    return wrap_lines(f"Why: {text}", width, indent="  ", first="") if text else []
+    return wrap_lines(tr("Why: {causes}", causes=text), width, indent="  ", first="") if text else []
 
 
 def _trust(findings: Findings, width: int) -> list[str]:
-    lines = []
-    arm = placebo_arm(findings)
-    found = f" {effect_text(placebo_effect(findings))}." if arm is not None else ""
-    lines += wrap_lines(f"Placebo:{found} {placebo_text(findings)}", width, indent="  ", first="")
+    return [line for text in _trust_texts(findings) for line in wrap_lines(text, width, indent="  ", first="")]
+
+
+def _trust_texts(findings: Findings) -> Iterator[str]:
+    if placebo_arm(findings) is None:
+        yield tr("Placebo: {judgement}", judgement=placebo_text(findings))
+    else:
+        effect = effect_text(placebo_effect(findings))
+        yield tr("Placebo: {effect}. {judgement}", effect=effect, judgement=placebo_text(findings))
     if findings.noise.detectable is not None:
-        lines += wrap_lines(
-            f"Noise: with these blocks a change of {detectable_text(findings)} is found with 80 % probability.",
-            width,
-            indent="  ",
-            first="",
+        yield tr(
+            "Noise: with these blocks a change of {detectable} is found with {power} probability.",
+            detectable=detectable_text(findings),
+            power=format_share(0.8),
         )
     if findings.adjusted is not None:
-        lines += wrap_lines(f"Covariate: {findings.adjusted.text}", width, indent="  ", first="")
+        yield tr("Covariate: {adjustment}", adjustment=findings.adjusted.text)
     if single_runs_text(findings):
-        lines += wrap_lines(f"One run of each arm: {single_runs_text(findings)}", width, indent="  ", first="")
+        yield tr("One run of each arm: {outcomes}", outcomes=single_runs_text(findings))
     if findings.stopping is not None:
-        lines += wrap_lines(f"Stopping: {findings.stopping.text}", width, indent="  ", first="")
-    if findings.hypothesis.verdict in {"inconclusive", "invalid"} and needed_text(findings):
-        lines += wrap_lines(f"Needed: {needed_text(findings)}", width, indent="  ", first="")
-    return lines
+        yield tr("Stopping: {rule}", rule=findings.stopping.text)
+    if findings.hypothesis.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID} and needed_text(findings):
+        yield tr("Needed: {needed}", needed=needed_text(findings))
 
 
 def _time(findings: Findings, width: int) -> list[str]:
     spent = {name: seconds for name, seconds in findings.overhead.by_phase.items() if seconds >= 0.05}
     if not spent:
         return []
-    phases = ", ".join(f"{name} {format_duration(seconds)}".replace(" ", TIED) for name, seconds in spent.items())
+    phases = ", ".join(
+        f"{phase_word(name)} {format_duration(seconds)}".replace(" ", TIED) for name, seconds in spent.items()
+    )
     share = findings.overhead.share
-    rest = "" if share is None else f" ({format_percent(share)} of it not measured load)"
-    return wrap_lines(f"Time{rest}: {phases}.", width, indent="  ", first="")
+    if share is None:
+        text = tr("Time: {phases}.", phases=phases)
+    else:
+        text = tr("Time ({share} of it not measured load): {phases}.", share=format_percent(share), phases=phases)
+    return wrap_lines(text, width, indent="  ", first="")
 
 
 def _caveats(findings: Findings, width: int) -> list[str]:
     lines = []
     for caveat in sort_caveats(findings.caveats):
-        mark = f"{SEVERITY_SYMBOLS[Severity(caveat.severity)]} {caveat.severity}: "
-        runs = "run" if len(caveat.runs) == 1 else "runs"
-        about = f" ({runs} {', '.join(map(str, caveat.runs))})" if caveat.runs else ""
-        lines += wrap_lines(f"{caveat.text}{about}", width, indent="    ", first=f"  {mark}")
+        severity = Severity(caveat.severity)
+        first = f"  {SEVERITY_SYMBOLS[severity]} {severity_word(severity)}: "
+        lines += wrap_lines(_caveat(caveat), width, indent="    ", first=first)
         if caveat.hint:
             lines += wrap_lines(caveat.hint, width, indent="      ", first="    → ")
-    return ["Caveats", *lines] if lines else []
+    return [tr("Caveats"), *lines] if lines else []
+
+
+def _caveat(caveat: CaveatFinding) -> str:
+    if not caveat.runs:
+        return caveat.text
+    runs = ", ".join(map(str, caveat.runs))
+    return ntr("{text} (run {runs})", "{text} (runs {runs})", len(caveat.runs), text=caveat.text, runs=runs)

@@ -1,48 +1,61 @@
-"""How findings are put into words and numbers for people; the terminal summary and the page use the same ones."""
+"""How findings are put into words and numbers for people; the terminal summary and the page use the same ones.
+
+All of it is in the language in use.
+"""
 
 import math
 import unicodedata
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings, SingleRuns
+from pgtrial.language import decimal_sign, mark, ntr, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.spec.experiment import RELATIONS
-from pgtrial.units import format_bytes, format_change, format_count, format_duration, format_percent, format_share
+from pgtrial.spec.experiment import Expect
+from pgtrial.units import (
+    format_bytes,
+    format_change,
+    format_count,
+    format_decimal,
+    format_duration,
+    format_percent,
+    format_share,
+)
 
 ALL = "all"
-EMULATED = "emulated disk"  # behind the name of an arm, in all tables
+EMULATED = mark("emulated disk")  # behind the name of an arm, in all tables
 
+# Texts of catalogues, as are those of the next tables: metric_label has them in the language in use.
 METRIC_LABELS = {
-    "pgbench.tps": "throughput",
-    "pgbench.latency_mean": "latency mean",
-    "pgbench.latency_p50": "latency p50",
-    "pgbench.latency_p95": "latency p95",
-    "pgbench.latency_p99": "latency p99",
-    "pgbench.latency_p999": "latency p99.9",
-    "pgbench.failures": "failures",
-    "fio.bandwidth": "bandwidth",
-    "fio.iops": "file requests per second",
-    "fio.latency_mean": "latency mean",
-    "fio.latency_p50": "latency p50",
-    "fio.latency_p95": "latency p95",
-    "fio.latency_p99": "latency p99",
-    "fio.latency_p999": "latency p99.9",
+    "pgbench.tps": mark("throughput"),
+    "pgbench.latency_mean": mark("latency mean"),
+    "pgbench.latency_p50": mark("latency p50"),
+    "pgbench.latency_p95": mark("latency p95"),
+    "pgbench.latency_p99": mark("latency p99"),
+    "pgbench.latency_p999": mark("latency p99.9"),
+    "pgbench.failures": mark("failures"),
+    "fio.bandwidth": mark("bandwidth"),
+    "fio.iops": mark("file requests per second"),
+    "fio.latency_mean": mark("latency mean"),
+    "fio.latency_p50": mark("latency p50"),
+    "fio.latency_p95": mark("latency p95"),
+    "fio.latency_p99": mark("latency p99"),
+    "fio.latency_p999": mark("latency p99.9"),
 }
 # By the kind of load.
 _THROUGHPUTS = {"pgbench": "pgbench.tps", "fio": "fio.iops"}
 RATES = ("pgbench.tps", "fio.iops", "fio.bandwidth")  # more is faster
-REQUESTS = {"pgbench.tps": "transactions per second", "fio.iops": "file requests per second"}
+REQUESTS = {"pgbench.tps": mark("transactions per second"), "fio.iops": mark("file requests per second")}
 COST_LABELS = {
-    "cost.cpu_seconds": "CPU time",
-    "cost.context_switches": "context switches",
-    "cost.blocks_hit": "blocks found in shared buffers",
-    "cost.blocks_read": "blocks read into shared buffers",
-    "cost.temp_bytes": "bytes of temporary files",
-    "cost.wal_bytes": "bytes of WAL",
-    "cost.device_reads": "reads of the devices",
-    "cost.device_read_bytes": "bytes read from the devices",
-    "cost.device_writes": "writes to the devices",
-    "cost.device_write_bytes": "bytes written to the devices",
+    "cost.cpu_seconds": mark("CPU time"),
+    "cost.context_switches": mark("context switches"),
+    "cost.blocks_hit": mark("blocks found in shared buffers"),
+    "cost.blocks_read": mark("blocks read into shared buffers"),
+    "cost.temp_bytes": mark("bytes of temporary files"),
+    "cost.wal_bytes": mark("bytes of WAL"),
+    "cost.device_reads": mark("reads of the devices"),
+    "cost.device_read_bytes": mark("bytes read from the devices"),
+    "cost.device_writes": mark("writes to the devices"),
+    "cost.device_write_bytes": mark("bytes written to the devices"),
 }
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
@@ -54,6 +67,14 @@ VERDICT_SYMBOLS = {
 }
 SEVERITY_SYMBOLS = {Severity.INFO: "i", Severity.WARNING: "!", Severity.INVALID: "✘"}
 _MOST_DETECTABLE = 10  # times; a larger change is no figure to plan with
+LEAST_P = 1e-4  # of a smaller one is only said that it is
+_TESTED: dict[str, str] = {
+    Expect.BETTER: mark("{arm} is better than {control}"),
+    Expect.WORSE: mark("{arm} is worse than {control}"),
+    Expect.NOT_WORSE: mark("{arm} is not worse than {control}"),
+    Expect.EQUIVALENT: mark("{arm} is equivalent to {control}"),
+    Expect.DIFFERENT: mark("{arm} is different from {control}"),
+}
 
 
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
@@ -74,8 +95,8 @@ def make_visible(text: str, *, keep: str = "") -> str:
 
 def metric_label(metric: str) -> str:
     if metric in COST_LABELS:
-        return f"{COST_LABELS[metric]} per transaction"
-    return METRIC_LABELS.get(metric, metric)
+        return tr("{cost} per transaction", cost=tr(COST_LABELS[metric]))
+    return tr(METRIC_LABELS[metric]) if metric in METRIC_LABELS else metric
 
 
 def throughput_of(findings: Findings) -> str:
@@ -93,11 +114,11 @@ def format_metric(metric: str, value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     if metric == "pgbench.tps":
-        return f"{format_count(value)} tps"
+        return ptr("unit", "{count} tps", count=format_count(value))
     if metric == "fio.iops":
-        return f"{format_count(value)} IOPS"
+        return ptr("unit", "{count} IOPS", count=format_count(value))
     if metric == "fio.bandwidth":
-        return f"{format_bytes(value)}/s"
+        return ptr("unit", "{size}/s", size=format_bytes(value))
     if metric in LATENCY_METRICS:
         return format_duration(value)
     if metric == "pgbench.failures":
@@ -109,11 +130,11 @@ def level_label(findings: Findings, level: int | str) -> str:
     """The level's own label ("8 clients"); "all load levels" for all of them, where there are several."""
     levels = findings.experiment.levels
     if level == ALL:
-        return levels[0].label if len(levels) == 1 else "all load levels"
+        return levels[0].label if len(levels) == 1 else tr("all load levels")
     for known in levels:
         if known.index == level:
             return known.label
-    return f"load level {level}"
+    return tr("load level {level}", level=level)
 
 
 def arm_label(findings: Findings, name: str) -> str:
@@ -126,7 +147,7 @@ def arm_label(findings: Findings, name: str) -> str:
     if name in arms and arms[name].version and len({arm.version for arm in arms.values()}) > 1:
         remarks.append(arms[name].version)
     if name in arms and arms[name].is_emulated:
-        remarks.append(EMULATED)
+        remarks.append(tr(EMULATED))
     return f"{name} ({', '.join(remarks)})" if remarks else name
 
 
@@ -172,26 +193,31 @@ def interval_text(low: float | None, high: float | None) -> str:
     """ "+3.1 % to +10.6 %"; a dash where there is no interval."""
     if low is None or high is None:
         return "–"
-    return f"{change_text(low)} to {change_text(high)}"
+    return tr("{low} to {high}", low=change_text(low), high=change_text(high))
 
 
 def effect_text(effect: Effect | None) -> str:
     """Change and interval in one phrase."""
     if effect is None or effect.ratio is None:
-        return "not measured"
+        return tr("not measured")
+    change = change_text(effect.ratio)
     if effect.low is None or effect.high is None:
-        return f"{change_text(effect.ratio)}, without an interval"
-    confidence = format_share(effect.confidence)
-    return f"{change_text(effect.ratio)} ({confidence} interval {interval_text(effect.low, effect.high)})"
+        return tr("{change}, without an interval", change=change)
+    return tr(
+        "{change} ({confidence} interval {interval})",
+        change=change,
+        confidence=format_share(effect.confidence),
+        interval=interval_text(effect.low, effect.high),
+    )
 
 
 def format_p(p: float | None) -> str:
     """Two significant digits; what is below 0.0001 is only said to be so."""
     if p is None:
         return "–"
-    if p < 1e-4:
-        return "<0.0001"
-    return f"{p:.2g}" if p >= 0.001 else f"{p:.4f}"
+    if p < LEAST_P:
+        return f"<{format_decimal(LEAST_P, 4)}"
+    return f"{p:.2g}".replace(".", decimal_sign()) if p >= 0.001 else format_decimal(p, 4)
 
 
 def p_of(effect: Effect) -> float | None:
@@ -204,7 +230,9 @@ def detectable_text(findings: Findings) -> str:
     detectable = findings.noise.detectable
     if detectable is None:
         return "–"
-    return f"more than {_MOST_DETECTABLE} times" if detectable > _MOST_DETECTABLE else format_percent(detectable)
+    if detectable > _MOST_DETECTABLE:
+        return tr("more than {times} times", times=_MOST_DETECTABLE)
+    return format_percent(detectable)
 
 
 def is_sliced(findings: Findings) -> bool:
@@ -228,41 +256,65 @@ def single_runs_text(findings: Findings) -> str:
     found = find_single_runs(findings, asked.arm)
     if found is None or found.blocks < 2:
         return ""
-    above, below = ("faster", "slower") if asked.metric in RATES else ("higher", "lower")
-    within = found.blocks - found.above - found.below
-    text = (
-        f"Of {plural(found.blocks, 'block')}, each taken alone, {found.above} would have said {above} by more than the "
-        f"margin, {found.below} {below}, {within} neither; their ratios lie between {change_text(found.lowest)} and "
-        f"{change_text(found.highest)}."
-    )
-    placebo = find_single_runs(findings, placebo_arm(findings))
-    if placebo is not None and asked.arm != placebo.arm:
-        text += (
-            f" Of the placebo's, {placebo.above + placebo.below} would have been a false alarm (between "
-            f"{change_text(placebo.lowest)} and {change_text(placebo.highest)})."
+    numbers = {
+        "above": found.above,
+        "below": found.below,
+        "within": found.blocks - found.above - found.below,
+        "lowest": change_text(found.lowest),
+        "highest": change_text(found.highest),
+    }
+    if asked.metric in RATES:
+        text = ntr(
+            "Of {count} block, each taken alone, {above} would have said faster by more than the margin, {below} "
+            "slower, {within} neither; their ratios lie between {lowest} and {highest}.",
+            "Of {count} blocks, each taken alone, {above} would have said faster by more than the margin, {below} "
+            "slower, {within} neither; their ratios lie between {lowest} and {highest}.",
+            found.blocks,
+            **numbers,
         )
-    return text
+    else:
+        text = ntr(
+            "Of {count} block, each taken alone, {above} would have said higher by more than the margin, {below} "
+            "lower, {within} neither; their ratios lie between {lowest} and {highest}.",
+            "Of {count} blocks, each taken alone, {above} would have said higher by more than the margin, {below} "
+            "lower, {within} neither; their ratios lie between {lowest} and {highest}.",
+            found.blocks,
+            **numbers,
+        )
+    placebo = find_single_runs(findings, placebo_arm(findings))
+    if placebo is None or asked.arm == placebo.arm:
+        return text
+    alarms = ntr(
+        "Of the placebo's, {count} would have been a false alarm (between {lowest} and {highest}).",
+        "Of the placebo's, {count} would have been a false alarm (between {lowest} and {highest}).",
+        placebo.above + placebo.below,
+        lowest=change_text(placebo.lowest),
+        highest=change_text(placebo.highest),
+    )
+    return f"{text} {alarms}"
 
 
 def placebo_text(findings: Findings) -> str:
     """What the placebo says about the experiment itself, in one sentence."""
     arm = placebo_arm(findings)
     if arm is None:
-        return "This experiment has no placebo, so false alarms of the set-up would go unnoticed."
+        return tr("This experiment has no placebo, so false alarms of the set-up would go unnoticed.")
     effect = placebo_effect(findings)
     if effect is None or effect.ratio is None:
-        return "The placebo was not measured."
+        return tr("The placebo was not measured.")
     if effect.low is None or effect.high is None:
-        return "The placebo has too few blocks for an interval."
+        return tr("The placebo has too few blocks for an interval.")
     if effect.decision in {Decision.BETTER, Decision.WORSE}:
-        return "A difference was found where there is none: do not trust the other effects before this is explained."
+        return tr(
+            "A difference was found where there is none: do not trust the other effects before this is explained."
+        )
     if effect.low <= 1 <= effect.high and effect.decision is Decision.EQUIVALENT:
-        return "No difference was found where there is none, as it should be."
+        return tr("No difference was found where there is none, as it should be.")
     if effect.low <= 1 <= effect.high:
-        return "No difference was found where there is none, but the interval reaches beyond the margin."
+        return tr("No difference was found where there is none, but the interval reaches beyond the margin.")
     if effect.decision is Decision.EQUIVALENT:
-        return "A small difference was found where there is none; it is not beyond the margin."
-    return (
+        return tr("A small difference was found where there is none; it is not beyond the margin.")
+    return tr(
         "A difference was found where there is none, and it may be beyond the margin: other effects may be off by it."
     )
 
@@ -274,7 +326,7 @@ def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
 
 
 def plural(count: int, noun: str) -> str:
-    """ "1 block", "6 blocks"."""
+    """ "1 block", "6 blocks", for what is always in English; other texts have their plurals in catalogues."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -292,4 +344,6 @@ def claim_text(findings: Findings) -> str:
 def tested_text(findings: Findings) -> str:
     """ "large is better than small": the relation that was tested."""
     asked = findings.hypothesis
-    return f"{asked.arm} is {RELATIONS.get(asked.expect, asked.expect)} {asked.control}"
+    if asked.expect not in _TESTED:
+        return f"{asked.arm} is {asked.expect} {asked.control}"  # what only a newer version knows
+    return tr(_TESTED[asked.expect], arm=asked.arm, control=asked.control)

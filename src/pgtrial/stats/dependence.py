@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from pgtrial.language import decimal_sign, tr
 from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.units import format_decimal, format_significant
 
 ORDER_ALPHA = 0.01
 FEWEST_FOR_LAG = 8
@@ -88,9 +90,13 @@ def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat
             Caveat(
                 code="drift",
                 severity=Severity.WARNING,
-                text=f"The effect itself moves by {math.expm1(trend.slope_per_block) * 100:+.1f} % per block "
-                f"(p = {trend.p_value:.2g}), so one number for all blocks is an average over time.",
-                hint="Look at the block ratios in order; restore the data for each run, or warm up longer.",
+                text=tr(
+                    "The effect itself moves by {change} per block (p = {p}), so one number for all blocks is an "
+                    "average over time.",
+                    change=f"{math.expm1(trend.slope_per_block) * 100:+.1f} %".replace(".", decimal_sign()),
+                    p=format_significant(trend.p_value, 2),
+                ),
+                hint=tr("Look at the block ratios in order; restore the data for each run, or warm up longer."),
             )
         )
     correlation = lag1(series)
@@ -103,9 +109,13 @@ def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat
                 Caveat(
                     code="autocorrelated-blocks",
                     severity=Severity.WARNING,
-                    text=f"The ratios of neighbouring blocks resemble each other (lag-1 autocorrelation "
-                    f"{correlation:.2f}, p = {p_value:.2g}), so the interval is too narrow.",
-                    hint="Something carries over between blocks: restore the data for each run, or warm up longer.",
+                    text=tr(
+                        "The ratios of neighbouring blocks resemble each other (lag-1 autocorrelation {correlation}, "
+                        "p = {p}), so the interval is too narrow.",
+                        correlation=format_decimal(correlation, 2),
+                        p=format_significant(p_value, 2),
+                    ),
+                    hint=tr("Something carries over between blocks: restore the data for each run, or warm up longer."),
                 )
             )
     return tuple(found)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgtrial.language import ntr, tr
 from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
@@ -87,13 +88,20 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
     if n.size and n.min() < 1:
         raise ValueError(f"expected at least one client, got {n.min():g}")
     if bool((table <= 0).any()):
-        return _nothing("A throughput of zero has no logarithm.")
+        return _nothing(tr("A throughput of zero has no logarithm."))
     table = table[(~np.isnan(table)).sum(axis=1) >= 2]
     seen = ~np.isnan(table).all(axis=0) if table.size else np.zeros(n.size, bool)
     n, logs = n[seen], np.log(table[:, seen])
     levels = np.unique(n).size
     if levels < FEWEST_LEVELS:
-        return _nothing(f"{levels} load levels are too few for three parameters; at least {FEWEST_LEVELS} are needed.")
+        return _nothing(
+            ntr(
+                "{count} load levels are too few for three parameters; at least {fewest} are needed.",
+                "{count} load levels are too few for three parameters; at least {fewest} are needed.",
+                levels,
+                fewest=FEWEST_LEVELS,
+            )
+        )
     sigma, kappa = _best(n, logs)
     speeds, rest = _rests(sigma, kappa, n, logs)
     fitted = np.nanmean(rest, axis=0)
@@ -277,10 +285,14 @@ def _misfit(n: Array, logs: Array, fitted: Array) -> str:
     order = np.argsort(n)
     grown = float(np.max(each[order] - np.minimum.accumulate(each[order])))
     if math.expm1(grown) > LARGEST_ERROR:
-        return (
-            f"Throughput grows faster than the number of clients ({math.expm1(grown) * 100:.0f} % more per client), "
-            "or again after it had bent, which the law excludes."
+        return tr(
+            "Throughput grows faster than the number of clients ({share} more per client), or again after it had bent, "
+            "which the law excludes.",
+            share=f"{math.expm1(grown) * 100:.0f} %",
         )
-    return (
-        f"The curve is {error[worst] * 100:.0f} % off at {n[worst]:g} clients, more than {LARGEST_ERROR * 100:.0f} %."
+    return tr(
+        "The curve is {error} off at {clients} clients, more than {largest}.",
+        error=f"{error[worst] * 100:.0f} %",
+        clients=f"{n[worst]:g}",
+        largest=f"{LARGEST_ERROR * 100:.0f} %",
     )

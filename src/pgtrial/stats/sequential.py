@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import beta, ndtr, ndtri, stdtrit
 
+from pgtrial.language import tr
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.stats.base import Comparison
 
@@ -128,9 +129,13 @@ def hide_interval(comparison: Comparison, *, first_look: int) -> Comparison:
     caveat = Caveat(
         code="no-look-yet",
         severity=Severity.INFO,
-        text=f"Complete blocks: {comparison.blocks}. The rule for stopping looks for the first time after "
-        f"{first_look}, or later if next to no error may be spent there, so there is no interval yet.",
-        hint="Wait for more blocks.",
+        text=tr(
+            "Complete blocks: {blocks}. The rule for stopping looks for the first time after {first}, or later if next "
+            "to no error may be spent there, so there is no interval yet.",
+            blocks=comparison.blocks,
+            first=first_look,
+        ),
+        hint=tr("Wait for more blocks."),
     )
     caveats = (*comparison.caveats, caveat)
     return replace(comparison, low=None, high=None, hl_low=None, hl_high=None, caveats=caveats)

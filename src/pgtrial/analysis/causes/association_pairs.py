@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pgtrial.language import mark
+
 Sign = Literal["+", "-", ""]
 
-CHOSEN = "chosen"
+CHOSEN = mark("chosen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +31,14 @@ def _pairs(family: str, expected: Sign, first: str, *seconds: str) -> Iterator[P
         yield Pair(first=first, second=second, family=family, expected=expected)
 
 
-_WAITS = "waits and system"
-_SYSTEM = "system"
-_BLOCKS = "throughput and blocks"
-_CACHE = "blocks and system"
-_DIRTY = "dirty pages and system"
-_DEVICE = "memory and device"
-_SPEED = "throughput and device"
+# Families, as findings have them; they are shown translated.
+_WAITS = mark("waits and system")
+_SYSTEM = mark("system")
+_BLOCKS = mark("throughput and blocks")
+_CACHE = mark("blocks and system")
+_DIRTY = mark("dirty pages and system")
+_DEVICE = mark("memory and device")
+_SPEED = mark("throughput and device")
 _READS = ("iostat.r", "iostat.r_bytes")
 _WRITES = ("iostat.w", "iostat.w_bytes")
 

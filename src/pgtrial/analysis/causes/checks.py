@@ -17,6 +17,7 @@ from pgtrial.analysis.causes.check_values import CheckedSeries, read_checked
 from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.language import tr
 from pgtrial.spec.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.stats.trend import trend
 
@@ -97,7 +98,7 @@ def _record(rule: CheckRule, cell: _Cell, judged: _Judged, *, about: str, entrie
     facts = Facts(timelines=cell.timelines, metric=rule.metric[0], about=about, entries=entries)
     return Check(
         id=rule.id,
-        name=rule.name,
+        name=tr(rule.name),
         arm=cell.arm,
         load_level=cell.level,
         object=about,

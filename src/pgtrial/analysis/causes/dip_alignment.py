@@ -2,17 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 
-from pgtrial.analysis.causes.log_event import Placed
+from pgtrial.analysis.causes.log_event import Placed, name_kind
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.language import mark, tr
 from pgtrial.stats.alignment import Alignment, Marked, align
 from pgtrial.stats.dips import Steadiness
 from pgtrial.stats.multiplicity import holm
 from pgtrial.store.server_log.facts import Kind
-from pgtrial.units import format_duration
+from pgtrial.units import format_duration, format_significant
 
 # What is written to the log because throughput is low, and so explains nothing.
 CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR)
 LIKELY = 0.05
+_TOGETHER = mark(
+    "Of {total} in dips {overlap} lie beside a {kind}; by chance it would be {expected} (probability {chance})."
+)
+_BY_CHANCE = mark(
+    "The dips do not follow the log: of {total} in dips {overlap} lie beside a {kind}, and by chance it would be "
+    "{expected} (probability {chance})."
+)
 
 
 def describe_alignment(
@@ -39,14 +47,13 @@ def describe_alignment(
     total, overlap, expected = (
         format_duration(seconds) for seconds in (best.dip_seconds, best.overlap, round(best.expected, 1))
     )
-    if chance > LIKELY:
-        return (
-            f"The dips do not follow the log: of {total} in dips {overlap} lie beside a {kind}, and by chance it would "
-            f"be {expected} (probability {chance:.2g})."
-        )
-    return (
-        f"Of {total} in dips {overlap} lie beside a {kind}; by chance it would be {expected} "
-        f"(probability {chance:.2g})."
+    return tr(
+        _BY_CHANCE if chance > LIKELY else _TOGETHER,
+        total=total,
+        overlap=overlap,
+        kind=name_kind(kind),
+        expected=expected,
+        chance=format_significant(chance, 2),
     )
 
 

@@ -18,6 +18,7 @@ from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
+from pgtrial.language import tr
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 
@@ -159,15 +160,15 @@ def cpus_in_use(timeline: Timeline) -> tuple[float | None, str]:
     kinds = timeline.objects("server.cpu")
     found = [pooled_mean((timeline,), "server.cpu", kind) or 0.0 for kind in kinds]
     if sum(found) > 0:
-        return sum(found), "the kernel's accounts of the server's processes"
+        return sum(found), tr("the kernel's accounts of the server's processes")
     group = pooled_mean((timeline,), "cgroup.cpu")
     if group is not None:
-        return group, "the kernel's account of the server's control group"
+        return group, tr("the kernel's account of the server's control group")
     busy, cpus = _cpu_busy(timeline), pooled_mean((timeline,), "vmstat.cpus")
     if busy is None or cpus is None:
         return None, ""
     generator = pooled_mean((timeline,), "pgbench.cpu") or 0.0
-    return max(0.0, busy * cpus - generator), "CPU time of the machine less that of the load generator"
+    return max(0.0, busy * cpus - generator), tr("CPU time of the machine less that of the load generator")
 
 
 def _spread(levels: Sequence[DiskLoad]) -> float | None:

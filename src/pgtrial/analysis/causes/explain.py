@@ -24,10 +24,20 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.panels import make_panels
 from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.timelines import read_timelines
+from pgtrial.language import mark, tr
 from pgtrial.units import format_duration
 
 NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
+# By whether there are parts that are worth a word.
+_LESS = {
+    True: mark("A transaction of {arm} takes {time} less than one of {control}: {parts}."),
+    False: mark("A transaction of {arm} takes {time} less than one of {control}, in many small parts."),
+}
+_MORE = {
+    True: mark("A transaction of {arm} takes {time} more than one of {control}: {parts}."),
+    False: mark("A transaction of {arm} takes {time} more than one of {control}, in many small parts."),
+}
 
 
 def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated: Sequence[Estimated]) -> Causes:
@@ -93,20 +103,27 @@ def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits
 def _tell_difference(found: BudgetDifference) -> str:
     difference = found.difference
     if difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
-        return f"The mean latency of {found.arm} does not differ clearly from that of {found.control}."
+        return tr(
+            "The mean latency of {arm} does not differ clearly from that of {control}.",
+            arm=found.arm,
+            control=found.control,
+        )
     less = difference.value < 0
     parts = [
         part
         for part in found.parts
         if (part.seconds.value < 0) == less and part.seconds.value / difference.value >= _NAMED_SHARE
     ]
-    text = (
-        f"A transaction of {found.arm} takes {format_duration(abs(difference.value))} "
-        f"{'less' if less else 'more'} than one of {found.control}"
+    named = join([_name(part, difference.value) for part in parts[:NAMED_PARTS]])
+    texts = _LESS if less else _MORE
+    return tr(
+        texts[bool(named)],
+        arm=found.arm,
+        time=format_duration(abs(difference.value)),
+        control=found.control,
+        parts=named,
     )
-    named = [_name(part, difference.value) for part in parts[:NAMED_PARTS]]
-    return f"{text}: {join(named)}." if named else f"{text}, in many small parts."
 
 
 def _name(part: BudgetPart, whole: float) -> str:
-    return f"{percent(part.seconds.value / whole)} of it {part_name(part.kind, part.event)}"
+    return tr("{share} of it {part}", share=percent(part.seconds.value / whole), part=part_name(part.kind, part.event))

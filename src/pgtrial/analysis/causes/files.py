@@ -13,15 +13,17 @@ import numpy as np
 
 from pgtrial.analysis.cause_base import Estimate
 from pgtrial.analysis.causes.cells import estimate_mean, group_cells, pooled_mean, pooled_values
+from pgtrial.analysis.causes.file_words import tell_use
 from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.file_findings import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.design.file_jobs import file_jobs
+from pgtrial.language import tr
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_duration
+from pgtrial.units import format_bytes, format_significant
 
 HIT = 0.05  # share of what is read, up to which the device's part says nothing
 BUSY = 0.7  # share of the time with a request under way, from which on the device is at work all the time
@@ -142,7 +144,7 @@ def _describe(cell: _Cell) -> FileUse:
         default=(FileLimit.UNDETERMINED, ()),
     )
     judged = use.model_copy(update={"limit": limit, "facts": facts})
-    return judged.model_copy(update={"text": _tell(cell, judged)})
+    return judged.model_copy(update={"text": tell_use(judged, name=_name(cell))})
 
 
 _Judgement = tuple[FileLimit, tuple[FileFact, ...]]
@@ -161,7 +163,7 @@ def _judge_readers(cell: _Cell, use: FileUse) -> _Judgement | None:
         value=share,
         unit="share",
         threshold=HIT,
-        text=f"the device read {percent(share)} of what was read from the files",
+        text=tr("the device read {share} of what was read from the files", share=percent(share)),
     )
     if share < HIT and not any(job.direct for job in readers):
         return FileLimit.MEMORY, (read,)
@@ -191,7 +193,10 @@ def _judge_writers(cell: _Cell, use: FileUse) -> _Judgement | None:
         value=use.write_share.value,
         unit="share",
         threshold=WRITING,
-        text=f"the device wrote {percent(use.write_share.value)} of what was written to the files meanwhile",
+        text=tr(
+            "the device wrote {share} of what was written to the files meanwhile",
+            share=percent(use.write_share.value),
+        ),
     )
     limit = FileLimit.BACKGROUND if use.write_share.value >= WRITING else FileLimit.MEMORY
     return limit, (written, *throttled)
@@ -201,17 +206,24 @@ def _throttled(use: FileUse) -> tuple[FileFact, ...]:
     """What speaks for the throttle: pauses where they were counted, and how many pages were dirty."""
     found = []
     if use.paused_share is not None and use.pauses is not None:
-        text = f"writers were made to sleep {use.pauses:.3g} times a second, {percent(use.paused_share)} of their time"
+        text = tr(
+            "writers were made to sleep {times} times a second, {share} of their time",
+            times=format_significant(use.pauses, 3),
+            share=percent(use.paused_share),
+        )
         fact = FileFact(
             metric="throttling.paused", value=use.paused_share, unit="share", threshold=_SLEEPING, text=text
         )
         found.append(fact)
     elif use.pauses is not None:  # how long they lasted is not known, so they decide nothing
-        text = f"writers were made to sleep {use.pauses:.3g} times a second"
+        text = tr("writers were made to sleep {times} times a second", times=format_significant(use.pauses, 3))
         found.append(FileFact(metric="throttling.pauses", value=use.pauses, unit="1/s", threshold=None, text=text))
     if use.dirty_share is not None and use.thresholds is not None:
-        ceiling = format_bytes(use.thresholds.free_run)
-        text = f"in {percent(use.dirty_share)} of the seconds more than {ceiling} were dirty, where the throttle begins"
+        text = tr(
+            "in {share} of the seconds more than {limit} were dirty, where the throttle begins",
+            share=percent(use.dirty_share),
+            limit=format_bytes(use.thresholds.free_run),
+        )
         found.append(FileFact(metric="dirty.share", value=use.dirty_share, unit="share", threshold=WAITING, text=text))
     return tuple(found)
 
@@ -219,7 +231,7 @@ def _throttled(use: FileUse) -> tuple[FileFact, ...]:
 def _busy(use: FileUse) -> FileFact | None:
     if use.utilization is None:
         return None
-    text = f"the device had a request {percent(use.utilization)} of the time"
+    text = tr("the device had a request {share} of the time", share=percent(use.utilization))
     return FileFact(metric="iostat.util", value=use.utilization, unit="share", threshold=BUSY, text=text)
 
 
@@ -230,25 +242,14 @@ def _device_time(cell: _Cell) -> FileFact | None:
     if queue is None:
         return None
     share = min(1.0, queue / under_way)
-    text = f"{percent(share)} of the requests under way were at the device"
+    text = tr("{share} of the requests under way were at the device", share=percent(share))
     return FileFact(metric="iostat.aqu", value=share, unit="share", threshold=WAITING, text=text)
 
 
-def _tell(cell: _Cell, use: FileUse) -> str:
-    speed = f"{format_bytes(use.bandwidth.value)}/s" if use.bandwidth else "an unknown speed"
-    latency = f", {format_duration(use.latency.value)} per request" if use.latency else ""
-    many = len(cell.evidence.levels) > 1
-    name = f"{cell.arm} with {cell.level.label}" if many else cell.arm
-    why = "; ".join(fact.text for fact in use.facts)
-    end = {
-        FileLimit.MEMORY: "ends in memory",
-        FileLimit.BACKGROUND: "is written in the background, and does not wait for it",
-        FileLimit.THROTTLE: "is held back by the throttle of writers to what the device writes",
-        FileLimit.DEVICE: "waits for the device",
-        FileLimit.UNDETERMINED: "has no limit that could be determined",
-    }[use.limit]
-    sentence = f"{name} reaches {speed}{latency} and {end}"
-    return f"{sentence}: {why}." if why else f"{sentence}."
+def _name(cell: _Cell) -> str:
+    if len(cell.evidence.levels) == 1:
+        return cell.arm
+    return tr("{arm} with {level}", arm=cell.arm, level=cell.level.label)
 
 
 def _read_thresholds(timelines: Sequence[Timeline]) -> FileThresholds | None:

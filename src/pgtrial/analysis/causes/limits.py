@@ -16,6 +16,7 @@ from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
+from pgtrial.language import mark, tr
 from pgtrial.model.arm import Arm
 from pgtrial.units import parse_bytes, parse_duration
 
@@ -42,17 +43,39 @@ _LIMITED: Mapping[str, str] = {
 }
 _MOST_PARTS = 3  # of the latency, that a sentence names
 
+_What = tuple[Resource, str]  # with its detail
+
 _NAMES = {
-    Resource.CPU: "the CPU",
-    Resource.DISK_THROUGHPUT: "the throughput of the disk",
-    Resource.DISK_IOPS: "the requests per second that the disk does",
-    Resource.DISK_LATENCY: "the time that the disk takes for a request",
-    Resource.LOAD_GENERATOR: "the load generator",
-    Resource.CLIENT: "the client",
-    Resource.WAL_FLUSH: "the flush of the WAL",
-    Resource.MEMORY: "too little memory",
-    Resource.SWAP: "swapping",
-    Resource.CONNECTIONS: "the number of connections",
+    Resource.CPU: mark("the CPU"),
+    Resource.DISK_THROUGHPUT: mark("the throughput of the disk"),
+    Resource.DISK_IOPS: mark("the requests per second that the disk does"),
+    Resource.DISK_LATENCY: mark("the time that the disk takes for a request"),
+    Resource.WRITE_BACK: mark("write-back throttling"),
+    Resource.LOCKS: mark("locks"),
+    Resource.LWLOCKS: mark("LWLocks"),
+    Resource.CHECKPOINTS: mark("checkpoints"),
+    Resource.AUTOVACUUM: mark("autovacuum"),
+    Resource.TEMPORARY_FILES: mark("temporary files"),
+    Resource.LOAD_GENERATOR: mark("the load generator"),
+    Resource.CLIENT: mark("the client"),
+    Resource.WAL_FLUSH: mark("the flush of the WAL"),
+    Resource.MEMORY: mark("too little memory"),
+    Resource.SWAP: mark("swapping"),
+    Resource.CONNECTIONS: mark("the number of connections"),
+}
+
+
+# By whether there are parts of the latency to name.
+_KEEPS_UP = {
+    True: mark(
+        "Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive; the latency is "
+        "mostly {parts}."
+    ),
+    False: mark("Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive."),
+}
+_UNDETERMINED = {
+    True: mark("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts}."),
+    False: mark("What limits {arm} with {level} is undetermined: {doubt}."),
 }
 
 
@@ -131,17 +154,26 @@ def judge_scene(scene: Scene) -> Limit:
     is_strong = first is not None and first.strength >= limits.DECIDED
     is_apart = first is not None and (second is None or first.strength - second.strength >= limits.APART)
     named = first if is_strong and is_apart and not _keeps_up(scene) else None
-    label = f"{scene.arm} with {scene.level.label}"
+    where = {"arm": scene.arm, "level": scene.level.label}
     if named:
-        text = f"{label} is limited by {_name(named)}: {join_clauses([proof.text for proof in named.evidence])}."
+        reasons = join_clauses([proof.text for proof in named.evidence])
+        text = tr(
+            "{arm} with {level} is limited by {resource}: {reasons}.", **where, resource=_name(named), reasons=reasons
+        )
     elif _keeps_up(scene):
-        text = f"Nothing limits {label}: it keeps up with the rate at which transactions arrive{_made_of(scene)}."
+        parts = _made_of(scene)
+        text = tr(_KEEPS_UP[bool(parts)], **where, parts=parts)
     elif is_strong:
         close = [each for each in suspects if suspects[0].strength - each.strength < limits.APART]
         said = [f"{_name(suspect)} ({suspect.evidence[0].text})" for suspect in close]
-        text = f"What limits {label} is undetermined: as much speaks for {join(said)}."
+        text = tr(
+            "What limits {arm} with {level} is undetermined: as much speaks for {suspects}.",
+            **where,
+            suspects=join(said),
+        )
     else:
-        text = f"What limits {label} is undetermined: {_describe_doubt(scene, first)}{_made_of(scene)}."
+        parts = _made_of(scene)
+        text = tr(_UNDETERMINED[bool(parts)], **where, doubt=_describe_doubt(scene, first), parts=parts)
     return Limit(
         arm=scene.arm,
         load_level=scene.level.index,
@@ -163,16 +195,21 @@ def _describe_doubt(scene: Scene, first: Suspect | None) -> str:
     saturation = cpu_saturation(scene)
     busy = saturation.evidence.text if saturation and saturation.evidence.metric.startswith("vmstat") else ""
     if first is not None:
-        strength = f"{number(first.strength)} of 1, {limits.DECIDED:g} would do"
-        return f"{_name(first)} is suspected most, but weakly ({strength})" + (f", {busy}" if busy else "")
+        weakly = tr(
+            "{resource} is suspected most, but weakly ({strength} of 1, {decided} would do)",
+            resource=_name(first),
+            strength=number(first.strength),
+            decided=number(limits.DECIDED),
+        )
+        return f"{weakly}, {busy}" if busy else weakly
     if saturation and saturation.weight >= limits.DECIDED:
-        return f"{busy}, but transactions hardly use them"
-    return f"no resource is short, {busy}" if busy else "no resource is short"
+        return tr("{busy}, but transactions hardly use them", busy=busy)
+    return tr("no resource is short, {busy}", busy=busy) if busy else tr("no resource is short")
 
 
 def _made_of(scene: Scene) -> str:
-    parts = [f"{name} {percent(share)}" for name, share in scene.ranked_parts()][:_MOST_PARTS]
-    return f"; the latency is mostly {join(parts)}" if parts else ""
+    """ "IO WALSync 62 %, CPU 20 % and Client ClientRead 11 %"."""
+    return join([f"{name} {percent(share)}" for name, share in scene.ranked_parts()][:_MOST_PARTS])
 
 
 def rank_suspects(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
@@ -200,7 +237,7 @@ def _explain(suspect: Suspect, found: Mapping[Resource, Suspect]) -> Suspect:
         value=cause.strength,
         unit="",
         threshold=limits.DECIDED,
-        text=f"{_name(cause)} brings this about",
+        text=tr("{cause} brings this about", cause=_name(cause)),
     )
     return suspect.model_copy(
         update={
@@ -210,10 +247,25 @@ def _explain(suspect: Suspect, found: Mapping[Resource, Suspect]) -> Suspect:
     )
 
 
-def _name(of: Suspect | Limit) -> str:
+def _name(of: Suspect) -> str:
     """ "locks (transactionid)"."""
-    name = _NAMES.get(of.resource, of.resource.value)
-    return f"{name} ({of.detail})" if of.detail else name
+    return _name_resource(of.resource, of.detail)
+
+
+def _name_resource(resource: Resource, detail: str) -> str:
+    name = tr(_NAMES[resource])
+    return f"{name} ({detail})" if detail else name
+
+
+# By whether the limits of the arm and of the control are the same.
+_AT_ALL = {
+    True: mark("{arm} is limited by {limit}, as {control} is."),
+    False: mark("{arm} is limited by {limit}, and {control} by {of_control}."),
+}
+_AT_LEVELS = {
+    True: mark("with {levels} by {limit}, as {control} is"),
+    False: mark("with {levels} by {limit}, and {control} by {of_control}"),
+}
 
 
 def what_changed(found: Sequence[Limit], control: str, *, labels: Mapping[int, str]) -> tuple[str, ...]:
@@ -225,22 +277,29 @@ def what_changed(found: Sequence[Limit], control: str, *, labels: Mapping[int, s
     sentences = []
     for arm in dict.fromkeys(limit.arm for limit in found if limit.arm != control):
         # Levels with the same pair of limits are told together.
-        pairs: dict[tuple[str, str], list[int]] = {}
+        pairs: dict[tuple[_What, _What], list[int]] = {}
         for limit in found:
             if limit.arm == arm and limit.load_level in of_control:
-                pair = (_limit_name(limit), _limit_name(of_control[limit.load_level]))
+                pair = (_what(limit), _what(of_control[limit.load_level]))
                 pairs.setdefault(pair, []).append(limit.load_level)
         clauses = []
         for (mine, other), levels in pairs.items():
-            where = f"with {join([labels.get(level, f'level {level}') for level in levels])} " if len(pairs) > 1 else ""
-            against = f"as {control} is" if mine == other else f"and {control} by {other}"
-            clauses.append(f"{where}by {mine}, {against}")
+            told = {"limit": _limit_name(*mine), "control": control, "of_control": _limit_name(*other)}
+            if len(pairs) > 1:
+                where = join([labels.get(level) or tr("level {level}", level=level) for level in levels])
+                clauses.append(tr(_AT_LEVELS[mine == other], levels=where, **told))
+            else:
+                sentences.append(tr(_AT_ALL[mine == other], arm=arm, **told))
         if clauses:
-            sentences.append(f"{arm} is limited {'; '.join(clauses)}.")
+            sentences.append(tr("{arm} is limited {limits}.", arm=arm, limits="; ".join(clauses)))
     return tuple(sentences)
 
 
-def _limit_name(limit: Limit) -> str:
-    if limit.resource is Resource.UNDETERMINED:
-        return "nothing that could be determined"
-    return _name(limit)
+def _what(limit: Limit) -> _What:
+    return limit.resource, limit.detail
+
+
+def _limit_name(resource: Resource, detail: str) -> str:
+    if resource is Resource.UNDETERMINED:
+        return tr("nothing that could be determined")
+    return _name_resource(resource, detail)

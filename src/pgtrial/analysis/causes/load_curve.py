@@ -8,9 +8,10 @@ from pgtrial.analysis.effects import Estimated, find_effect
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Effect
 from pgtrial.analysis.observations import Values
+from pgtrial.language import mark, tr
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
 
-_ARRIVALS = "Transactions arrive at given rates, so throughput says nothing about the number of clients."
+_ARRIVALS = mark("Transactions arrive at given rates, so throughput says nothing about the number of clients.")
 
 
 def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
@@ -19,7 +20,7 @@ def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
         return ()
     is_open = any(level.rate is not None for level in evidence.levels)
     return tuple(
-        _without_numbers(arm.name, _ARRIVALS) if is_open else _model(evidence, values, arm.name)
+        _without_numbers(arm.name, tr(_ARRIVALS)) if is_open else _model(evidence, values, arm.name)
         for arm in evidence.arms
         if evidence.runs_of(arm.name)
     )

@@ -14,6 +14,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.language import mark, tr
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
 Kind = Literal["OLTP", "OLAP", "mixed", "undetermined"]
@@ -38,11 +39,11 @@ class Feature:
 
 # A transaction of an application answers a person; one of a report may take its time. Rows and blocks say how much it
 # looks at, bytes per read whether the device sees blocks of 8 kB or a scan with read-ahead. 200 is pg_expecto's limit.
-TRANSACTION_SECONDS = Feature(name="time of a transaction", oltp=0.1, olap=1.0)
-ROWS = Feature(name="rows read per transaction", oltp=1_000, olap=100_000)
-BLOCKS = Feature(name="blocks per transaction", oltp=1_000, olap=10_000)
-BYTES_PER_READ = Feature(name="bytes per read", oltp=16 * 1024, olap=64 * 1024)
-READ_PER_DIRTIED = Feature(name="blocks read per block dirtied", oltp=40, olap=200)
+TRANSACTION_SECONDS = Feature(name=mark("time of a transaction"), oltp=0.1, olap=1.0)
+ROWS = Feature(name=mark("rows read per transaction"), oltp=1_000, olap=100_000)
+BLOCKS = Feature(name=mark("blocks per transaction"), oltp=1_000, olap=10_000)
+BYTES_PER_READ = Feature(name=mark("bytes per read"), oltp=16 * 1024, olap=64 * 1024)
+READ_PER_DIRTIED = Feature(name=mark("blocks read per block dirtied"), oltp=40, olap=200)
 
 _SOME_READS = 10.0  # per second, below which the size of a read means nothing
 
@@ -128,14 +129,17 @@ def _features(found: LoadKind) -> Iterator[tuple[Feature, float]]:
 
 def _tell(found: LoadKind, kind: Kind, features: Sequence[tuple[Feature, float]]) -> str:
     if kind == "undetermined":
-        return f"Too little is known to say: {len(features)} of 5 features."
+        return tr("Too little is known to say: {known} of {all} features.", known=len(features), all=5)
     formats = {BYTES_PER_READ: format_bytes, TRANSACTION_SECONDS: format_duration}
-    votes = {-1: "OLTP", 0: "neither", 1: "OLAP"}
-    told = [
-        f"{feature.name} {formats.get(feature, format_count)(value)} ({votes[feature.vote(value)]})"
+    votes = {-1: "OLTP", 0: tr("neither"), 1: "OLAP"}
+    told = ", ".join(
+        f"{tr(feature.name)} {formats.get(feature, format_count)(value)} ({votes[feature.vote(value)]})"
         for feature, value in features
-    ]
-    text = f"{kind}, by {', '.join(told)}."
-    if found.hit_ratio is not None:
-        text += f" {format_percent(found.hit_ratio)} of the blocks were in shared buffers."
-    return text
+    )
+    text = tr("mixed, by {features}.", features=told)
+    if kind != "mixed":
+        text = tr("{kind}, by {features}.", kind=kind, features=told)
+    if found.hit_ratio is None:
+        return text
+    hit = tr("{share} of the blocks were in shared buffers.", share=format_percent(found.hit_ratio))
+    return f"{text} {hit}"

@@ -5,11 +5,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_grid import measured_time
+from pgtrial.language import mark, tr
 from pgtrial.model.run import RunRow
+from pgtrial.store.server_log.facts import Kind
 
-__all__ = ["LogEvent", "Placed", "place_events"]
+__all__ = ["LogEvent", "Placed", "name_kind", "place_events"]
+
+_NAMES: Mapping[str, str] = {
+    Kind.CHECKPOINT: mark("checkpoint"),
+    Kind.AUTOVACUUM: mark("autovacuum"),
+    Kind.AUTOANALYZE: mark("autoanalyze"),
+    Kind.TEMPORARY_FILE: mark("temporary file"),
+    Kind.LOCK_WAIT: mark("lock wait"),
+    Kind.DEADLOCK: mark("deadlock"),
+    Kind.SLOW_STATEMENT: mark("slow statement"),
+    Kind.ERROR: mark("error"),
+}
 
 Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start
+
+
+def name_kind(kind: str) -> str:
+    """What a kind of event is called in the language in use, also "error 40001"."""
+    if kind in _NAMES:
+        return tr(_NAMES[kind])
+    first, _, rest = kind.partition(" ")
+    return f"{tr(_NAMES[first])} {rest}" if first in _NAMES else kind
 
 
 def place_events(

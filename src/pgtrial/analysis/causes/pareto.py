@@ -5,15 +5,16 @@ from typing import Literal
 
 from pgtrial.analysis.cause_findings import Pareto, ParetoItem
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
-from pgtrial.analysis.causes.words import CPU, join, part_name, percent
+from pgtrial.analysis.causes.words import CPU, join, part_id, part_name, percent, show_part
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, reported_scenarios
 from pgtrial.analysis.reduce import Reduction
+from pgtrial.language import mark, tr
 from pgtrial.model.run import RunRow
 
 HEAD = 0.8  # share of the time that the head reaches
 MOST_ITEMS = 50  # are listed; shares are of the whole
-UNKNOWN_TEXT = "(text not known)"
+UNKNOWN_TEXT = mark("(text not known)")
 
 _DETAIL_SHARE = 0.05  # of a statement's time, below which an event is not named
 _MOST_DETAILS = 3
@@ -34,7 +35,7 @@ def rank_events(evidence: Evidence, reduction: Reduction) -> tuple[Pareto, ...]:
     def counter(scenario: str | None) -> _Counter:
         def count(run: RunRow, level: int) -> Mapping[str, float] | None:
             split = split_sessions(reduction, run, level, tier=precise, scenario=scenario)
-            return None if split is None else {part_name(*kind): number for kind, number in split.at_work.items()}
+            return None if split is None else {part_id(*kind): number for kind, number in split.at_work.items()}
 
         return count
 
@@ -136,7 +137,7 @@ def _rank(
         reached += number
         items.append(
             ParetoItem(
-                name=name,
+                name=tr(UNKNOWN_TEXT) if name == UNKNOWN_TEXT else show_part(name) if of == "events" else name,
                 sessions=number,
                 share=number / total,
                 cumulative=reached / total,

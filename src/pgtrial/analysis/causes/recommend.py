@@ -7,12 +7,13 @@ import numpy as np
 
 from pgtrial.analysis.cause_findings import Estimate, Recommendation
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.spec.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 
-FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"
+FAST, STABLE, WEIGHTED = mark("fast"), mark("stable"), mark("declared weights")  # in findings; shown translated
 SURE = 0.95  # probability from which on a recommendation is called sure
 _SPEED = (
     *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),
@@ -75,42 +76,60 @@ def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation
     for arm, score in enumerate(scores):
         if score > scores[best] + _TIED:
             best = arm
-    name, control = rated.arms[best], rated.arms[0]
+    name = rated.arms[best]
     if best:
-        reason = f"{', '.join(_tell(rated, place, best) for place in places)}, against {control}"
+        gains = ", ".join(_tell(rated, place, best) for place in places)
+        reason = tr("{arm}: {gains}, against {control}.", arm=name, gains=gains, control=rated.arms[0])
     else:
-        reason = "no other arm is better than the control"
-    return Recommendation(
-        goal=goal, arm=name, text=f"{name}: {reason}. {_tell_sureness(rated, ranks[best].best_share)}"
-    )
+        reason = tr("{arm}: no other arm is better than the control.", arm=name)
+    return Recommendation(goal=goal, arm=name, text=f"{reason} {_tell_sureness(rated, ranks[best].best_share)}")
 
 
 def _tell_sureness(rated: Rated, share: float | None) -> str:
     if share is None:
-        return "How sure that is, a single block cannot tell."
-    told = f"with {len(rated.log_ratios)} blocks it is the best with a probability of {format_percent(share)}"
+        return tr("How sure that is, a single block cannot tell.")
     if share >= SURE:
-        return f"This is sure: {told}."
-    return f"This is not sure: {told}, so the data do not tell the arms apart."
+        return ntr(
+            "This is sure: with {count} blocks it is the best with a probability of {chance}.",
+            "This is sure: with {count} blocks it is the best with a probability of {chance}.",
+            len(rated.log_ratios),
+            chance=format_percent(share),
+        )
+    return ntr(
+        "This is not sure: with {count} blocks it is the best with a probability of {chance}, so the data do not tell "
+        "the arms apart.",
+        "This is not sure: with {count} blocks it is the best with a probability of {chance}, so the data do not tell "
+        "the arms apart.",
+        len(rated.log_ratios),
+        chance=format_percent(share),
+    )
 
 
 def _tell(rated: Rated, place: int, arm: int) -> str:
     """ "throughput +6.8 % (95 % interval +5.0 % to +8.6 %)"."""
     estimate = rated.ratios[place][arm]
-    text = f"{rated.criteria[place].criterion.label} {format_change(estimate.value)}"
+    text = f"{tr(rated.criteria[place].criterion.label)} {format_change(estimate.value)}"
     if estimate.low is None or estimate.high is None:
         return text
-    low, high = format_change(estimate.low), format_change(estimate.high)
-    return f"{text} ({format_share(rated.confidence)} interval {low} to {high})"
+    return tr(
+        "{gain} ({confidence} interval {low} to {high})",
+        gain=text,
+        confidence=format_share(rated.confidence),
+        low=format_change(estimate.low),
+        high=format_change(estimate.high),
+    )
 
 
 def _trade_offs(rated: Rated) -> Iterator[str]:
     for arm, name in enumerate(rated.arms[1:], start=1):
         gains, losses = _find_certain(rated, arm, is_gain=True), _find_certain(rated, arm, is_gain=False)
         if gains and losses:
-            yield (
-                f"{name} against {rated.arms[0]} is better in {_list(rated, gains, arm)}, and worse in "
-                f"{_list(rated, losses, arm)}."
+            yield tr(
+                "{arm} against {control} is better in {gains}, and worse in {losses}.",
+                arm=name,
+                control=rated.arms[0],
+                gains=_list(rated, gains, arm),
+                losses=_list(rated, losses, arm),
             )
 
 
@@ -129,5 +148,6 @@ def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
 
 def _list(rated: Rated, places: Sequence[int], arm: int) -> str:
     return ", ".join(
-        f"{rated.criteria[place].criterion.label} ({format_change(rated.ratios[place][arm].value)})" for place in places
+        f"{tr(rated.criteria[place].criterion.label)} ({format_change(rated.ratios[place][arm].value)})"
+        for place in places
     )

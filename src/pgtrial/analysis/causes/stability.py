@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pgtrial.analysis.cause_findings import Dip, Stability
 from pgtrial.analysis.causes.cells import estimate_mean, group_cells
 from pgtrial.analysis.causes.dip_alignment import describe_alignment
-from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
+from pgtrial.analysis.causes.log_event import LogEvent, Placed, name_kind, place_events
 from pgtrial.analysis.causes.rhythm import find_rhythms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.language import tr
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.trend import trend
 from pgtrial.store.server_log.facts import Kind
@@ -74,5 +75,9 @@ def _dips(
 
 def name_event(event: LogEvent) -> str:
     """ "checkpoint", "autovacuum of public.t", "error 40001"."""
-    between = " of " if event.kind in _OF_TABLES else " "
-    return f"{event.kind}{between}{event.object}" if event.object else event.kind
+    kind = name_kind(event.kind)
+    if not event.object:
+        return kind
+    if event.kind in _OF_TABLES:
+        return tr("{event} of {table}", event=kind, table=event.object)
+    return f"{kind} {event.object}"

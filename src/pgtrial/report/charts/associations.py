@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.cause_findings import Association
+from pgtrial.language import tr
 from pgtrial.report.charts.base import Chart, shorten, wrap_spec
+from pgtrial.units import format_decimal
 
 ROW_HEIGHT = 38
 MOST = 12
@@ -32,13 +34,17 @@ def association_chart(found: Sequence[Association]) -> Chart | None:
             "field": field,
             "type": "quantitative",
             "scale": {"domain": [-1, 1]},
-            "axis": {"title": "Spearman's ρ inside the load levels", "values": [-1, -0.5, 0, 0.5, 1]},
+            "axis": {"title": tr("Spearman's ρ inside the load levels"), "values": [-1, -0.5, 0, 0.5, 1]},
         }
 
     return Chart(
-        title=f"The strongest association is {first.first} with {first.second}, "
-        f"ρ = {correlation_text(first.spearman)}; none of them is proof of a cause",
-        text="Rank correlations with intervals: " + "; ".join(str(row["label"]) for row in rows) + ".",
+        title=tr(
+            "The strongest association is {first} with {second}, ρ = {correlation}; none of them is proof of a cause",
+            first=first.first,
+            second=first.second,
+            correlation=correlation_text(first.spearman),
+        ),
+        text=tr("Rank correlations with intervals: {pairs}.", pairs="; ".join(str(row["label"]) for row in rows)),
         spec=wrap_spec(
             {
                 "data": {"values": rows},
@@ -62,7 +68,7 @@ def association_chart(found: Sequence[Association]) -> Chart | None:
                             "yOffset": 8,
                             "color": "currentColor",
                         },
-                        "encoding": {"x": along("value"), "y": y, "tooltip": {"field": "label", "title": "pair"}},
+                        "encoding": {"x": along("value"), "y": y, "tooltip": {"field": "label", "title": tr("pair")}},
                     },
                     {
                         "mark": {
@@ -83,4 +89,7 @@ def association_chart(found: Sequence[Association]) -> Chart | None:
 
 def correlation_text(value: float | None) -> str:
     """ "+0.62", "−0.30"; a dash where there is none."""
-    return "–" if value is None else f"{value:+.2f}".replace("-", "−")
+    if value is None:
+        return "–"
+    text = format_decimal(value, 2)
+    return text if text.startswith("−") else f"+{text}"

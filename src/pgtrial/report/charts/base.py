@@ -1,4 +1,4 @@
-"""What all charts share: the record, the configuration, number formats of axes, and the colours."""
+"""What all charts share: the record, the configuration, and the colours."""
 
 import math
 from collections.abc import Iterable
@@ -13,16 +13,6 @@ Spec = dict[str, Any]
 CONTROL_COLOUR = "#0072B2"
 PLACEBO_COLOUR = "#8A8A8A"
 CANDIDATE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A800")
-
-# Axis labels from seconds and from counts per second, in the reader's units.
-DURATION_LABEL = (
-    "datum.value == 0 ? '0' : abs(datum.value) < 0.000999 ? format(datum.value * 1e6, '.3~r') + ' µs'"
-    " : abs(datum.value) < 0.999 ? format(datum.value * 1e3, '.3~r') + ' ms'"
-    " : abs(datum.value) < 120 ? format(datum.value, '.3~r') + ' s'"
-    " : abs(datum.value) < 7200 ? format(datum.value / 60, '.3~r') + ' min'"
-    " : format(datum.value / 3600, '.3~r') + ' h'"
-)
-COUNT_LABEL = "format(datum.value, '.3~s')"
 
 CONFIG: Spec = {
     "aria": False,  # the page carries the text alternative; labels on thousands of marks would only add weight
@@ -52,13 +42,15 @@ CONFIG: Spec = {
 class Chart:
     """``title`` says what is seen, ``text`` the same for those who cannot see it, ``spec`` is Vega-Lite.
 
-    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps.
+    ``legend`` holds (colour, name) pairs; the page draws it as text that wraps. ``times`` are the ends of the time
+    axis, in seconds, of a chart that is zoomed together with others.
     """
 
     title: str
     text: str
     spec: Spec
     legend: tuple[tuple[str, str], ...] = ()
+    times: tuple[float, float] | None = None
 
 
 def wrap_spec(parts: Spec, *, height: int) -> Spec:

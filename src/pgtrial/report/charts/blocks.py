@@ -1,10 +1,11 @@
 """Every block as a dot, in the order of the blocks: the ratio of each arm to the control, with the arm's estimate."""
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.ticks import place_changes
-from pgtrial.report.words import change_text, metric_label, placebo_effect, primary_effect
+from pgtrial.report.charts.ticks import place_changes, place_counts
+from pgtrial.report.words import change_text, interval_text, metric_label, placebo_effect, primary_effect
 
 
 def blocks_chart(findings: Findings) -> Chart | None:
@@ -14,7 +15,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
     if not rows:
         return None
     margin = findings.hypothesis.margin
-    values = [row["ratio"] for row in rows]
+    values, places = [row["ratio"] for row in rows], [row["place"] for row in rows]
     low, high = min(*values, 1 - margin), max(*values, 1 + margin)
     room = (high / low) ** 0.06
     low, high = low / room, high * room
@@ -27,11 +28,15 @@ def blocks_chart(findings: Findings) -> Chart | None:
 
     colour = {"field": "colour", "type": "nominal", "scale": None}
     return Chart(
-        title=f"Change of {subject} against “{findings.hypothesis.control}” in each block alone; the lines are the "
-        "estimates from all of them",
-        text=f"Change of {subject} by block: "
-        + "; ".join(f"{row['arm']} block {row['place']} {row['text']}" for row in rows)
-        + ".",
+        title=tr(
+            "Each block alone: {metric} of “{arm}” against “{control}” changes by {range}; the lines are the estimates "
+            "from all blocks",
+            metric=subject,
+            arm=effects[0].arm,
+            control=findings.hypothesis.control,
+            range=_range_text(findings, effects[0]),
+        ),
+        text=tr("Change of {metric} by block: {blocks}.", metric=subject, blocks="; ".join(map(_block_text, rows))),
         legend=arm_legend(findings, (effect.arm for effect in effects)),
         spec=wrap_spec(
             {
@@ -64,12 +69,21 @@ def blocks_chart(findings: Findings) -> Chart | None:
                             "x": {
                                 "field": "place",
                                 "type": "quantitative",
-                                "axis": {"title": "block", "grid": False, "format": "d", "tickMinStep": 1},
+                                "axis": {
+                                    "title": tr("block"),
+                                    "grid": False,
+                                    "format": "d",
+                                    "values": place_counts(min(places), max(places)),
+                                },
                                 "scale": {"zero": False, "nice": False, "padding": 16},
                             },
                             "y": up("ratio"),
                             "color": colour,
-                            "tooltip": [{"field": "arm"}, {"field": "place", "title": "block"}, {"field": "text"}],
+                            "tooltip": [
+                                {"field": "arm", "title": tr("arm")},
+                                {"field": "place", "title": tr("block")},
+                                {"field": "text", "title": ptr("tooltip", "text")},
+                            ],
                         },
                     },
                 ],
@@ -77,6 +91,15 @@ def blocks_chart(findings: Findings) -> Chart | None:
             height=200,
         ),
     )
+
+
+def _block_text(row: Spec) -> str:
+    return tr("{arm} block {block} {change}", arm=row["arm"], block=row["place"], change=row["text"])
+
+
+def _range_text(findings: Findings, effect: Effect) -> str:
+    ratios = [row["ratio"] for row in _rows(findings, effect)]
+    return interval_text(min(ratios), max(ratios)) if ratios else tr("nothing known")
 
 
 def _rows(findings: Findings, effect: Effect) -> list[Spec]:

@@ -1,9 +1,11 @@
 """The load curve: a metric by load level, with an interval over the blocks."""
 
+from collections.abc import Sequence
+
 from pgtrial.analysis.findings import CurvePoint, Findings, LevelFinding
+from pgtrial.language import tr
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
 from pgtrial.report.charts.base import (
-    COUNT_LABEL,
-    DURATION_LABEL,
     Chart,
     Spec,
     arm_colours,
@@ -13,7 +15,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.charts.usl import peaks_text, usl_layers
-from pgtrial.report.words import METRIC_LABELS, REQUESTS, format_metric, metric_label
+from pgtrial.report.words import METRIC_LABELS, REQUESTS, format_metric, level_label, metric_label
 
 
 def curve_charts(findings: Findings) -> list[Chart]:
@@ -39,34 +41,39 @@ def _curve(findings: Findings, metric: str) -> Chart:
     ]
     is_rate = metric in REQUESTS
     open_loop = any(level.rate is not None for level in levels.values())
-    load = "arrival rate, transactions per second" if open_loop else "clients"
     colour = {"field": "colour", "type": "nominal", "scale": None}
     x = {
         "field": "load",
         "type": "quantitative",
         "scale": {"zero": False, "padding": 16, "nice": False},
-        "axis": {"title": load, "values": sorted({row["load"] for row in rows}), "format": "~s", "labelOverlap": True},
+        "axis": {
+            "title": load_title(is_open=open_loop),
+            "values": sorted({row["load"] for row in rows}),
+            "format": "~s",
+            "labelOverlap": True,
+        },
     }
     y = {
         "field": "value",
         "type": "quantitative",
         "scale": {"zero": True},
         "axis": {
-            "title": REQUESTS.get(metric, metric_label(metric)),
-            "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
+            "title": tr(REQUESTS[metric]) if is_rate else metric_label(metric),
+            "labelExpr": COUNT_LABEL if is_rate else duration_label(),
             "tickCount": 5,
         },
     }
     # The law is about clients; of arrivals at a rate it says nothing.
     fitted = usl_layers(findings, y) if is_rate and not open_loop else []
-    peaks = peaks_text(findings) if fitted else ""
-    tooltip = [{"field": "arm"}, {"field": "level", "title": "load"}, {"field": "text", "title": metric_label(metric)}]
+    message = (peaks_text(findings) if fitted else "") or _highest_text(rows, is_rate=is_rate)
+    tooltip = [
+        {"field": "arm", "title": tr("arm")},
+        {"field": "level", "title": tr("load")},
+        {"field": "text", "title": metric_label(metric)},
+    ]
     return Chart(
-        title=f"{metric_label(metric).capitalize()} by {'arrival rate' if open_loop else 'number of clients'}"
-        + (f": {peaks}" if peaks else ""),
-        text=f"Load curve of {metric_label(metric)}: "
-        + "; ".join(f"{row['arm']} with {row['level']} {row['text']}" for row in rows)
-        + ".",
+        title=_title(metric_label(metric).capitalize(), message, is_open=open_loop),
+        text=tr("Load curve of {metric}: {points}.", metric=metric_label(metric), points=points_text(rows)),
         legend=arm_legend(findings, (row["arm"] for row in rows)),
         spec=wrap_spec(
             {
@@ -94,16 +101,45 @@ def _curve(findings: Findings, metric: str) -> Chart:
     )
 
 
+def load_title(*, is_open: bool) -> str:
+    """Of the axis of the load."""
+    return tr("arrival rate, transactions per second") if is_open else tr("clients")
+
+
+def points_text(rows: Sequence[Spec]) -> str:
+    """Arm, load level and value of each point, for the text alternative."""
+    return "; ".join(
+        tr("{arm} with {level} {value}", arm=row["arm"], level=row["level"], value=row["text"]) for row in rows
+    )
+
+
+def _title(metric: str, message: str, *, is_open: bool) -> str:
+    if is_open:
+        return tr("{metric} by arrival rate: {message}", metric=metric, message=message)
+    return tr("{metric} by number of clients: {message}", metric=metric, message=message)
+
+
+def _highest_text(rows: list[Spec], *, is_rate: bool) -> str:
+    highest = max(rows, key=lambda row: row["value"], default=None)
+    if highest is None:
+        return tr("nothing known")
+    values = {"arm": highest["arm"], "level": highest["level"], "value": highest["text"]}
+    if is_rate:
+        return tr("highest with “{arm}” at {level}, {value}", **values)
+    return tr("longest with “{arm}” at {level}, {value}", **values)
+
+
 def _row(findings: Findings, point: CurvePoint, level: LevelFinding) -> Spec:
     text = format_metric(point.metric, point.value)
     if point.low is not None and point.high is not None:
-        text += f" ({format_metric(point.metric, point.low)} to {format_metric(point.metric, point.high)})"
+        low, high = format_metric(point.metric, point.low), format_metric(point.metric, point.high)
+        text = tr("{value} ({low} to {high})", value=text, low=low, high=high)
     return {
         "arm": point.arm,
         "colour": arm_colours(findings).get(point.arm, "currentColor"),
         "dash": arm_dashes(findings).get(point.arm, [1, 0]),
         "load": load_of(level),
-        "level": level.label,
+        "level": level_label(findings, level.index),
         "value": shorten(point.value),
         "low": shorten(point.low),
         "high": shorten(point.high),

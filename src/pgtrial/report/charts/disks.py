@@ -1,23 +1,45 @@
 """The rate of each arm's disk by load level, beside the limits that are declared."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.disk_findings import DiskStanding, DiskUse
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import causes_of, format_value
-from pgtrial.report.charts.base import COUNT_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.curve import load_of
-from pgtrial.report.charts.panel import BYTES_LABEL
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, bytes_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.curve import load_of, load_title, points_text
 from pgtrial.report.charts.ticks import place_bytes
+from pgtrial.report.terms import standing_word
 from pgtrial.report.words import arm_label, level_label
 
-# What is drawn: title, unit, the rate of a load level, and the key of its declared limit.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rate:
+    """What is drawn: how it is called, the rate of a load level, and the key of its declared limit."""
+
+    what: str
+    title: str  # of its axis
+    unit: str
+    name: str
+    key: str
+
+
 _RATES = (
-    ("reads", "1/s", "reads", "read_iops"),
-    ("writes", "1/s", "writes", "write_iops"),
-    ("bytes read", "B/s", "read_bytes", "read_bytes"),
-    ("bytes written", "B/s", "write_bytes", "write_bytes"),
+    _Rate(what=mark("reads"), title=mark("reads per second"), unit="1/s", name="reads", key="read_iops"),
+    _Rate(what=mark("writes"), title=mark("writes per second"), unit="1/s", name="writes", key="write_iops"),
+    _Rate(
+        what=mark("bytes read"), title=mark("bytes read per second"), unit="B/s", name="read_bytes", key="read_bytes"
+    ),
+    _Rate(
+        what=mark("bytes written"),
+        title=mark("bytes written per second"),
+        unit="B/s",
+        name="write_bytes",
+        key="write_bytes",
+    ),
 )
 _WORTH = 0.2  # of the requests, or of its limit, from which on a rate is drawn
 
@@ -26,16 +48,16 @@ def disk_charts(findings: Findings) -> list[Chart]:
     """One chart per rate that some arm has a limit for and comes near, or that makes up a good part of its requests."""
     uses = [use for use in causes_of(findings).disks if use.levels]
     charts = []
-    for title, unit, name, key in _RATES:
-        chosen = [use for use in uses if _is_near(use, name, key) or (unit == "1/s" and _is_large(use, name))]
+    for rate in _RATES:
+        chosen = [use for use in uses if _is_near(use, rate) or (rate.unit == "1/s" and _is_large(use, rate.name))]
         if chosen:
-            charts.append(_chart(findings, chosen, title=title, unit=unit, name=name, key=key))
+            charts.append(_chart(findings, chosen, rate))
     return charts
 
 
-def _is_near(use: DiskUse, name: str, key: str) -> bool:
-    highest = max(_value(getattr(load, name)) for load in use.levels)
-    return key in use.declared and highest >= _WORTH * use.declared[key]
+def _is_near(use: DiskUse, rate: _Rate) -> bool:
+    highest = max(_value(getattr(load, rate.name)) for load in use.levels)
+    return rate.key in use.declared and highest >= _WORTH * use.declared[rate.key]
 
 
 def _is_large(use: DiskUse, name: str) -> bool:
@@ -48,42 +70,54 @@ def _value(estimate: Estimate | None) -> float:
     return estimate.value if estimate is not None else 0.0
 
 
-def _chart(findings: Findings, uses: Sequence[DiskUse], *, title: str, unit: str, name: str, key: str) -> Chart:
+def _chart(findings: Findings, uses: Sequence[DiskUse], rate: _Rate) -> Chart:
     colours = arm_colours(findings)
-    rows = [row for use in uses for row in _rows(findings, use, name=name, unit=unit)]
+    rows = [row for use in uses for row in _rows(findings, use, rate)]
     limits: list[Spec] = [
         {
-            "limit": shorten(use.declared[key]),
+            "limit": shorten(use.declared[rate.key]),
             "colour": colours.get(use.arm, "currentColor"),
-            "text": f"declared for {arm_label(findings, use.arm)}: {format_value(use.declared[key], unit)}",
+            "text": tr(
+                "declared for {arm}: {limit}",
+                arm=arm_label(findings, use.arm),
+                limit=format_value(use.declared[rate.key], rate.unit),
+            ),
         }
         for use in uses
-        if key in use.declared
+        if rate.key in use.declared
     ]
     held = list(dict.fromkeys(row["arm"] for row in rows if row["shape"] == "square"))
-    told = f"{', '.join(f'“{arm}”' for arm in held)} at a limit" if held else "none at a limit"
+    points = [points_text(rows)] if rows else []
     return Chart(
-        title=f"{title[:1].upper()}{title[1:]} per second of the disk by load level: {told}",
-        text=f"{title} per second of the disk: "
-        + "; ".join(
-            [f"{row['arm']} with {row['level']} {row['text']}" for row in rows] + [limit["text"] for limit in limits]
-        )
-        + ".",
+        title=_title(tr(rate.title), held),
+        text=tr(
+            "{rate} of the disk: {points}.",
+            rate=tr(rate.title),
+            points="; ".join([*points, *(limit["text"] for limit in limits)]),
+        ),
         legend=tuple((colours.get(use.arm, "currentColor"), arm_label(findings, use.arm)) for use in uses),
-        spec=_spec(rows, limits, title=title, unit=unit, load=_load_title(findings)),
+        spec=_spec(
+            rows,
+            limits,
+            rate,
+            load=load_title(is_open=any(level.rate is not None for level in findings.experiment.levels)),
+        ),
     )
 
 
-def _load_title(findings: Findings) -> str:
-    open_loop = any(level.rate is not None for level in findings.experiment.levels)
-    return "arrival rate, transactions per second" if open_loop else "clients"
+def _title(rate: str, held: Sequence[str]) -> str:
+    begin = f"{rate[:1].upper()}{rate[1:]}"
+    if not held:
+        return tr("{rate} of the disk by load level: none at a limit", rate=begin)
+    arms = ", ".join(tr("“{arm}”", arm=arm) for arm in held)
+    return tr("{rate} of the disk by load level: {arms} at a limit", rate=begin, arms=arms)
 
 
-def _rows(findings: Findings, use: DiskUse, *, name: str, unit: str) -> Iterator[Spec]:
+def _rows(findings: Findings, use: DiskUse, drawn: _Rate) -> Iterator[Spec]:
     """A point per load level of which the rate is known."""
     levels = {level.index: level for level in findings.experiment.levels}
     for load in use.levels:
-        rate: Estimate | None = getattr(load, name)
+        rate: Estimate | None = getattr(load, drawn.name)
         if rate is None or shorten(rate.value) is None or load.load_level not in levels:
             continue
         yield {
@@ -95,20 +129,20 @@ def _rows(findings: Findings, use: DiskUse, *, name: str, unit: str) -> Iterator
             "low": shorten(rate.low),
             "high": shorten(rate.high),
             "shape": "square" if load.standing is DiskStanding.AT_LIMIT else "circle",
-            "text": f"{format_value(rate.value, unit)}, {load.standing}",
+            "text": f"{format_value(rate.value, drawn.unit)}, {standing_word(load.standing)}",
         }
 
 
-def _spec(rows: Sequence[Spec], limits: Sequence[Spec], *, title: str, unit: str, load: str) -> Spec:
+def _spec(rows: Sequence[Spec], limits: Sequence[Spec], rate: _Rate, *, load: str) -> Spec:
     # The plot reaches a little above the highest line, so that a limit is not taken for its frame.
     top = 1.1 * (max([*(row["value"] for row in rows), *(each["limit"] for each in limits)], default=0.0) or 1.0)
     axis: Spec = {"labelExpr": COUNT_LABEL, "tickCount": 5}
-    if unit == "B/s":
-        axis = {"labelExpr": BYTES_LABEL, "values": place_bytes(top)}
+    if rate.unit == "B/s":
+        axis = {"labelExpr": bytes_label(), "values": place_bytes(top)}
     y = {
         "type": "quantitative",
         "scale": {"domain": [0, top], "nice": False},
-        "axis": {"title": f"{title} per second", **axis},
+        "axis": {"title": tr(rate.title), **axis},
     }
     places = sorted({row["load"] for row in rows})
     x = {
@@ -128,7 +162,7 @@ def _spec(rows: Sequence[Spec], limits: Sequence[Spec], *, title: str, unit: str
                     "encoding": {
                         "y": {**y, "field": "limit"},
                         "color": colour,
-                        "tooltip": [{"field": "text", "title": "limit"}],
+                        "tooltip": [{"field": "text", "title": tr("limit")}],
                     },
                 },
                 {
@@ -149,9 +183,9 @@ def _spec(rows: Sequence[Spec], limits: Sequence[Spec], *, title: str, unit: str
                         **point,
                         "shape": {"field": "shape", "type": "nominal", "scale": None},
                         "tooltip": [
-                            {"field": "arm"},
-                            {"field": "level", "title": "load"},
-                            {"field": "text", "title": title},
+                            {"field": "arm", "title": tr("arm")},
+                            {"field": "level", "title": tr("load")},
+                            {"field": "text", "title": tr(rate.what)},
                         ],
                     },
                 },

@@ -1,8 +1,9 @@
 """Latency distributions: the share of transactions at or below a latency, by arm."""
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import tr
+from pgtrial.report.charts.axis_labels import SHARE_LABEL, duration_label
 from pgtrial.report.charts.base import (
-    DURATION_LABEL,
     Chart,
     Spec,
     arm_colours,
@@ -14,8 +15,10 @@ from pgtrial.report.charts.base import (
 )
 from pgtrial.report.charts.ticks import place_logs
 from pgtrial.report.words import level_label
+from pgtrial.units import format_duration
 
-MARKED_SHARES = (0.5, 0.95, 0.99)
+HALF = 0.5
+MARKED_SHARES = (HALF, 0.95, 0.99)
 
 
 def distribution_charts(findings: Findings) -> list[Chart]:
@@ -61,12 +64,10 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
         return None
     ends = [latency for row in rows for latency in row["latency"]]
     extent = (min(ends), max(ends))
-    subject = "all scenarios" if scenario is None else f"scenario {scenario}"
-    where = level_label(findings, level)
+    title, text = _say(scenario, level_label(findings, level), _median_text(rows))
     return Chart(
-        title=f"Latency, {subject}, {where}: further left is faster",
-        text=f"Cumulative distribution of latency by arm, {subject}, {where}; "
-        "the same percentiles stand in the table of effects.",
+        title=title,
+        text=text,
         legend=arm_legend(findings, (row["arm"] for row in rows)),
         spec=wrap_spec(
             {
@@ -86,8 +87,8 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
                                 "type": "quantitative",
                                 "scale": {"type": "log", "nice": False, "domain": list(extent)},
                                 "axis": {
-                                    "title": "latency (log scale)",
-                                    "labelExpr": DURATION_LABEL,
+                                    "title": tr("latency (log scale)"),
+                                    "labelExpr": duration_label(),
                                     "values": place_logs(*extent),
                                     "labelOverlap": True,
                                 },
@@ -97,15 +98,15 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
                                 "type": "quantitative",
                                 "scale": {"domain": [0, 1]},
                                 "axis": {
-                                    "title": "share of transactions",
+                                    "title": tr("share of transactions"),
                                     "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "format": ".0%",
+                                    "labelExpr": SHARE_LABEL,
                                 },
                             },
                             "color": {"field": "colour", "type": "nominal", "scale": None},
                             "strokeDash": {"field": "dash", "scale": None},
                             "detail": {"field": "arm"},
-                            "tooltip": {"field": "arm", "title": "arm"},
+                            "tooltip": {"field": "arm", "title": tr("arm")},
                         },
                     },
                 ],
@@ -113,3 +114,45 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
             height=240,
         ),
     )
+
+
+def _say(scenario: str | None, where: str, medians: str) -> tuple[str, str]:
+    """Title and text alternative."""
+    if scenario is None:
+        return (
+            tr(
+                "Latency, all scenarios, {where}: half of the transactions take at most {times}",
+                where=where,
+                times=medians,
+            ),
+            tr(
+                "Cumulative distribution of latency by arm, all scenarios, {where}; the same percentiles stand in the "
+                "table of effects.",
+                where=where,
+            ),
+        )
+    return (
+        tr(
+            "Latency, scenario {scenario}, {where}: half of the transactions take at most {times}",
+            scenario=scenario,
+            where=where,
+            times=medians,
+        ),
+        tr(
+            "Cumulative distribution of latency by arm, scenario {scenario}, {where}; the same percentiles stand in "
+            "the table of effects.",
+            scenario=scenario,
+            where=where,
+        ),
+    )
+
+
+def _median_text(rows: list[Spec]) -> str:
+    """The first point of each line at which half of the transactions, or more, are below it."""
+    found = []
+    for row in rows:
+        reached = (latency for latency, share in zip(row["latency"], row["share"], strict=True) if share >= HALF)
+        median = next(reached, None)
+        if median is not None:
+            found.append(f"{format_duration(median)} ({row['arm']})")
+    return ", ".join(found)

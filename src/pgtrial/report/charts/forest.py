@@ -1,8 +1,10 @@
 """The forest plot: effects with their intervals, their blocks as dots, the margin as a band."""
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     LATENCY_METRICS,
     change_text,
@@ -47,8 +49,14 @@ def primary_forest(findings: Findings) -> Chart | None:
 def latency_forest(findings: Findings) -> Chart | None:
     """Latencies that the hypothesis is not about, each arm over all load levels and scenarios together."""
     effects = [effect for metric in LATENCY_METRICS for effect in _overall(findings, metric)]
-    labels = [f"{metric_label(effect.metric).removeprefix('latency ')}, {effect.arm}" for effect in effects]
-    return _forest(findings, effects, labels, subject="latency")
+    labels = [f"{_latency_name(effect.metric)}, {effect.arm}" for effect in effects]
+    return _forest(findings, effects, labels, subject=tr("latency"))
+
+
+def _latency_name(metric: str) -> str:
+    """ "mean", "p99.9"."""
+    name = metric.rpartition("_")[2]
+    return {"mean": tr("mean"), "p999": "p99.9"}.get(name, name)
 
 
 def throughput_forest(findings: Findings) -> Chart | None:
@@ -69,7 +77,9 @@ def scenario_forest(findings: Findings) -> Chart | None:
         if (effect.metric, effect.scenario, effect.load_level) == (findings.hypothesis.metric, scenario, "all")
     ]
     labels = [f"{effect.scenario}, {effect.arm}" for effect in effects]
-    return _forest(findings, effects, labels, subject=f"{metric_label(findings.hypothesis.metric)} by scenario")
+    return _forest(
+        findings, effects, labels, subject=tr("{metric} by scenario", metric=metric_label(findings.hypothesis.metric))
+    )
 
 
 def _overall(findings: Findings, metric: str) -> list[Effect]:
@@ -99,7 +109,7 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
         line = f"{label}: {change_text(effect.ratio)}"
         if effect.low is not None:
             line += f" ({interval_text(effect.low, effect.high)})"
-        line += f", {effect.decision}"
+        line += f", {decision_word(effect.decision)}"
         lines.append(line)
         has_interval = is_plottable(effect.low) and is_plottable(effect.high)
         rows.append(
@@ -116,11 +126,17 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
         )
     margin = shown[0][0].margin
     better = shown[0][0].better
-    side = {"higher": "Right of the band is better.", "lower": "Left of the band is better."}.get(better, "")
     control = findings.hypothesis.control
+    side = {"higher": tr("Right of the band is better."), "lower": tr("Left of the band is better.")}.get(better, "")
+    message = tr("Change of {metric} against “{control}”; {effect}.", metric=subject, control=control, effect=lines[0])
     return Chart(
-        title=f"Change of {subject} against “{control}”. {side}".strip(),
-        text=f"Forest plot of the change of {subject} against {control}. " + "; ".join(lines) + ".",
+        title=f"{message} {side}".strip(),
+        text=tr(
+            "Forest plot of the change of {metric} against {control}. {effects}.",
+            metric=subject,
+            control=control,
+            effects="; ".join(lines),
+        ),
         spec=_spec(rows, margin),
         legend=arm_legend(findings, (effect.arm for effect, _ in shown)),
     )
@@ -145,7 +161,7 @@ def _spec(rows: list[Spec], margin: float) -> Spec:
         return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
     band = {"data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]}}
-    tooltip = {"field": "label", "title": "effect"}
+    tooltip = {"field": "label", "title": tr("effect")}
     return wrap_spec(
         {
             "data": {"values": rows},

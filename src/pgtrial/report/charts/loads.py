@@ -1,11 +1,10 @@
 """Charts of plain pgbench logs: changes with their intervals, throughput over time, latency distributions."""
 
 from pgtrial.analysis.comparison_findings import LogComparison
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, SHARE_LABEL, duration_label
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
     CONTROL_COLOUR,
-    COUNT_LABEL,
-    DURATION_LABEL,
     Chart,
     Spec,
     is_plottable,
@@ -15,7 +14,7 @@ from pgtrial.report.charts.base import (
 from pgtrial.report.charts.distribution import MARKED_SHARES
 from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
 from pgtrial.report.charts.ticks import place_changes, place_logs
-from pgtrial.report.charts.time_axis import time_channel, value_channel
+from pgtrial.report.charts.time_axis import time_channel, value_channel, wrap_timed
 from pgtrial.report.words import change_text, interval_text, metric_label, plural
 
 _COLOURS = (CONTROL_COLOUR, *CANDIDATE_COLOURS)
@@ -126,23 +125,26 @@ def throughput_chart(found: LogComparison) -> Chart | None:
     ends = [t for side in found.sides for one in side.series for t in one.t]
     largest = max(value for side in found.sides for one in side.series for value in one.tps)
     runs = plural(len(rows), "run")
+    times = (0.0, max(*ends, 1.0))
     return Chart(
         title="Throughput since the start of each log: a line that climbs, falls or dips has no one level",
         text=f"Throughput in transactions per second over time, {runs}; the table of runs has the means.",
         legend=_legend(found),
-        spec=wrap_spec(
+        times=times,
+        spec=wrap_timed(
             {
                 "data": {"values": rows},
                 "transform": [{"flatten": ["t", "tps"]}],
-                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.85},
+                "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.85, "clip": True},
                 "encoding": {
-                    "x": time_channel("t", (0.0, max(*ends, 1.0))),
+                    "x": time_channel("t"),
                     "y": value_channel("tps", COUNT_LABEL, largest),
                     "color": _COLOUR,
                     "detail": {"field": "line"},
                     "tooltip": {"field": "line", "title": "run"},
                 },
             },
+            times,
             height=220,
         ),
     )
@@ -188,7 +190,7 @@ def latency_chart(found: LogComparison) -> Chart | None:
                                 "scale": {"type": "log", "nice": False, "domain": list(extent)},
                                 "axis": {
                                     "title": "latency (log scale)",
-                                    "labelExpr": DURATION_LABEL,
+                                    "labelExpr": duration_label(),
                                     "values": place_logs(*extent),
                                     "labelOverlap": True,
                                 },
@@ -200,7 +202,7 @@ def latency_chart(found: LogComparison) -> Chart | None:
                                 "axis": {
                                     "title": "share of transactions",
                                     "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "format": ".0%",
+                                    "labelExpr": SHARE_LABEL,
                                 },
                             },
                             "color": _COLOUR,

@@ -1,12 +1,14 @@
 """What the server's log tells, on the time axis of a run: a lane for each kind of event, and bands for checkpoints."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.cause_findings import Mark
+from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value
-from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
-from pgtrial.report.charts.time_axis import lane_channel, time_channel
+from pgtrial.report.charts.base import Chart, Spec, shorten
+from pgtrial.report.charts.time_axis import lane_channel, time_channel, wrap_timed
 
 CHECKPOINT = "checkpoint"
 FIRST = (CHECKPOINT, "autovacuum")  # lanes that are on top
@@ -43,67 +45,85 @@ def merge_marks(marks: Iterable[Mark], times: tuple[float, float]) -> list[Spec]
         {
             "start": shorten(bar["start"]),
             "end": shorten(bar["end"]),
-            "text": bar["text"] + (f", and {bar['count'] - 1} more" if bar["count"] > 1 else ""),
+            "text": _with_further(bar["text"], bar["count"] - 1),
         }
         for bar in bars
     ]
 
 
 def _text(mark: Mark) -> str:
-    text = f"at {format_value(mark.start, 's')}"
+    start = format_value(mark.start, "s")
     if mark.end > mark.start:
-        text += f" for {format_value(mark.end - mark.start, 's')}"
+        text = tr("at {time} for {length}", time=start, length=format_value(mark.end - mark.start, "s"))
+    else:
+        text = tr("at {time}", time=start)
     return f"{text}: {mark.text}" if mark.text else text
+
+
+def _with_further(text: str, number: int) -> str:
+    return ntr("{event}, and {count} more", "{event}, and {count} more", number, event=text) if number else text
 
 
 def marks_chart(findings: Findings, run: int, arm: str, lanes: list[str], times: tuple[float, float]) -> Chart:
     """One lane for each kind of ``lanes``, also for those that this run has none of."""
     own = [mark for mark in causes_of(findings).marks if mark.run == run]
     counts = [sum(mark.kind == kind for mark in own) for kind in lanes]
-    words = [f"{kind}: {count or 'none'}" for kind, count in zip(lanes, counts, strict=True)]
-    bars = [
-        {"row": row, **bar}
-        for row, kind in enumerate(lanes)
-        for bar in merge_marks((mark for mark in own if mark.kind == kind), times)
-    ]
-    y = lane_channel(len(lanes))
+    words = [lane_word(*pair) for pair in zip(lanes, counts, strict=True)]
+    bars = [merge_marks((mark for mark in own if mark.kind == kind), times) for kind in lanes]
     return Chart(
-        title=f"The server’s log: {', '.join(_count(*pair) for pair in zip(lanes, counts, strict=True))}",
-        text=f"Events in the server's log of run {run} ({arm}): {'; '.join(words)}.",
-        spec=wrap_spec(
-            {
-                "layer": [
-                    {
-                        "data": {"values": bars},
-                        "mark": {"type": "rule", "strokeWidth": 7, "strokeCap": "butt", "yOffset": 7},
-                        "encoding": {
-                            "x": time_channel("start", times),
-                            "x2": {"field": "end"},
-                            "y": y,
-                            "tooltip": {"field": "text", "title": "event"},
-                        },
-                    },
-                    {
-                        "data": {"values": [{"row": row, "word": word} for row, word in enumerate(words)]},
-                        "mark": {
-                            "type": "text",
-                            "align": "left",
-                            "baseline": "middle",
-                            "dy": -6,
-                            "fontSize": 10,
-                            "limit": {"expr": "width"},
-                        },
-                        "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "word"}},
-                    },
-                ],
-            },
-            height=LANE_HEIGHT * len(lanes),
+        title=tr(
+            "The server’s log: {events}",
+            events=", ".join(count_text(*pair) for pair in zip(lanes, counts, strict=True)),
         ),
+        text=tr(
+            "Events in the server's log of run {run} ({arm}): {events}.", run=run, arm=arm, events="; ".join(words)
+        ),
+        times=times,
+        spec=draw_lanes(list(zip(words, bars, strict=True)), times),
     )
 
 
-def _count(kind: str, count: int) -> str:
-    return f"{count} × {kind}" if count else f"no {kind}"
+def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, float]) -> Spec:
+    """Bars of ``merge_marks`` under each other, each lane below the words that say what it is."""
+    y = lane_channel(len(lanes))
+    return wrap_timed(
+        {
+            "layer": [
+                {
+                    "data": {"values": [{"row": row, **bar} for row, (_, bars) in enumerate(lanes) for bar in bars]},
+                    "mark": {"type": "rule", "strokeWidth": 7, "strokeCap": "butt", "yOffset": 7, "clip": True},
+                    "encoding": {
+                        "x": time_channel("start"),
+                        "x2": {"field": "end"},
+                        "y": y,
+                        "tooltip": {"field": "text", "title": tr("event")},
+                    },
+                },
+                {
+                    "data": {"values": [{"row": row, "word": word} for row, (word, _) in enumerate(lanes)]},
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "dy": -6,
+                        "fontSize": 10,
+                        "limit": {"expr": "width"},
+                    },
+                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "word"}},
+                },
+            ],
+        },
+        times,
+        height=LANE_HEIGHT * len(lanes),
+    )
+
+
+def lane_word(kind: str, count: int) -> str:
+    return f"{name_kind(kind)}: {count or ptr('count', 'none')}"
+
+
+def count_text(kind: str, count: int) -> str:
+    return f"{count} × {name_kind(kind)}" if count else tr("no {event}", event=name_kind(kind))
 
 
 def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
@@ -116,11 +136,11 @@ def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -
     return [
         {
             "data": {"values": bars},
-            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.1},
+            "mark": {"type": "rect", "color": "currentColor", "opacity": 0.1, "clip": True},
             "encoding": {
                 "x": {"field": "start", "type": "quantitative"},
                 "x2": {"field": "end"},
-                "tooltip": {"field": "text", "title": CHECKPOINT},
+                "tooltip": {"field": "text", "title": name_kind(CHECKPOINT)},
             },
         }
     ]

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.page_findings import HugePages, PageGain
+from pgtrial.analysis.page_findings import DataFit, HugePages, PageGain
 from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.language import tr
+from pgtrial.report.charts.axis_labels import bytes_label
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, Chart, Spec, is_plottable, shorten, wrap_spec
-from pgtrial.report.charts.curve import load_of
+from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.panel import BYTES_LABEL
 from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, level_label
 from pgtrial.units import format_bytes, format_change, format_count
 
@@ -26,13 +28,12 @@ def gain_charts_by_clients(findings: Findings, pages: HugePages) -> list[Chart]:
         chosen = [gain for gain in _drawn(pages) if gain.scale == scale and gain.load_level in levels]
         points = [(gain, load_of(levels[int(gain.load_level)])) for gain in chosen]
         fit = next((fit for fit in pages.fits if fit.scale == scale), None)
-        where = "" if fit is None else f" with {data_text(fit)}{_fits_text(fit.fits)}"
         rates = any(level.rate is not None for level in levels.values())
         charts += _chart(
             findings,
             points,
-            title=f"Gain from huge pages by load{where}",
-            axis={"title": "arrival rate, transactions per second" if rates else "clients", "format": "~s"},
+            title=_title_by_clients(fit),
+            axis={"title": load_title(is_open=rates), "format": "~s"},
         )
     return charts
 
@@ -55,8 +56,8 @@ def gain_charts_by_size(findings: Findings, pages: HugePages) -> list[Chart]:
         charts += _chart(
             findings,
             points,
-            title=f"Gain from huge pages by size of the data, {level_label(findings, level)}",
-            axis={"title": "size of the data (dashed: shared_buffers)", "labelExpr": BYTES_LABEL},
+            title=tr("Gain from huge pages by size of the data, {where}", where=level_label(findings, level)),
+            axis={"title": tr("size of the data (dashed: shared_buffers)"), "labelExpr": bytes_label()},
             is_by_size=True,
             marks=sorted({fit.shared_buffers for fit in pages.fits if fit.shared_buffers is not None}),
         )
@@ -67,10 +68,15 @@ def _drawn(pages: HugePages) -> list[PageGain]:
     return [gain for gain in pages.gains if is_plottable(gain.ratio)]
 
 
-def _fits_text(fits: bool | None) -> str:
-    return (
-        "" if fits is None else ", which fits in shared_buffers" if fits else ", which does not fit in shared_buffers"
-    )
+def _title_by_clients(fit: DataFit | None) -> str:
+    if fit is None:
+        return tr("Gain from huge pages by load")
+    data = data_text(fit)
+    if fit.fits is None:
+        return tr("Gain from huge pages by load with {data}", data=data)
+    if fit.fits:
+        return tr("Gain from huge pages by load with {data}, which fits in shared_buffers", data=data)
+    return tr("Gain from huge pages by load with {data}, which does not fit in shared_buffers", data=data)
 
 
 def _chart(
@@ -96,7 +102,7 @@ def _chart(
             "ratio": shorten(gain.ratio),
             "low": shorten(gain.low) if is_plottable(gain.low) and is_plottable(gain.high) else None,
             "high": shorten(gain.high) if is_plottable(gain.low) and is_plottable(gain.high) else None,
-            "text": f"{gain.page}: {gain_text(gain)}, {gain.decision}",
+            "text": f"{gain.page}: {gain_text(gain)}, {decision_word(gain.decision)}",
         }
         for gain, place in points
     ]
@@ -110,17 +116,23 @@ def _chart(
         "scale": {"zero": False, "padding": 16, "nice": False},
         "axis": {**axis, "values": sorted({row["place"] for row in rows}), "labelOverlap": True},
     }
-    y_axis = {"title": "change of throughput", "values": place_changes(low, high), "labelExpr": change_label(low, high)}
+    y_axis = {
+        "title": tr("change of throughput"),
+        "values": place_changes(low, high),
+        "labelExpr": change_label(low, high),
+    }
     y = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": y_axis}
     colour = {"field": "colour", "type": "nominal", "scale": None}
     band = [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]
     write = format_bytes if "labelExpr" in axis else format_count
-    message = "; ".join(f"{row['text']} at {write(row['place'])}" for row in rows)
+    message = "; ".join(tr("{gain} at {place}", gain=row["text"], place=write(row["place"])) for row in rows)
     return [
         Chart(
             title=f"{title}: {_range_text(rows)}",
             text=f"{title}: {message}.",
-            legend=tuple((colours[page], f"{page} pages") for page in dict.fromkeys(row["page"] for row in rows)),
+            legend=tuple(
+                (colours[page], tr("{size} pages", size=page)) for page in dict.fromkeys(row["page"] for row in rows)
+            ),
             spec=wrap_spec(
                 {
                     "layer": [
@@ -165,7 +177,7 @@ def _chart(
                                 "x": x,
                                 "y": {**y, "field": "ratio"},
                                 "color": colour,
-                                "tooltip": [{"field": "text", "title": "gain"}],
+                                "tooltip": [{"field": "text", "title": tr("gain")}],
                             },
                         },
                     ],
@@ -182,7 +194,7 @@ def _range_text(rows: Sequence[Spec]) -> str:
     for page in dict.fromkeys(row["page"] for row in rows):
         ratios = [row["ratio"] for row in rows if row["page"] == page]
         low, high = format_change(min(ratios)), format_change(max(ratios))
-        told.append(f"{page} {low}" if low == high else f"{page} {low} to {high}")
+        told.append(f"{page} {low}" if low == high else tr("{page} {low} to {high}", page=page, low=low, high=high))
     return ", ".join(told)
 
 

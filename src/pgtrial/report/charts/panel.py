@@ -3,26 +3,24 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.cause_findings import Panel
+from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings
+from pgtrial.analysis.panels import OTHER
+from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import format_value
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.axis_labels import value_label
+from pgtrial.report.charts.base import Chart, Spec, shorten
 from pgtrial.report.charts.kinds import kind_colour, kind_rank
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.ticks import place_bytes
-from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel
+from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel, wrap_timed
 
 LIMIT = "limit"  # what the name of a line begins with that is drawn for comparison
 WAITS = "waits"  # the topic whose lines are wait types
 # Paul Tol's "bright" scheme: lines that are no wait.
 LINE_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
-BYTES_LABEL = (
-    "datum.value == 0 ? '0' : datum.value < 1024 ? format(datum.value, '.3~r') + ' B'"
-    " : datum.value < 1048576 ? format(datum.value / 1024, '.3~r') + ' kB'"
-    " : datum.value < 1073741824 ? format(datum.value / 1048576, '.3~r') + ' MB'"
-    " : format(datum.value / 1073741824, '.3~r') + ' GB'"
-)
-COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
-LABELS = {"share": "format(datum.value, '.3~p')", "s": DURATION_LABEL, "B": BYTES_LABEL, "B/s": BYTES_LABEL}
+# Places in that scheme of what a request does: it has them in every panel, also where another kind has no line.
+REQUESTS = {"reads": 0, "read": 0, "writes": 1, "write": 1, "written": 1, "flushes": 2, "flush": 2, "discards": 3}
 
 
 def largest_value(panel: Panel) -> float:
@@ -37,21 +35,35 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
     names = [line.name for line in panel.lines]
     order = sorted(range(len(names)), key=lambda k: kind_rank(names[k])) if is_wait else list(range(len(names)))
     colours = _colours(names, is_wait=is_wait)
-    title = f"{panel.title[:1].upper()}{panel.title[1:]}: {_message(panel)}"
+    title, message = panel.title, _message(panel)
     return Chart(
-        title=title,
-        text=f"{panel.title} of run {panel.run} ({panel.arm}) over time: {_message(panel)}.",
-        legend=tuple((colours[k], names[k]) for k in order) if len(names) > 1 else (),
-        spec=wrap_spec(
+        title=f"{title[:1].upper()}{title[1:]}: {message}",
+        text=tr(
+            "{title} of run {run} ({arm}) over time: {message}.",
+            title=title,
+            run=panel.run,
+            arm=panel.arm,
+            message=message,
+        ),
+        legend=tuple((colours[k], _name(panel, names[k])) for k in order) if len(names) > 1 else (),
+        times=times,
+        spec=wrap_timed(
             {
                 "layer": [
                     *(checkpoint_layer(findings, panel.run, times) if is_wait else []),
-                    _lines(panel, order, [colours[k] for k in order], times, largest),
+                    _lines(panel, order, [colours[k] for k in order], largest),
                 ]
             },
+            times,
             height=PANEL_HEIGHT,
         ),
     )
+
+
+def _name(panel: Panel, name: str) -> str:
+    """Of a line; findings have its name in English in all languages."""
+    is_wait_type = panel.topic == WAITS and name != OTHER
+    return part_name(name, "") if is_wait_type else tr(name)
 
 
 def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
@@ -60,7 +72,8 @@ def _colours(names: Sequence[str], *, is_wait: bool) -> list[str]:
         return [kind_colour(name) for name in names]
     if len(names) == 1:
         return ["currentColor"]
-    return [LINE_COLOURS[number % len(LINE_COLOURS)] for number in range(len(names))]
+    places = (REQUESTS.get(name, number) for number, name in enumerate(names))
+    return [LINE_COLOURS[place % len(LINE_COLOURS)] for place in places]
 
 
 def _message(panel: Panel) -> str:
@@ -71,18 +84,18 @@ def _message(panel: Panel) -> str:
         if known and not line.name.startswith(LIMIT):
             means.append((sum(known) / len(known), max(known), line.name))
     if not means:
-        return "nothing known"
-    mean, most, name = max(means)
-    unit = panel.unit
+        return tr("nothing known")
+    largest, highest, line_name = max(means)
+    mean, most, name = format_value(largest, panel.unit), format_value(highest, panel.unit), _name(panel, line_name)
     if len(means) == 1:
-        return f"{format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+        return tr("{mean} on average, at most {most}", mean=mean, most=most)
     if panel.stacked:
-        whole = sum(each[0] for each in means)
-        return f"mostly {name}, {format_value(mean, unit)} of {format_value(whole, unit)} on average"
-    return f"largest is {name}, {format_value(mean, unit)} on average, at most {format_value(most, unit)}"
+        whole = format_value(sum(each[0] for each in means), panel.unit)
+        return tr("mostly {name}, {mean} of {whole} on average", name=name, mean=mean, whole=whole)
+    return tr("largest is {name}, {mean} on average, at most {most}", name=name, mean=mean, most=most)
 
 
-def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[float, float], largest: float) -> Spec:
+def _lines(panel: Panel, order: list[int], colours: list[str], largest: float) -> Spec:
     """All lines of a panel share their times; a stack has no value where one of its parts has none."""
     keys = [f"v{number:02}" for number in range(len(order))]
     values = [panel.lines[k].value for k in order]
@@ -95,11 +108,11 @@ def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[floa
         }
         for number, (begin, end) in enumerate(pieces)
     ]
-    names = [{"key": key, "name": panel.lines[k].name} for key, k in zip(keys, order, strict=True)]
-    mark = (
-        {"type": "area", "opacity": 0.85, "line": False}
+    names = [{"key": key, "name": _name(panel, panel.lines[k].name)} for key, k in zip(keys, order, strict=True)]
+    drawn = (
+        {"type": "area", "opacity": 0.85, "line": False, "clip": True}
         if panel.stacked
-        else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85}
+        else {"type": "line", "strokeWidth": 1.2, "opacity": 0.85, "clip": True}
     )
     ticks = place_bytes(largest) if panel.unit.startswith("B") else None
     # Stacked here: the stack of a channel would fill gaps with zeros.
@@ -112,16 +125,14 @@ def _lines(panel: Panel, order: list[int], colours: list[str], times: tuple[floa
             {"lookup": "key", "from": {"data": {"values": names}, "key": "key", "fields": ["name"]}},
             *([stack] if panel.stacked else []),
         ],
-        "mark": mark,
+        "mark": drawn,
         "encoding": {
-            "x": time_channel("t", times),
-            "y": value_channel(
-                "high" if panel.stacked else "value", LABELS.get(panel.unit, COUNT_LABEL), largest, ticks=ticks
-            ),
+            "x": time_channel("t"),
+            "y": value_channel("high" if panel.stacked else "value", value_label(panel.unit), largest, ticks=ticks),
             **({"y2": {"field": "low"}} if panel.stacked else {}),
             "color": {"field": "key", "type": "nominal", "scale": {"domain": keys, "range": colours}, "legend": None},
             "detail": {"field": "piece"},
-            "tooltip": {"field": "name", "title": "line"},
+            "tooltip": {"field": "name", "title": ptr("tooltip", "line")},
         },
     }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.marks import kinds_of, marks_chart
@@ -55,7 +56,11 @@ def run_panels(findings: Findings) -> list[RunPanels]:
             *(panel_chart(findings, own[row], times, largest[row]) if row in own else None for row in rows),
         ]
         found.append(
-            RunPanels(title=f"{arm_label(findings, arm)}: run {run}, block {block}", block=block, charts=tuple(charts))
+            RunPanels(
+                title=tr("{arm}: run {run}, block {block}", arm=arm_label(findings, arm), run=run, block=block),
+                block=block,
+                charts=tuple(charts),
+            )
         )
     return found
 

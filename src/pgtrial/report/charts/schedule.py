@@ -1,10 +1,14 @@
 """What ran when: a bar per run on its arm's row, and the throughput of each run in the order they ran."""
 
 from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName, RunState
-from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_seconds
-from pgtrial.report.words import format_metric, plural, throughput_of
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.ticks import place_counts, place_seconds
+from pgtrial.report.terms import state_word
+from pgtrial.report.words import format_metric, throughput_of
+from pgtrial.units import format_duration
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
 NOT_COUNTED = {RunState.INVALID, RunState.INTERRUPTED}
@@ -16,7 +20,8 @@ def schedule_chart(findings: Findings) -> Chart | None:
     if not runs:
         return None
     origin = min(run.started for run in runs if run.started is not None)
-    ticks = place_seconds(0, max(run.ended for run in runs if run.ended is not None) - origin)
+    end = max(run.ended for run in runs if run.ended is not None)
+    ticks = place_seconds(0, end - origin)
     arms = [arm.name for arm in findings.experiment.arms]
     colours = arm_colours(findings)
     whole = [
@@ -34,7 +39,7 @@ def schedule_chart(findings: Findings) -> Chart | None:
     x = {
         "field": "start",
         "type": "quantitative",
-        "axis": {"title": "time since the first run began", "labelExpr": DURATION_LABEL, "values": ticks},
+        "axis": {"title": tr("time since the first run began"), "labelExpr": duration_label(), "values": ticks},
         "scale": {"nice": False, "zero": True},
     }
     y = {
@@ -44,18 +49,20 @@ def schedule_chart(findings: Findings) -> Chart | None:
         "axis": {"title": None, "labelLimit": 120, "ticks": False, "grid": False},
     }
     tooltip = [
-        {"field": "run"},
-        {"field": "state"},
-        {"field": "took", "title": "took"},
-        {"field": "tps", "title": "throughput"},
+        {"field": "run", "title": tr("run")},
+        {"field": "state", "title": tr("state")},
+        {"field": "took", "title": ptr("tooltip", "took")},
+        {"field": "tps", "title": tr("throughput")},
     ]
     span = {"x": x, "x2": {"field": "end"}, "y": y, "color": colour, "tooltip": tooltip}
     return Chart(
-        title="Full colour is measured load"
-        + (", in which the arms of a block took turns" if findings.experiment.method == "interleaved" else "")
-        + ", a cross is a run that does not count, numbers are blocks",
-        text=f"Schedule of {plural(len(runs), 'run')} on {plural(len(arms), 'arm')}, "
-        f"{len(lost)} of them not counted; the table below has every run.",
+        title=f"{_counted(len(runs), len(lost), end - origin)}; {_key(findings)}",
+        text=tr(
+            "Schedule of {runs} on {arms}, {lost} of them not counted; the table below has every run.",
+            runs=ntr("{count} run", "{count} runs", len(runs)),
+            arms=ntr("{count} arm", "{count} arms", len(arms)),
+            lost=len(lost),
+        ),
         spec=wrap_spec(
             {
                 "layer": [
@@ -72,6 +79,22 @@ def schedule_chart(findings: Findings) -> Chart | None:
             height=46 * len(arms),
         ),
     )
+
+
+def _counted(runs: int, lost: int, seconds: float) -> str:
+    values = {"runs": ntr("{count} run", "{count} runs", runs), "time": format_duration(seconds)}
+    if not lost:
+        return tr("{runs} in {time}, none of them not counted", **values)
+    return tr("{runs} in {time}, {lost} of them not counted", **values, lost=lost)
+
+
+def _key(findings: Findings) -> str:
+    if findings.experiment.method == "interleaved":
+        return tr(
+            "full colour is measured load, in which the arms of a block took turns, a cross is a run that does not "
+            "count, numbers are blocks"
+        )
+    return tr("full colour is measured load, a cross is a run that does not count, numbers are blocks")
 
 
 def _crosses(lost: list[Spec], *, x: Spec, y: Spec, tooltip: list[Spec]) -> list[Spec]:
@@ -107,10 +130,11 @@ def order_chart(findings: Findings) -> Chart | None:
         for run in counted
     ]
     return Chart(
-        title="Throughput of each run, in order: a slope that all arms share is drift of the machine",
-        text="Throughput by place in the schedule: "
-        + "; ".join(f"{row['order']} {row['arm']} {row['text']}" for row in rows)
-        + ".",
+        title=tr("Throughput of each run, in order: a slope that all arms share is drift of the machine"),
+        text=tr(
+            "Throughput by place in the schedule: {runs}.",
+            runs="; ".join(f"{row['order']} {row['arm']} {row['text']}" for row in rows),
+        ),
         legend=tuple((colour, name) for name, colour in colours.items()),
         spec=wrap_spec(
             {
@@ -119,18 +143,27 @@ def order_chart(findings: Findings) -> Chart | None:
                     "x": {
                         "field": "order",
                         "type": "quantitative",
-                        "axis": {"title": "place in the schedule", "grid": False, "format": "d", "tickMinStep": 1},
+                        "axis": {
+                            "title": tr("place in the schedule"),
+                            "grid": False,
+                            "format": "d",
+                            "values": place_counts(min(run.slot for run in counted), max(run.slot for run in counted)),
+                        },
                         "scale": {"zero": False, "nice": False, "padding": 12},
                     },
                     "y": {
                         "field": "tps",
                         "type": "quantitative",
                         "scale": {"zero": True},
-                        "axis": {"title": "transactions per second", "labelExpr": COUNT_LABEL, "tickCount": 4},
+                        "axis": {"title": tr("transactions per second"), "labelExpr": COUNT_LABEL, "tickCount": 4},
                     },
                     "color": {"field": "colour", "type": "nominal", "scale": None},
                     "detail": {"field": "arm"},
-                    "tooltip": [{"field": "arm"}, {"field": "block"}, {"field": "text", "title": "throughput"}],
+                    "tooltip": [
+                        {"field": "arm", "title": tr("arm")},
+                        {"field": "block", "title": tr("block")},
+                        {"field": "text", "title": tr("throughput")},
+                    ],
                 },
                 "layer": [
                     {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5}},
@@ -154,13 +187,13 @@ def _bar(
     begin, finish = (start or origin) - origin, (end or origin) - origin
     return {
         "arm": run.arm,
-        "run": f"run {run.id}, block {run.block}, attempt {run.attempt}",
+        "run": tr("run {run}, block {block}, attempt {attempt}", run=run.id, block=run.block, attempt=run.attempt),
         "block": run.block,
-        "state": run.state if not run.reason else f"{run.state}: {run.reason}",
+        "state": state_word(run.state) if not run.reason else f"{state_word(run.state)}: {run.reason}",
         "colour": colours.get(run.arm, "currentColor"),
         "start": round(begin, 1),
         "end": round(finish, 1),
         "middle": round((begin + finish) / 2, 1),
-        "took": f"{finish - begin:.0f} s",
+        "took": f"{finish - begin:.0f} {ptr('unit', 's')}",
         "tps": format_metric(metric, run.tps),
     }

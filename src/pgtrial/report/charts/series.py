@@ -1,10 +1,14 @@
 """Time series of one metric: one chart per arm with the same axes, one line per run, phases in the background."""
 
 from pgtrial.analysis.findings import Findings, RunFinding, Series
+from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName
-from pgtrial.report.charts.base import COUNT_LABEL, DURATION_LABEL, Chart, Spec, arm_colours, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_logs, place_seconds
-from pgtrial.report.words import RATES, REQUESTS, is_sliced, metric_label, plural
+from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
+from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten
+from pgtrial.report.charts.ticks import place_logs
+from pgtrial.report.charts.time_axis import time_channel, time_title, wrap_timed
+from pgtrial.report.terms import phase_word
+from pgtrial.report.words import RATES, REQUESTS, format_metric, is_sliced, level_label, metric_label
 
 # Beyond this ratio a linear axis shows only the spikes.
 LOG_FROM = 20
@@ -12,6 +16,16 @@ LOG_FROM = 20
 # the checkpoint between the two took longer than the second share.
 WARMUP_ROOM = 0.12
 MOST_PAUSE = 0.5
+
+
+def arms_of(findings: Findings, metric: str) -> list[str]:
+    """The arms that have a value of the metric over time, in the order of the experiment and of their charts."""
+    known = {
+        series.arm
+        for series in findings.series
+        if series.metric == metric and any(shorten(value) is not None for value in series.value)
+    }
+    return [arm.name for arm in findings.experiment.arms if arm.name in known]
 
 
 def series_charts(findings: Findings, metric: str) -> list[Chart]:
@@ -22,35 +36,47 @@ def series_charts(findings: Findings, metric: str) -> list[Chart]:
         return []
     times = _time_axis(findings, chosen)
     charts = []
-    for arm in findings.experiment.arms:
-        mine = [series for series in chosen if series.arm == arm.name]
-        if not mine:
-            continue
-        noun = metric_label(metric)
+    for arm in arms_of(findings, metric):
+        mine = [series for series in chosen if series.arm == arm]
+        layers = [
+            *_phase_layers(findings, mine, times),
+            _lines(mine, arm_colours(findings)[arm], (min(values), max(values)), metric, sliced=is_sliced(findings)),
+        ]
         charts.append(
             Chart(
-                title=f"{arm.name}: {noun} over the run, one line per block",
-                text=f"Time series of {noun} of arm {arm.name}, {plural(len(mine), 'run')}, "
-                "with load levels marked; a break in a line is a gap in the data.",
-                spec=wrap_spec(
-                    {
-                        "layer": [
-                            *_phase_layers(findings, mine, times),
-                            _lines(
-                                mine,
-                                arm_colours(findings)[arm.name],
-                                times,
-                                (min(values), max(values)),
-                                metric,
-                                sliced=is_sliced(findings),
-                            ),
-                        ]
-                    },
-                    height=150,
+                title=_title(arm, mine),
+                text=tr(
+                    "Time series of {metric} of arm {arm}, {runs}, with load levels marked; a break in a line is a gap "
+                    "in the data.",
+                    metric=metric_label(metric),
+                    arm=arm,
+                    runs=_runs_text(mine),
                 ),
+                times=times,
+                spec=wrap_timed({"layer": layers}, times, height=150),
             )
         )
     return charts
+
+
+def _runs_text(mine: list[Series]) -> str:
+    return ntr("{count} run", "{count} runs", len(mine))
+
+
+def _title(arm: str, mine: list[Series]) -> str:
+    """With mean, least and most of what the lines of the arm show."""
+    metric = mine[0].metric
+    values = [value for series in mine for value in series.value if shorten(value) is not None and value is not None]
+    mean, low, high = (format_metric(metric, value) for value in (sum(values) / len(values), min(values), max(values)))
+    return tr(
+        "{arm}: {metric} {mean} on average, between {low} and {high}, {runs}",
+        arm=arm,
+        metric=metric_label(metric),
+        mean=mean,
+        low=low,
+        high=high,
+        runs=_runs_text(mine),
+    )
 
 
 def _time_axis(findings: Findings, chosen: list[Series]) -> tuple[float, float]:
@@ -77,7 +103,6 @@ def _lead(run: RunFinding) -> tuple[float, float]:
 def _lines(
     chosen: list[Series],
     colour: str,
-    times: tuple[float, float],
     extent: tuple[float, float],
     metric: str,
     *,
@@ -85,7 +110,7 @@ def _lines(
 ) -> Spec:
     rows = [
         {
-            "run": f"run {series.run}, block {series.block}",
+            "run": tr("run {run}, block {block}", run=series.run, block=series.block),
             "t": [shorten(t) for t in series.t],
             "v": [shorten(value) for value in series.value],
         }
@@ -101,32 +126,23 @@ def _lines(
     return {
         "data": {"values": rows},
         "transform": [{"flatten": ["t", "v"]}],
-        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour},
+        "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.75, "color": colour, "clip": True},
         "encoding": {
-            "x": {
-                "field": "t",
-                "type": "quantitative",
-                "scale": {"domain": list(times), "nice": False},
-                "axis": {
-                    "title": "measured time" if sliced else "time since measuring began",
-                    "labelExpr": DURATION_LABEL,
-                    "grid": False,
-                    "values": place_seconds(*times),
-                },
-            },
+            "x": time_channel("t", title=time_title(is_sliced=sliced)),
             "y": {
                 "field": "v",
                 "type": "quantitative",
                 "scale": scale,
                 "axis": {
-                    "title": REQUESTS.get(metric, metric_label(metric)),
-                    "labelExpr": COUNT_LABEL if is_rate else DURATION_LABEL,
+                    "title": tr(REQUESTS[metric]) if metric in REQUESTS else metric_label(metric),
+                    "labelExpr": COUNT_LABEL if is_rate else duration_label(),
                     **ticks,
                     "minExtent": 40,
+                    "maxExtent": 40,
                 },
             },
             "detail": {"field": "run"},
-            "tooltip": {"field": "run", "title": "line"},
+            "tooltip": {"field": "run", "title": ptr("tooltip", "line")},
         },
     }
 
@@ -141,7 +157,7 @@ def _phase_layers(findings: Findings, chosen: list[Series], times: tuple[float, 
     return [
         {
             "data": {"values": bands},
-            "mark": {"type": "rect", "color": "currentColor"},
+            "mark": {"type": "rect", "color": "currentColor", "clip": True},
             "encoding": {
                 "x": x,
                 "x2": {"field": "end"},
@@ -150,7 +166,15 @@ def _phase_layers(findings: Findings, chosen: list[Series], times: tuple[float, 
         },
         {
             "data": {"values": bands},
-            "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 2, "opacity": 0.7},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "baseline": "top",
+                "dx": 4,
+                "dy": 2,
+                "opacity": 0.7,
+                "clip": True,
+            },
             "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
         },
     ]
@@ -161,7 +185,6 @@ def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float])
     measured = [phase["start"] for phase in run.phases if phase["name"] == PhaseName.MEASURE]
     if not measured:
         return []
-    labels = {level.index: level.label for level in findings.experiment.levels}
     bands = []
     counted = 0.0  # of the load levels before
     for phase in run.phases:
@@ -180,7 +203,7 @@ def mark_phases(findings: Findings, run: RunFinding, times: tuple[float, float])
             {
                 "start": shorten(start),
                 "end": shorten(end),
-                "label": "warm-up" if is_warmup else labels.get(level, f"load level {level}"),
+                "label": phase_word(PhaseName.WARMUP) if is_warmup else level_label(findings, level),
                 "shade": 0.14 if is_warmup else 0.02 + 0.04 * ((level or 0) % 2),
             }
         )

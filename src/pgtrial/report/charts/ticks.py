@@ -37,6 +37,13 @@ def place_seconds(low: float, high: float) -> list[float]:
     return [round(step * k, 6) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
+def place_counts(first: int, last: int) -> list[int]:
+    """Whole numbers from ``first`` to ``last``, or of these the multiples of a round one."""
+    powers = range(len(str(abs(last - first) + 1)))
+    step = next(step for k in powers for step in (10**k, 2 * 10**k, 5 * 10**k) if (last - first) / step <= _MOST)
+    return list(range(first if step == 1 else -(-first // step) * step, last + 1, step))
+
+
 def place_bytes(high: float, *, most: int = 4) -> list[float]:
     """Even steps from zero to ``high`` that are round in kB, MB, …, at most ``most`` of them."""
     if high <= 0:

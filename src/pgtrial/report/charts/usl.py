@@ -5,6 +5,7 @@ import math
 from pgtrial.analysis.cause_findings import CurveModel
 from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.base import Spec, arm_colours, shorten
 
@@ -30,7 +31,13 @@ def peaks_text(findings: Findings) -> str:
     """Where the fitted curves are highest, in words; "" where none has a peak near what was measured."""
     reach = FURTHEST * _largest_load(findings)
     words = [
-        f"“{model.arm}” peaks at about {format_value(round(model.peak.value), '')} clients"
+        ntr(
+            "“{arm}” peaks at about {number} client",
+            "“{arm}” peaks at about {number} clients",
+            round(model.peak.value),
+            arm=model.arm,
+            number=format_value(round(model.peak.value), ""),
+        )
         for model in fitted_models(findings)
         if model.peak is not None and model.peak.value <= reach
     ]
@@ -72,8 +79,8 @@ def usl_layers(findings: Findings, y: Spec) -> list[Spec]:
                 "text": text,
             }
             for clients, shape, text in (
-                (peak, "diamond", f"peak at {estimate_text(model.peak, 'clients')}"),
-                (model.knee, "triangle-up", f"knee at {format_value(model.knee, 'clients')}"),
+                (peak, "diamond", tr("peak at {clients}", clients=estimate_text(model.peak, "clients"))),
+                (model.knee, "triangle-up", tr("knee at {clients}", clients=format_value(model.knee, "clients"))),
             )
             if clients is not None and math.isfinite(clients) and min(loads) <= clients <= last
         ]
@@ -91,7 +98,7 @@ def usl_layers(findings: Findings, y: Spec) -> list[Spec]:
             "encoding": {
                 "y": y,
                 "shape": {"field": "shape", "type": "nominal", "scale": None},
-                "tooltip": [{"field": "arm"}, {"field": "text", "title": "fitted"}],
+                "tooltip": [{"field": "arm", "title": tr("arm")}, {"field": "text", "title": tr("fitted")}],
             },
         },
     ]

@@ -1,9 +1,12 @@
 """Waits: what a transaction spends its time on, as stacked bars by arm."""
 
+from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings, WaitShare
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.language import tr
+from pgtrial.report.charts.axis_labels import duration_label
+from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.words import level_label
-from pgtrial.units import format_duration
+from pgtrial.units import format_decimal, format_duration
 
 # Paul Tol's "muted" scheme, so that no type of wait looks like an arm.
 WAIT_COLOURS = {
@@ -39,11 +42,11 @@ def _waits(findings: Findings, level: int | str) -> Chart | None:
     rows = [_row(wait, types, per_transaction=per_transaction) for wait in waits]
     arms = [arm.name for arm in findings.experiment.arms if any(wait.arm == arm.name for wait in waits)]
     where = level_label(findings, level)
-    what = "Time per transaction by wait type" if per_transaction else "Active sessions by wait type"
+    title, text = _say(where, per_transaction=per_transaction)
     return Chart(
-        title=f"{what}, {where}",
-        text=f"Stacked bars by arm: {what.lower()}, {where}; the table below has the figures.",
-        legend=tuple((WAIT_COLOURS.get(name, OTHER_COLOUR), name) for name in types),
+        title=title,
+        text=text,
+        legend=tuple((WAIT_COLOURS.get(name, OTHER_COLOUR), part_name(name, "")) for name in types),
         spec=wrap_spec(
             {
                 "data": {"values": rows},
@@ -60,23 +63,39 @@ def _waits(findings: Findings, level: int | str) -> Chart | None:
                         "type": "quantitative",
                         "stack": "zero",
                         "axis": {
-                            "title": "time per transaction" if per_transaction else "sessions",
-                            **({"labelExpr": DURATION_LABEL} if per_transaction else {}),
+                            "title": tr("time per transaction") if per_transaction else tr("sessions"),
+                            **({"labelExpr": duration_label()} if per_transaction else {}),
                             "tickCount": 6,
                         },
                     },
                     "color": {"field": "colour", "type": "nominal", "scale": None},
                     "order": {"field": "rank", "type": "quantitative"},
                     "tooltip": [
-                        {"field": "arm"},
-                        {"field": "type", "title": "wait type"},
-                        {"field": "event", "title": "wait event"},
-                        {"field": "text", "title": "per transaction" if per_transaction else "sessions"},
+                        {"field": "arm", "title": tr("arm")},
+                        {"field": "type", "title": tr("wait type")},
+                        {"field": "event", "title": tr("wait event")},
+                        {"field": "text", "title": tr("per transaction") if per_transaction else tr("sessions")},
                     ],
                 },
             },
             height=40 * len(arms),
         ),
+    )
+
+
+def _say(where: str, *, per_transaction: bool) -> tuple[str, str]:
+    """Title and text alternative."""
+    if per_transaction:
+        return (
+            tr("Time per transaction by wait type, {where}", where=where),
+            tr(
+                "Stacked bars by arm: time per transaction by wait type, {where}; the table below has the figures.",
+                where=where,
+            ),
+        )
+    return (
+        tr("Active sessions by wait type, {where}", where=where),
+        tr("Stacked bars by arm: active sessions by wait type, {where}; the table below has the figures.", where=where),
     )
 
 
@@ -89,10 +108,10 @@ def _row(wait: WaitShare, types: list[str], *, per_transaction: bool) -> Spec:
     value = wait.seconds_per_transaction if per_transaction else wait.sessions
     return {
         "arm": wait.arm,
-        "type": wait.wait_type,
+        "type": part_name(wait.wait_type, ""),
         "event": wait.wait_event,
         "colour": WAIT_COLOURS.get(wait.wait_type, OTHER_COLOUR),
         "rank": types.index(wait.wait_type),
         "value": shorten(value),
-        "text": format_duration(value) if per_transaction and value is not None else f"{wait.sessions:.2f}",
+        "text": format_duration(value) if per_transaction and value is not None else format_decimal(wait.sessions, 2),
     }

@@ -3,6 +3,7 @@
 from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Estimate
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
@@ -11,10 +12,11 @@ from pgtrial.report.cause_words import (
     levels_text,
     place_arm,
 )
-from pgtrial.report.charts.base import DURATION_LABEL, Chart, Spec, shorten, wrap_spec
+from pgtrial.report.charts.axis_labels import duration_label
+from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.charts.kinds import kind_colour
 from pgtrial.report.charts.waits import OTHER_COLOUR
-from pgtrial.report.words import ALL, plural
+from pgtrial.report.words import ALL
 from pgtrial.units import format_duration
 
 ROW_HEIGHT = 38
@@ -35,16 +37,28 @@ def difference_message(findings: Findings, found: BudgetDifference) -> str:
     where = levels_text(findings, [found.load_level])
     total = found.difference.value
     if not is_clear(found.difference):
-        return (
-            f"No clear difference of the mean latency between “{found.arm}” and “{found.control}” {where}: "
-            f"{difference_text(found.difference, 's')}"
+        return tr(
+            "No clear difference of the mean latency between “{arm}” and “{control}” {where}: {difference}",
+            arm=found.arm,
+            control=found.control,
+            where=where,
+            difference=difference_text(found.difference, "s"),
         )
-    size = f"{format_duration(abs(total))} {'less' if total < 0 else 'more'}"
-    text = f"A transaction of “{found.arm}” takes {size} than one of “{found.control}” {where}"
+    values = {"arm": found.arm, "control": found.control, "where": where, "time": format_duration(abs(total))}
+    text = (
+        tr("A transaction of “{arm}” takes {time} less than one of “{control}” {where}", **values)
+        if total < 0
+        else tr("A transaction of “{arm}” takes {time} more than one of “{control}” {where}", **values)
+    )
     lead = max((part for part in found.parts if part.seconds.value * total > 0), key=_size, default=None)
     if lead is None:
         return text
-    return f"{text}; the largest part is {part_name(lead.kind, lead.event)} ({format_signed(lead.seconds.value, 's')})"
+    return tr(
+        "{difference}; the largest part is {part} ({time})",
+        difference=text,
+        part=part_name(lead.kind, lead.event),
+        time=format_signed(lead.seconds.value, "s"),
+    )
 
 
 def name_parts(parts: tuple[BudgetPart, ...]) -> tuple[list[BudgetPart], list[BudgetPart]]:
@@ -67,18 +81,22 @@ def _waterfall(findings: Findings, found: BudgetDifference) -> Chart:
     if rest:
         # Intervals do not add up, so the sum of the rest has none.
         value = sum(part.seconds.value for part in rest)
-        bars.append((plural(len(rest), "smaller part"), OTHER_COLOUR, Estimate(value=value)))
+        name = ntr("{count} smaller part", "{count} smaller parts", len(rest))
+        bars.append((name, OTHER_COLOUR, Estimate(value=value)))
     rows = []
     reached = 0.0
     for number, (name, colour, seconds) in enumerate(bars):
         rows.append(_row(number, name, colour, seconds, start=reached))
         reached += seconds.value
-    rows.append(_row(len(rows), "in all", OTHER_COLOUR, found.difference, start=0.0))
+    rows.append(_row(len(rows), tr("in all"), OTHER_COLOUR, found.difference, start=0.0))
     return Chart(
         title=difference_message(findings, found),
-        text=f"Waterfall of the difference of the mean latency, {found.arm} less {found.control}: "
-        + "; ".join(row["label"] for row in rows)
-        + ".",
+        text=tr(
+            "Waterfall of the difference of the mean latency, {arm} less {control}: {parts}.",
+            arm=found.arm,
+            control=found.control,
+            parts="; ".join(row["label"] for row in rows),
+        ),
         spec=_spec(rows),
     )
 
@@ -98,14 +116,14 @@ def _row(number: int, name: str, colour: str, seconds: Estimate, *, start: float
 
 def _spec(rows: list[Spec]) -> Spec:
     y = {"field": "row", "type": "ordinal", "axis": None}
-    tooltip = {"field": "label", "title": "difference"}
+    tooltip = {"field": "label", "title": tr("difference")}
 
     def along(field: str) -> Spec:
         return {
             "field": field,
             "type": "quantitative",
             "scale": {"zero": True, "nice": False, "padding": 8},
-            "axis": {"title": None, "labelExpr": DURATION_LABEL, "tickCount": 6, "labelOverlap": True},
+            "axis": {"title": None, "labelExpr": duration_label(), "tickCount": 6, "labelOverlap": True},
         }
 
     return wrap_spec(

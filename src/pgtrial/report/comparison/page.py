@@ -10,7 +10,7 @@ from pgtrial.analysis.comparison_findings import ExperimentComparison, LogCompar
 from pgtrial.report.comparison.base import Part
 from pgtrial.report.comparison.experiments import EXPERIMENT_PARTS
 from pgtrial.report.comparison.logs import LOG_PARTS
-from pgtrial.report.html import chart_library, template_environment
+from pgtrial.report.html import chart_library, page_scripts, template_environment
 from pgtrial.report.words import plural
 
 _REPORT = Path(__file__).parents[1]  # where style and script of the report are
@@ -51,5 +51,5 @@ def _render(found: Comparison, parts: Sequence[Part[Comparison]], *, title: str)
         sections=sections,
         style=Markup((_REPORT / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),
-        script=Markup((_REPORT / "page.js").read_text(encoding="utf-8")),
+        scripts=page_scripts(),
     )

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import tr
 from pgtrial.report.words import ALL
 
+_WORDS = re.compile(r"<([a-z]+)>(.*?)</\1>")  # a template's own words that are cited
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -28,7 +30,7 @@ Sentence = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
-    """``name`` is for programs, ``title`` for people; sentences are told one after the other."""
+    """``name`` is for programs, ``title`` is for people; sentences are told one after the other."""
 
     name: str
     title: str
@@ -49,7 +51,10 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teller:
-    """What makes one paragraph; ``tell`` gives no sentence where there is nothing to say."""
+    """What makes one paragraph; ``tell`` gives no sentence where there is nothing to say.
+
+    The title is English, as catalogues have it.
+    """
 
     name: str
     title: str
@@ -71,28 +76,64 @@ def cite(text: str, *paths: str) -> Cited:
     return Cited(text=text, paths=paths)
 
 
-def say(template: str, **parts: Part | Sentence) -> Sentence:
-    """The template with its fields filled in.
+def source(*paths: str) -> Cited:
+    """The paths of words that the template itself has: those between <expect> and </expect>, given as ``expect``."""
+    return Cited(text="", paths=paths)
 
-    As in "It took {time}." with time=cite("3 min", "experiment.started", "experiment.ended").
+
+def keep(*fields: str) -> dict[str, str]:
+    """Fields that a counted template still has after ``ntr``, for ``say`` to fill in."""
+    return {field: f"{{{field}}}" for field in fields}
+
+
+def say(template: str, **parts: Part | Sentence) -> Sentence:
+    """The template, in the language in use, with its fields filled in.
+
+    As in "It took {time}." with time=cite("3 min", "experiment.started", "experiment.ended"), and as in
+    "<blocks>6 blocks</blocks> are complete." with blocks=source("experiment.blocks_complete").
     """
     told: list[Part] = []
+    place = 0
+    for found in _WORDS.finditer(template):
+        told += _fill(template[place : found.start()], parts)
+        told.append(_cite_words(found[2], parts, parts[found[1]]))
+        place = found.end()
+    return (*told, *_fill(template[place:], parts))
+
+
+def _fill(template: str, parts: Mapping[str, Part | Sentence]) -> Iterator[Part]:
     for words, field, _, _ in Formatter().parse(template):
         if words:
-            told.append(words)
+            yield words
         if field is not None:
             value = parts[field]
-            told += value if isinstance(value, tuple) else [value]
-    return tuple(told)
+            yield from value if isinstance(value, tuple) else (value,)
 
 
-def enumerate_parts(items: list[Sentence], *, last: str = " and ") -> Sentence:
+def _cite_words(words: str, parts: Mapping[str, Part | Sentence], places: Part | Sentence) -> Cited:
+    if not isinstance(places, Cited):
+        raise TypeError("words of a template are cited by their source")
+    return Cited(text=text_of(tuple(_fill(words, parts))), paths=places.paths)
+
+
+def enumerate_parts(items: Sequence[Sentence]) -> Sentence:
     """ "a", "a and b", "a, b and c"."""
+    if len(items) < 2:
+        return join_parts(items)
+    return say(tr("{words} and {last}"), words=join_parts(items[:-1]), last=items[-1])
+
+
+def enumerate_choices(items: Sequence[Sentence]) -> Sentence:
+    """ "a", "a or b", "a, b or c"."""
+    if len(items) < 2:
+        return join_parts(items)
+    return say(tr("{words} or {last}"), words=join_parts(items[:-1]), last=items[-1])
+
+
+def join_parts(items: Sequence[Sentence], separator: str = ", ") -> Sentence:
     told: list[Part] = []
     for number, item in enumerate(items):
-        if number:
-            told.append(last if number == len(items) - 1 else ", ")
-        told += item
+        told += [separator, *item] if number else item
     return tuple(told)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
-from pgtrial.report.narrative.base import Sentence, Teller, cite, find_primary, say
+from pgtrial.report.narrative.base import Sentence, Teller, cite, find_primary, keep, say, source
 from pgtrial.report.narrative.phrases import cite_change, cite_interval, close, placebo_change
-from pgtrial.report.words import detectable_text, format_p, p_of, placebo_text, plural, single_runs_text
-from pgtrial.units import format_share
+from pgtrial.report.words import LEAST_P, detectable_text, format_p, p_of, placebo_text, single_runs_text
+from pgtrial.units import format_decimal, format_share
 
 MOST_CAVEATS = 3  # that are told in full; the section of caveats has all
 
@@ -16,12 +17,12 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
     yield from _interval(findings)
     if findings.noise.detectable is not None:
         yield say(
-            "With this noise and so many blocks, a change of {detectable} is found four times in five.",
+            tr("With this noise and so many blocks, a change of {detectable} is found four times in five."),
             detectable=cite(detectable_text(findings), "noise.detectable"),
         )
     placebo = placebo_change(findings)
     if placebo is not None and placebo.effect.ratio is not None:
-        yield say("The placebo shows {change}.", change=cite_change(placebo))
+        yield say(tr("The placebo shows {change}."), change=cite_change(placebo))
     yield (placebo_text(findings),)
     single = single_runs_text(findings)
     if single:
@@ -40,13 +41,24 @@ def _interval(findings: Findings) -> Iterator[Sentence]:
     if primary is None or primary.effect.ratio is None:
         return
     effect, interval = primary.effect, cite_interval(primary)
-    blocks = primary.cite(plural(effect.blocks, "block"), "blocks")
+    blocks = source(f"{primary.path}.blocks")
     if not interval:
-        yield say("There is no interval: {blocks} {verb} too few.", blocks=blocks, verb=_verb(effect.blocks))
+        told = ntr(
+            "There is no interval: <blocks>{count} block</blocks> is too few.",
+            "There is no interval: <blocks>{count} blocks</blocks> are too few.",
+            effect.blocks,
+        )
+        yield say(told, blocks=blocks)
         return
     yield say(
-        "From {blocks}, the {confidence} interval of the change is {interval}; of intervals made this way, that share "
-        "holds the true change.",
+        ntr(
+            "From <blocks>{count} block</blocks>, the {confidence} interval of the change is {interval}; of intervals "
+            "made this way, that share holds the true change.",
+            "From <blocks>{count} blocks</blocks>, the {confidence} interval of the change is {interval}; of intervals "
+            "made this way, that share holds the true change.",
+            effect.blocks,
+            **keep("confidence", "interval"),
+        ),
         blocks=blocks,
         confidence=primary.cite(format_share(effect.confidence), "confidence"),
         interval=interval,
@@ -54,29 +66,36 @@ def _interval(findings: Findings) -> Iterator[Sentence]:
     p_value = p_of(effect)
     if p_value is not None:
         field = "p_value" if effect.p_adjusted is None else "p_adjusted"
-        text = format_p(p_value)
-        yield say(
-            "If there were no difference, one as large would come up by chance with a probability of {p}.",
-            p=primary.cite(f"less than {text[1:]}" if text.startswith("<") else text, field),
-        )
-
-
-def _verb(count: int) -> str:
-    return "is" if count == 1 else "are"
+        if p_value < LEAST_P:
+            told = tr(
+                "If there were no difference, one as large would come up by chance with a probability of "
+                "<p>less than {least}</p>.",
+                least=format_decimal(LEAST_P, 4),
+            )
+            yield say(told, p=source(f"{primary.path}.{field}"))
+        else:
+            yield say(
+                tr("If there were no difference, one as large would come up by chance with a probability of {p}."),
+                p=primary.cite(format_p(p_value), field),
+            )
 
 
 def _caveats(findings: Findings) -> Iterator[Sentence]:
     grave = [(number, caveat) for number, caveat in enumerate(findings.caveats) if caveat.severity is not Severity.INFO]
     grave.sort(key=lambda item: item[1].severity is not Severity.INVALID)
     if not grave:
-        yield ("No caveat speaks against relying on it.",)
+        yield (tr("No caveat speaks against relying on it."),)
         return
     for number, caveat in grave[:MOST_CAVEATS]:
-        yield say("Caveat: {text}", text=cite(close(caveat.text), f"caveats[{number}].text"))
+        yield say(tr("Caveat: {text}"), text=cite(close(caveat.text), f"caveats[{number}].text"))
     rest = grave[MOST_CAVEATS:]
     if rest:
-        count = cite(plural(len(rest), "further caveat"), *(f"caveats[{number}].severity" for number, _ in rest))
-        yield say("There {verb} {count}.", verb=_verb(len(rest)), count=count)
+        told = ntr(
+            "There is <rest>{count} further caveat</rest>.",
+            "There are <rest>{count} further caveats</rest>.",
+            len(rest),
+        )
+        yield say(told, rest=source(*(f"caveats[{number}].severity" for number, _ in rest)))
 
 
-CERTAINTY = Teller(name="certainty", title="How sure it is", tell=_tell)
+CERTAINTY = Teller(name="certainty", title=mark("How sure it is"), tell=_tell)

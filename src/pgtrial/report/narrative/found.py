@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.narrative.base import (
     Placed,
@@ -12,16 +13,24 @@ from pgtrial.report.narrative.base import (
     enumerate_parts,
     find_placed,
     find_primary,
+    join_parts,
     say,
+    source,
 )
 from pgtrial.report.narrative.phrases import cite_arm, cite_change, close
 from pgtrial.report.words import ALL, METRIC_LABELS, change_text, metric_label
 
+_VERDICTS = {
+    Verdict.SUPPORTED: mark("The claim is <verdict>supported</verdict>: {reason}"),
+    Verdict.REFUTED: mark("The claim is <verdict>refuted</verdict>: {reason}"),
+    Verdict.INCONCLUSIVE: mark("The claim is <verdict>inconclusive</verdict>: {reason}"),
+    Verdict.INVALID: mark("The verdict is <verdict>invalid</verdict>: {reason}"),
+}
 _DECIDED = {
-    Decision.BETTER: "better in",
-    Decision.WORSE: "worse in",
-    Decision.EQUIVALENT: "without a difference that matters in",
-    Decision.INCONCLUSIVE: "undecided in",
+    Decision.BETTER: mark("better in {metrics}"),
+    Decision.WORSE: mark("worse in {metrics}"),
+    Decision.EQUIVALENT: mark("without a difference that matters in {metrics}"),
+    Decision.INCONCLUSIVE: mark("undecided in {metrics}"),
 }
 _MOST_ARMS = 4  # beside the claim's, that a sentence names
 
@@ -29,9 +38,8 @@ _MOST_ARMS = 4  # beside the claim's, that a sentence names
 def _tell(findings: Findings) -> Iterator[Sentence]:
     asked = findings.hypothesis
     yield say(
-        "The {what} is {verdict}: {reason}",
-        what="verdict" if asked.verdict is Verdict.INVALID else "claim",
-        verdict=cite(asked.verdict, "hypothesis.verdict"),
+        tr(_VERDICTS[asked.verdict]),
+        verdict=source("hypothesis.verdict"),
         reason=cite(close(asked.reason), "hypothesis.reason"),
     )
     yield from _by_level(findings)
@@ -49,9 +57,9 @@ def _by_level(findings: Findings) -> Iterator[Sentence]:
         placed = find_placed(findings, arm=asked.arm, metric=asked.metric, scenario=asked.scenario, level=level.index)
         if placed is not None and placed.effect.ratio is not None:
             label = cite(level.label, f"experiment.levels[{number}].label")
-            items.append(say("{change} with {level}", change=cite_change(placed), level=label))
+            items.append(say(tr("{change} with {level}"), change=cite_change(placed), level=label))
     if items:
-        yield say("By load level the change is {items}.", items=enumerate_parts(items))
+        yield say(tr("By load level the change is {items}."), items=enumerate_parts(items))
 
 
 def _elsewhere(findings: Findings) -> Iterator[Sentence]:
@@ -68,19 +76,12 @@ def _elsewhere(findings: Findings) -> Iterator[Sentence]:
             say("{label} ({change})", label=label, change=placed.cite(change_text(placed.effect.ratio), "ratio"))
         )
     clauses = [
-        say("{decided} {items}", decided=_DECIDED[decision], items=enumerate_parts(found[decision]))
+        say(tr(_DECIDED[decision]), metrics=enumerate_parts(found[decision]))
         for decision in _DECIDED
         if decision in found
     ]
     if clauses:
-        yield ("Elsewhere the arm is ", *_join_clauses(clauses), ".")
-
-
-def _join_clauses(clauses: list[Sentence]) -> Sentence:
-    told: Sentence = clauses[0]
-    for clause in clauses[1:]:
-        told = (*told, "; ", *clause)
-    return told
+        yield say(tr("Elsewhere the arm is {clauses}."), clauses=join_parts(clauses, "; "))
 
 
 def _other_arms(findings: Findings) -> Iterator[Sentence]:
@@ -96,7 +97,7 @@ def _other_arms(findings: Findings) -> Iterator[Sentence]:
         for name, placed in others[:_MOST_ARMS]
     ]
     if items:
-        yield say("Of the other arms, against the same control: {items}.", items=enumerate_parts(items))
+        yield say(tr("Of the other arms, against the same control: {items}."), items=enumerate_parts(items))
 
 
 def find_worse(findings: Findings) -> list[Placed]:
@@ -110,4 +111,4 @@ def find_worse(findings: Findings) -> list[Placed]:
     return found
 
 
-FOUND = Teller(name="found", title="What was found", tell=_tell)
+FOUND = Teller(name="found", title=mark("What was found"), tell=_tell)

@@ -1,6 +1,7 @@
 """The narrative: its paragraphs, in reading order."""
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import tr
 from pgtrial.report.narrative.asked import ASKED
 from pgtrial.report.narrative.base import Paragraph, Teller
 from pgtrial.report.narrative.certainty import CERTAINTY
@@ -16,7 +17,7 @@ TELLERS: tuple[Teller, ...] = (ASKED, DONE, FOUND, WHY, CERTAINTY, NEXT, REFUTAT
 def tell_story(findings: Findings) -> tuple[Paragraph, ...]:
     """The paragraphs that have something to say. Nothing in them is worked out anew, and no model takes part."""
     paragraphs = (
-        Paragraph(name=teller.name, title=teller.title, sentences=tuple(filter(None, teller.tell(findings))))
+        Paragraph(name=teller.name, title=tr(teller.title), sentences=tuple(filter(None, teller.tell(findings))))
         for teller in TELLERS
     )
     return tuple(paragraph for paragraph in paragraphs if paragraph.sentences)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -17,18 +18,18 @@ _MOST_HINTS = 3
 def _tell(findings: Findings) -> Iterator[Sentence]:
     verdict = findings.hypothesis.verdict
     if not is_finished(findings):
-        yield ("Finish the experiment: “pgtrial resume” goes on from here.",)
+        yield (tr("Finish the experiment: “pgtrial resume” goes on from here."),)
     if verdict is Verdict.INVALID:
-        yield ("Mend what makes the runs unable to answer, then run the experiment again.",)
+        yield (tr("Mend what makes the runs unable to answer, then run the experiment again."),)
     if verdict is Verdict.INCONCLUSIVE and needed_text(findings):
         yield (cite(needed_text(findings), "needed.text"),)
-        yield ("Until then the claim is open: an inconclusive result is no evidence that there is no difference.",)
+        yield (tr("Until then the claim is open: an inconclusive result is no evidence that there is no difference."),)
     yield from _choice(findings)
     yield from _costs(findings)
     yield from _hints(findings)
     yield from _recommendations(findings)
     if verdict in {Verdict.SUPPORTED, Verdict.REFUTED}:
-        yield ("Before production, repeat it with the load, the data and the machine that matter there.",)
+        yield (tr("Before production, repeat it with the load, the data and the machine that matter there."),)
 
 
 def _choice(findings: Findings) -> Iterator[Sentence]:
@@ -39,12 +40,12 @@ def _choice(findings: Findings) -> Iterator[Sentence]:
     arm, control = cite_arm(findings, asked.arm), cite_arm(findings, asked.control)
     match primary.effect.decision:
         case Decision.BETTER:
-            yield say("For this load prefer {arm} to {control}.", arm=arm, control=control)
+            yield say(tr("For this load prefer {arm} to {control}."), arm=arm, control=control)
         case Decision.WORSE:
-            yield say("For this load stay with {control}; {arm} is worse.", arm=arm, control=control)
+            yield say(tr("For this load stay with {control}; {arm} is worse."), arm=arm, control=control)
         case Decision.EQUIVALENT:
             yield say(
-                "For this load choose between {arm} and {control} by something else: they do not differ by enough.",
+                tr("For this load choose between {arm} and {control} by something else: they do not differ by enough."),
                 arm=arm,
                 control=control,
             )
@@ -62,7 +63,7 @@ def _costs(findings: Findings) -> Iterator[Sentence]:
         for placed in find_worse(findings)
     ]
     if worse:
-        yield say("Weigh what it costs: {items}.", items=enumerate_parts(worse))
+        yield say(tr("Weigh what it costs: {items}."), items=enumerate_parts(worse))
 
 
 def _hints(findings: Findings) -> Iterator[Sentence]:
@@ -72,7 +73,7 @@ def _hints(findings: Findings) -> Iterator[Sentence]:
         is_new = caveat.severity is not Severity.INFO and caveat.hint and caveat.hint not in seen
         if is_new and len(seen) < _MOST_HINTS:
             seen.add(caveat.hint)
-            yield say("A caveat advises: {hint}", hint=cite(close(caveat.hint), f"caveats[{number}].hint"))
+            yield say(tr("A caveat advises: {hint}"), hint=cite(close(caveat.hint), f"caveats[{number}].hint"))
 
 
 def _recommendations(findings: Findings) -> Iterator[Sentence]:
@@ -82,12 +83,12 @@ def _recommendations(findings: Findings) -> Iterator[Sentence]:
     for number, found in enumerate(scorecard.recommendations):
         path = f"causes.scorecard.recommendations[{number}]"
         yield say(
-            "Recommended for {goal}: {text}",
-            goal=cite(f"“{found.goal}”", f"{path}.goal"),
+            tr("Recommended for {goal}: {text}"),
+            goal=cite(tr("“{text}”", text=found.goal), f"{path}.goal"),
             text=cite(close(found.text), f"{path}.text"),
         )
     if scorecard.trade_off:
-        yield say("The trade-off: {text}", text=cite(close(scorecard.trade_off), "causes.scorecard.trade_off"))
+        yield say(tr("The trade-off: {text}"), text=cite(close(scorecard.trade_off), "causes.scorecard.trade_off"))
 
 
-NEXT = Teller(name="next", title="What to do next", tell=_tell)
+NEXT = Teller(name="next", title=mark("What to do next"), tell=_tell)

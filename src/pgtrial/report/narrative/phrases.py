@@ -1,6 +1,7 @@
 """Pieces that several paragraphs need: a change with its interval, an arm with what it sets, a list of load levels."""
 
 from pgtrial.analysis.findings import ArmFinding, Findings
+from pgtrial.language import ntr, tr
 from pgtrial.report.narrative.base import (
     Cited,
     Part,
@@ -12,6 +13,7 @@ from pgtrial.report.narrative.base import (
     find_placed,
     key_path,
     say,
+    source,
 )
 from pgtrial.report.words import arm_label, change_text, metric_label, placebo_arm
 from pgtrial.units import format_share
@@ -20,7 +22,7 @@ _MOST_SETTINGS = 4  # of an arm that a sentence names
 
 
 def cite_arm(findings: Findings, name: str) -> Cited:
-    return cite(f"“{arm_label(findings, name)}”", f"{arm_path(findings, name)}.name")
+    return cite(tr("“{text}”", text=arm_label(findings, name)), f"{arm_path(findings, name)}.name")
 
 
 def cite_metric(findings: Findings) -> Sentence:
@@ -29,7 +31,7 @@ def cite_metric(findings: Findings) -> Sentence:
     metric = cite(metric_label(asked.metric), "hypothesis.metric")
     if asked.scenario is None:
         return (metric,)
-    return say("{metric} of {scenario}", metric=metric, scenario=cite(asked.scenario, "hypothesis.scenario"))
+    return say(tr("{metric} of {scenario}"), metric=metric, scenario=cite(asked.scenario, "hypothesis.scenario"))
 
 
 def cite_interval(placed: Placed) -> Sentence:
@@ -38,7 +40,7 @@ def cite_interval(placed: Placed) -> Sentence:
     if effect.low is None or effect.high is None:
         return ()
     return say(
-        "{low} to {high}",
+        tr("{low} to {high}"),
         low=placed.cite(change_text(effect.low), "low"),
         high=placed.cite(change_text(effect.high), "high"),
     )
@@ -48,13 +50,15 @@ def cite_change(placed: Placed) -> Sentence:
     """ "+165 % (95 % interval +158 % to +173 %)"."""
     effect = placed.effect
     if effect.ratio is None:
-        return ("not measured",)
+        return (tr("not measured"),)
     change = placed.cite(change_text(effect.ratio), "ratio")
     interval = cite_interval(placed)
     if not interval:
-        return say("{change}, without an interval", change=change)
+        return say(tr("{change}, without an interval"), change=change)
     confidence = placed.cite(format_share(effect.confidence), "confidence")
-    return say("{change} ({confidence} interval {interval})", change=change, confidence=confidence, interval=interval)
+    return say(
+        tr("{change} ({confidence} interval {interval})"), change=change, confidence=confidence, interval=interval
+    )
 
 
 def cite_settings(findings: Findings, arm: ArmFinding, others: tuple[ArmFinding, ...]) -> Sentence:
@@ -67,8 +71,9 @@ def cite_settings(findings: Findings, arm: ArmFinding, others: tuple[ArmFinding,
         if any(_declared(other).get(key) != value for other in others)
     ]
     if len(items) > _MOST_SETTINGS:
-        rest = cite(str(len(items) - _MOST_SETTINGS), f"{path}.settings", f"{path}.knobs")
-        items = [*items[:_MOST_SETTINGS], say("{rest} more", rest=rest)]
+        more = len(items) - _MOST_SETTINGS
+        rest = ntr("<rest>{count}</rest> more", "<rest>{count}</rest> more", more)
+        items = [*items[:_MOST_SETTINGS], say(rest, rest=source(f"{path}.settings", f"{path}.knobs"))]
     return enumerate_parts(items)
 
 
@@ -101,4 +106,4 @@ def _declared_path(path: str, key: tuple[str, ...]) -> str:
 
 
 def quoted(part: Part) -> Sentence:
-    return ("“", part, "”")
+    return say(tr("“{text}”"), text=part)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import causes_of, lead_arms
 from pgtrial.report.narrative.base import Sentence, Teller, cite
 from pgtrial.report.narrative.phrases import close
@@ -12,12 +13,14 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
     causes = causes_of(findings)
     limits = list(_limits(findings))
     if not causes.text and not limits:
-        yield ("What was sampled does not tell why.",)
+        yield (tr("What was sampled does not tell why."),)
         return
     if causes.text:
         yield (cite(close(causes.text), "causes.text"),)
     yield from limits
-    yield ("That the arm makes the difference is shown by the experiment; by which way, these samples make likely.",)
+    yield (
+        tr("That the arm makes the difference is shown by the experiment; by which way, these samples make likely."),
+    )
 
 
 def _limits(findings: Findings) -> Iterator[Sentence]:
@@ -30,4 +33,4 @@ def _limits(findings: Findings) -> Iterator[Sentence]:
         yield (cite(close(found[last].text), f"causes.limits[{last}].text"),)
 
 
-WHY = Teller(name="why", title="Why", tell=_tell)
+WHY = Teller(name="why", title=mark("Why"), tell=_tell)

@@ -2,10 +2,24 @@
 
 from pgtrial.analysis.cause_findings import Association
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import causes_of, metric_words
 from pgtrial.report.charts.associations import association_chart, correlation_text
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import format_p
+
+_FAMILIES = frozenset(
+    (
+        mark("waits and system"),
+        mark("system"),
+        mark("throughput and blocks"),
+        mark("blocks and system"),
+        mark("dirty pages and system"),
+        mark("memory and device"),
+        mark("throughput and device"),
+        mark("chosen"),
+    )
+)
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -26,11 +40,11 @@ def _row(each: Association) -> dict[str, object]:
     interval = (
         "–"
         if each.low is None or each.high is None
-        else f"{correlation_text(each.low)} to {correlation_text(each.high)}"
+        else tr("{low} to {high}", low=correlation_text(each.low), high=correlation_text(each.high))
     )
     return {
         "pair": [{"name": name, "words": metric_words(name)} for name in (each.first, each.second)],
-        "family": each.family,
+        "family": tr(each.family) if each.family in _FAMILIES else each.family,
         "spearman": correlation_text(each.spearman),
         "interval": interval,
         "pearson": correlation_text(each.pearson),
@@ -43,16 +57,18 @@ def _row(each: Association) -> dict[str, object]:
 
 def _remark(each: Association) -> str:
     if each.part_of:
-        return "part of the whole: they must go together"
+        return tr("part of the whole: they must go together")
     if each.spearman is None or not each.expected or not each.is_real:
         return ""
     is_as_expected = (each.spearman > 0) == (each.expected == "+")
-    return "" if is_as_expected else f"the other way round than usual ({each.expected.replace('-', '−')})"
+    if is_as_expected:
+        return ""
+    return tr("the other way round than usual ({sign})", sign=each.expected.replace("-", "−"))
 
 
 ASSOCIATIONS = Section(
     name="associations",
-    title="Associations",
+    title=mark("Associations"),
     build=_build,
     is_shown=lambda findings: bool(causes_of(findings).associations),
 )

@@ -1,6 +1,7 @@
 """All caveats, the gravest first, including those of single effects."""
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import level_label, metric_label, sort_caveats
 
@@ -22,8 +23,14 @@ def _group(findings: Findings) -> list[dict[str, object]]:
 
 
 def _name(findings: Findings, effect: Effect) -> str:
-    scenario = f", {effect.scenario}" if effect.scenario else ""
-    return f"{metric_label(effect.metric)} of {effect.arm}{scenario}, {level_label(findings, effect.load_level)}"
+    values = {
+        "metric": metric_label(effect.metric),
+        "arm": effect.arm,
+        "level": level_label(findings, effect.load_level),
+    }
+    if effect.scenario:
+        return tr("{metric} of {arm}, {scenario}, {level}", **values, scenario=effect.scenario)
+    return tr("{metric} of {arm}, {level}", **values)
 
 
-CAVEATS = Section(name="caveats", title="Caveats", build=_build)
+CAVEATS = Section(name="caveats", title=mark("Caveats"), build=_build)

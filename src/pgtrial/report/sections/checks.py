@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from pgtrial.analysis.cause_findings import Check, LegacyMetrics, Level, LoadKind
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import (
     LEVEL_SYMBOLS,
     causes_of,
@@ -15,6 +16,7 @@ from pgtrial.report.cause_words import (
     place_level,
 )
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import level_word
 from pgtrial.report.words import arm_label, level_label
 from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
 
@@ -23,12 +25,12 @@ _Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
 _GRAVITY = (Level.ALARM, Level.WARNING, Level.INFO, Level.OK)
 # The kind of load is concluded from these.
 _FEATURES = (
-    ("Hit ratio", "hit_ratio", "share"),
-    ("Blocks read per block dirtied", "read_per_dirtied", ""),
-    ("Bytes per read", "bytes_per_read", "B"),
-    ("Rows per transaction", "rows_per_transaction", ""),
-    ("Blocks per transaction", "blocks_per_transaction", ""),
-    ("Time of a transaction", "transaction_seconds", "s"),
+    (mark("Hit ratio"), "hit_ratio", "share"),
+    (mark("Blocks read per block dirtied"), "read_per_dirtied", ""),
+    (mark("Bytes per read"), "bytes_per_read", "B"),
+    (mark("Rows per transaction"), "rows_per_transaction", ""),
+    (mark("Blocks per transaction"), "blocks_per_transaction", ""),
+    (mark("Time of a transaction"), "transaction_seconds", "s"),
 )
 
 
@@ -45,12 +47,12 @@ def _build(findings: Findings) -> dict[str, object]:
         "raised": [_group(findings, each, levels) for each in ordered if _worst(each).level is not Level.OK],
         "quiet": [_group(findings, each, levels) for each in ordered if _worst(each).level is Level.OK],
         "counts": [
-            {"level": str(level), "symbol": LEVEL_SYMBOLS[level], "count": number}
+            {**_level(level), "count": number}
             for level in _GRAVITY
             if (number := sum(check.level is level for check in causes.checks))
         ],
         "advice": [_advice(findings, check) for check in sorted(found, key=lambda c: _GRAVITY.index(c.level))],
-        "features": [name for name, _, _ in _FEATURES],
+        "features": [tr(name) for name, _, _ in _FEATURES],
         "kinds": [_kind(findings, kind) for kind in _in_order(findings, causes.kinds)],
         "legacy": [_legacy(findings, each) for each in _in_order(findings, causes.legacy)],
     }
@@ -73,8 +75,7 @@ def _group(findings: Findings, checks: Sequence[Check], levels: Sequence[int]) -
     cells = {(check.arm, check.load_level): check for check in checks}
     return {
         "name": f"{worst.name}, {worst.object}" if worst.object else worst.name,
-        "level": str(worst.level),
-        "symbol": LEVEL_SYMBOLS[worst.level],
+        **_level(worst.level),
         "threshold": _threshold(worst, rule),
         "source": _source(rule),
         "advice": worst.advice,
@@ -95,8 +96,16 @@ def _threshold(check: Check, rule: CheckRule | None) -> str:
     if rule is None:
         return text
     if rule.kind is CheckKind.TIME:
-        return f"{'more' if rule.is_higher_worse else 'less'} than {text}"
-    return f"from {text} on" if rule.is_higher_worse else f"less than {text}"
+        return (
+            tr("more than {threshold}", threshold=text)
+            if rule.is_higher_worse
+            else tr("less than {threshold}", threshold=text)
+        )
+    return (
+        tr("from {threshold} on", threshold=text)
+        if rule.is_higher_worse
+        else tr("less than {threshold}", threshold=text)
+    )
 
 
 def _source(rule: CheckRule | None) -> str:
@@ -106,16 +115,20 @@ def _source(rule: CheckRule | None) -> str:
     if rule.kind is CheckKind.LOG:
         return file_of("log")
     above, below = " + ".join(rule.metric), " + ".join(rule.per)
-    return f"{f'{above} / ({below})' if below else above} of {file_of(rule.metric[0])}"
+    return tr("{metric} of {file}", metric=f"{above} / ({below})" if below else above, file=file_of(rule.metric[0]))
 
 
-def _cell(check: Check | None, rule: CheckRule | None) -> dict[str, str]:
+def _level(level: Level) -> dict[str, object]:
+    """Its name, for the style, and how it is shown."""
+    return {"level": str(level), "word": level_word(level), "symbol": LEVEL_SYMBOLS[level]}
+
+
+def _cell(check: Check | None, rule: CheckRule | None) -> dict[str, object]:
     if check is None:
-        return {"level": "", "symbol": "", "value": "–", "share": ""}
+        return {"level": "", "word": "", "symbol": "", "value": "–", "share": ""}
     write = format_signed if rule is not None and rule.kind is CheckKind.TREND else format_value
     return {
-        "level": str(check.level),
-        "symbol": LEVEL_SYMBOLS[check.level],
+        **_level(check.level),
         "value": write(check.value, check.unit),
         "share": "" if check.share is None else format_value(check.share, "share"),
     }
@@ -123,8 +136,7 @@ def _cell(check: Check | None, rule: CheckRule | None) -> dict[str, str]:
 
 def _advice(findings: Findings, check: Check) -> dict[str, object]:
     return {
-        "level": str(check.level),
-        "symbol": LEVEL_SYMBOLS[check.level],
+        **_level(check.level),
         "name": f"{check.name}, {check.object}" if check.object else check.name,
         "arm": arm_label(findings, check.arm),
         "load": level_label(findings, check.load_level),
@@ -136,10 +148,15 @@ def _kind(findings: Findings, kind: LoadKind) -> dict[str, object]:
     return {
         "arm": arm_label(findings, kind.arm),
         "load": level_label(findings, kind.load_level),
-        "kind": kind.kind,
+        "kind": _kind_word(kind.kind),
         "values": [format_value(getattr(kind, name), unit) for _, name, unit in _FEATURES],
         "text": kind.text,
     }
+
+
+def _kind_word(kind: str) -> str:
+    words = {"mixed": ptr("kind of load", "mixed"), "undetermined": ptr("kind of load", "undetermined")}
+    return words.get(kind, kind)  # OLTP and OLAP are called so everywhere
 
 
 def _legacy(findings: Findings, each: LegacyMetrics) -> dict[str, object]:
@@ -153,7 +170,7 @@ def _legacy(findings: Findings, each: LegacyMetrics) -> dict[str, object]:
 
 CHECKS = Section(
     name="checks",
-    title="Checks",
+    title=mark("Checks"),
     build=_build,
     is_shown=lambda findings: bool(
         causes_of(findings).checks or causes_of(findings).kinds or causes_of(findings).legacy

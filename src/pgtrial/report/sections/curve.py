@@ -2,11 +2,12 @@
 
 from pgtrial.analysis.cause_findings import Crossing, CurveModel
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.usl import fitted_models
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import arm_label
+from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_percent, format_share
 
 
@@ -15,7 +16,7 @@ def _build(findings: Findings) -> dict[str, object]:
     models = sorted(causes.curve_models, key=lambda model: place_arm(findings, model.arm))
     return {
         "charts": curve_charts(findings),
-        "only_level": levels[0].label if len(levels) == 1 else "",
+        "only_level": level_label(findings, levels[0].index) if len(levels) == 1 else "",
         "confidence": format_share(findings.hypothesis.confidence),
         "models": [_model(findings, model) for model in models],
         "is_fitted": bool(fitted_models(findings)),
@@ -39,9 +40,14 @@ def _model(findings: Findings, model: CurveModel) -> dict[str, object]:
 def _crossing(findings: Findings, crossing: Crossing) -> str:
     """Where two arms change places, in a sentence that says how sure it is."""
     below, above = arm_label(findings, crossing.below), arm_label(findings, crossing.above)
-    place = f"{format_value(crossing.clients, '')} clients"
-    text = f"Below about {place} “{below}” has the larger throughput, above it “{above}”"
-    return f"{text}." if crossing.is_certain else f"{text}; the intervals beside it do not exclude that they are alike."
+    values = {"clients": format_value(crossing.clients, ""), "below": below, "above": above}
+    if crossing.is_certain:
+        return tr("Below about {clients} clients “{below}” has the larger throughput, above it “{above}”.", **values)
+    return tr(
+        "Below about {clients} clients “{below}” has the larger throughput, above it “{above}”; "
+        "the intervals beside it do not exclude that they are alike.",
+        **values,
+    )
 
 
-CURVE = Section(name="curve", title="Load curve", build=_build)
+CURVE = Section(name="curve", title=mark("Load curve"), build=_build)

@@ -2,35 +2,59 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.causes.disk_words import RULE, RULE_DOUBT, ceiling_text, rate_text, steadiness_text
+from pgtrial.analysis.causes.disk_words import RULE, RULE_DOUBT, ceiling_text, steadiness_text
 from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm, range_text
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import standing_word
 from pgtrial.report.words import arm_label, level_label
+from pgtrial.units import format_bytes, format_count
 
 _SUBJECT = ("storage", "filesystem")  # knobs by which the disk is what an experiment is about
-_LIMIT_WORDS = {
-    "read_iops": ("1/s", "reads"),
-    "write_iops": ("1/s", "writes"),
-    "read_bytes": ("B/s", "read"),
-    "write_bytes": ("B/s", "written"),
+# By the key of a limit: how a rate is written, and a limit that is enforced, and one that is only declared.
+_DECLARED = {
+    "read_iops": (
+        format_count,
+        mark("{rate} reads per second, enforced"),
+        mark("{rate} reads per second, as its provider says"),
+    ),
+    "write_iops": (
+        format_count,
+        mark("{rate} writes per second, enforced"),
+        mark("{rate} writes per second, as its provider says"),
+    ),
+    "read_bytes": (
+        format_bytes,
+        mark("{rate} read per second, enforced"),
+        mark("{rate} read per second, as its provider says"),
+    ),
+    "write_bytes": (
+        format_bytes,
+        mark("{rate} written per second, enforced"),
+        mark("{rate} written per second, as its provider says"),
+    ),
 }
+# Of which rate a ceiling is.
+_RATES = frozenset(
+    (mark("reads"), mark("writes"), mark("requests"), mark("read"), mark("written"), mark("read and written"))
+)
 
 
 def _build(findings: Findings) -> dict[str, object]:
     uses = _uses(findings)
     emulated = [arm_label(findings, use.arm) for use in uses if use.is_emulated]
     return {
-        "emulated": ", ".join(f"“{name}”" for name in emulated),
+        "emulated": ", ".join(tr("“{arm}”", arm=name) for name in emulated),
         "is_all_emulated": len(emulated) == len(uses),
         "overview": [_use(findings, use) for use in uses],
         "charts": disk_charts(findings),
         "rows": [_load(findings, use, load) for use in uses for load in use.levels],
-        "rule": RULE,
-        "doubt": RULE_DOUBT,
+        "rule": tr(RULE),
+        "doubt": tr(RULE_DOUBT),
         "sources": list(dict.fromkeys(use.size.source for use in uses if use.size is not None)),
     }
 
@@ -47,10 +71,12 @@ def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
         "disk": use.disk or "–",
         "device": use.device,
         "declared": list(_declared(use)),
-        "ceiling": ceiling_text(last.ceiling) if last is not None and last.ceiling else "none reached",
+        "ceiling": ceiling_text(last.ceiling) if last is not None and last.ceiling else tr("none reached"),
         "steadiness": steadiness_text(last.ceiling) if last is not None and last.ceiling else "",
-        "over_levels": "" if use.spread is None else f"the same at all load levels within {percent(use.spread)}",
-        "cpus": "–" if size is None else ("at least " if size.is_bound else "") + format_value(size.cpus.value, ""),
+        "over_levels": ""
+        if use.spread is None
+        else tr("the same at all load levels within {share}", share=percent(use.spread)),
+        "cpus": "–" if size is None else _cpus(format_value(size.cpus.value, ""), is_bound=size.is_bound),
         "interval": "–" if size is None else range_text(size.cpus, ""),
         "server": "–" if size is None else _server(size.whole, is_bound=size.is_bound),
         "text": use.text,
@@ -62,22 +88,26 @@ def _last_at_limit(use: DiskUse) -> DiskLoad | None:
 
 
 def _declared(use: DiskUse) -> Iterator[str]:
-    for key, (unit, what) in _LIMIT_WORDS.items():
+    for key, (write, enforced, said) in _DECLARED.items():
         if key in use.declared:
-            shown = rate_text(use.declared[key], unit).removesuffix(" per second")
-            yield f"{shown} {what} per second, {'enforced' if use.is_enforced else 'as its provider says'}"
+            yield tr(enforced if use.is_enforced else said, rate=write(use.declared[key]))
+
+
+def _cpus(cpus: str, *, is_bound: bool) -> str:
+    return tr("at least {cpus}", cpus=cpus) if is_bound else cpus
 
 
 def _server(whole: int, *, is_bound: bool) -> str:
-    cpus = "1 CPU" if whole == 1 else f"{whole} CPUs"
-    return f"{cpus} or more" if is_bound else f"up to {cpus}"
+    if is_bound:
+        return ntr("{count} CPU or more", "{count} CPUs or more", whole)
+    return ntr("up to {count} CPU", "up to {count} CPUs", whole)
 
 
 def _load(findings: Findings, use: DiskUse, load: DiskLoad) -> dict[str, object]:
     return {
         "arm": arm_label(findings, use.arm),
         "level": level_label(findings, load.load_level),
-        "standing": load.standing,
+        "standing": standing_word(load.standing),
         "is_held": load.standing is DiskStanding.AT_LIMIT,
         "ceiling": _ceiling(load.ceiling),
         "throughput": estimate_text(load.throughput, "1/s"),
@@ -100,7 +130,8 @@ def _load(findings: Findings, use: DiskUse, load: DiskLoad) -> dict[str, object]
 def _ceiling(ceiling: DiskCeiling | None) -> str:
     if ceiling is None:
         return "–"
-    return f"{format_value(ceiling.value.value, ceiling.unit)} ({ceiling.of}), {steadiness_text(ceiling)}"
+    of = tr(ceiling.of) if ceiling.of in _RATES else ceiling.of
+    return f"{format_value(ceiling.value.value, ceiling.unit)} ({of}), {steadiness_text(ceiling)}"
 
 
 def _is_shown(findings: Findings) -> bool:
@@ -116,4 +147,4 @@ def _is_shown(findings: Findings) -> bool:
     return bool(uses) and (is_subject or bool(standings & {DiskStanding.AT_LIMIT, DiskStanding.SLOW}))
 
 
-DISKS = Section(name="disks", title="Disk", build=_build, is_shown=_is_shown)
+DISKS = Section(name="disks", title=mark("Disk"), build=_build, is_shown=_is_shown)

@@ -1,8 +1,10 @@
 """Effects with intervals: forest plots, and a table of all of them."""
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -37,7 +39,7 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
     return {
         "arm": arm_label(findings, effect.arm),
         "metric": metric_label(effect.metric),
-        "scenario": effect.scenario or "all scenarios",
+        "scenario": effect.scenario or tr("all scenarios"),
         "level": level_label(findings, effect.load_level),
         "change": change_text(effect.ratio),
         "interval": interval_text(effect.low, effect.high),
@@ -45,10 +47,11 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
         "p_sign_flip": format_p(effect.p_sign_flip),
         "hodges_lehmann": change_text(effect.hodges_lehmann),
         "decision": effect.decision,
+        "word": decision_word(effect.decision),
         "blocks": effect.blocks,
         "needed": "–" if effect.needed is None else str(effect.needed),
         "caveats": "; ".join(caveat.text for caveat in effect.caveats),
     }
 
 
-EFFECTS = Section(name="effects", title="Effects", build=_build)
+EFFECTS = Section(name="effects", title=mark("Effects"), build=_build)

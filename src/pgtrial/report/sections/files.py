@@ -2,17 +2,19 @@
 
 from pgtrial.analysis.file_findings import FileLimit, FileUse
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, lead_arms, place_arm, place_level
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import file_limit_word
 from pgtrial.report.words import arm_label, level_label
 
-_NOT_COUNTED = "not counted"
+_NOT_COUNTED = mark("not counted")
 _NAMES = {
-    FileLimit.MEMORY: "memory",
-    FileLimit.BACKGROUND: "memory, while the kernel writes in the background",
-    FileLimit.THROTTLE: "the throttle of writers",
-    FileLimit.DEVICE: "the device",
-    FileLimit.UNDETERMINED: "undetermined",
+    FileLimit.MEMORY: mark("memory"),
+    FileLimit.BACKGROUND: mark("memory, while the kernel writes in the background"),
+    FileLimit.THROTTLE: mark("the throttle of writers"),
+    FileLimit.DEVICE: mark("the device"),
+    FileLimit.UNDETERMINED: mark("undetermined"),
 }
 
 
@@ -36,8 +38,11 @@ def _message(findings: Findings, uses: list[FileUse]) -> str:
     for level in dict.fromkeys(use.load_level for use in uses):
         found = {use.arm: use for use in uses if use.load_level == level}
         if len(arms) > 1 and all(arm in found for arm in arms):
-            words = [f"of “{arm_label(findings, arm)}” {_NAMES[found[arm].limit]}" for arm in arms]
-            return f"What limits the speed is {', '.join(words)}."
+            words = [
+                tr("of “{arm}” {limit}", arm=arm_label(findings, arm), limit=tr(_NAMES[found[arm].limit]))
+                for arm in arms
+            ]
+            return tr("What limits the speed is {limits}.", limits=", ".join(words))
     return ""
 
 
@@ -45,7 +50,7 @@ def _row(findings: Findings, use: FileUse) -> dict[str, str]:
     return {
         "arm": arm_label(findings, use.arm),
         "level": level_label(findings, use.load_level),
-        "limit": str(use.limit),
+        "limit": file_limit_word(use.limit),
         "bandwidth": estimate_text(use.bandwidth, "B/s"),
         "latency": estimate_text(use.latency, "s"),
         "size": format_value(use.size, "B"),
@@ -70,8 +75,8 @@ def _thresholds(findings: Findings, use: FileUse) -> dict[str, str]:
         "limit": _range(found.limit),
         "dirty": format_value(use.dirty, "B"),
         "above": format_value(use.dirty_share, "share"),
-        "pauses": _NOT_COUNTED if use.pauses is None else format_value(use.pauses, "1/s"),
-        "paused": _NOT_COUNTED if use.paused_share is None else format_value(use.paused_share, "share"),
+        "pauses": tr(_NOT_COUNTED) if use.pauses is None else format_value(use.pauses, "1/s"),
+        "paused": tr(_NOT_COUNTED) if use.paused_share is None else format_value(use.paused_share, "share"),
         "direct": format_value(use.direct_reclaim, "1/s"),
         "kswapd": format_value(use.background_reclaim, "1/s"),
     }
@@ -79,7 +84,9 @@ def _thresholds(findings: Findings, use: FileUse) -> dict[str, str]:
 
 def _range(values: tuple[float, float, float]) -> str:
     lowest, median, highest = (format_value(value, "B") for value in values)
-    return median if lowest == highest else f"{median} ({lowest} to {highest})"
+    return median if lowest == highest else tr("{value} ({low} to {high})", value=median, low=lowest, high=highest)
 
 
-FILES = Section(name="files", title="Files", build=_build, is_shown=lambda findings: bool(causes_of(findings).files))
+FILES = Section(
+    name="files", title=mark("Files"), build=_build, is_shown=lambda findings: bool(causes_of(findings).files)
+)

@@ -1,12 +1,16 @@
-"""Latency distributions."""
+"""Latency: its distributions, and how it went over time."""
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark
 from pgtrial.report.charts.distribution import distribution_charts
+from pgtrial.report.charts.heat_map import heat_maps
+from pgtrial.report.charts.time_axis import widest_times
 from pgtrial.report.sections.base import Section
 
 
 def _build(findings: Findings) -> dict[str, object]:
-    return {"charts": distribution_charts(findings)}
+    maps = heat_maps(findings)
+    return {"charts": distribution_charts(findings), "maps": maps, "times": widest_times(maps)}
 
 
-LATENCY = Section(name="latency", title="Latency", build=_build)
+LATENCY = Section(name="latency", title=mark("Latency"), build=_build)

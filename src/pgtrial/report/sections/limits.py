@@ -1,9 +1,12 @@
 """Limits: what keeps each arm at each load level from being faster, and the evidence."""
 
+from collections.abc import Sequence
+
 from pgtrial.analysis.cause_findings import Evidence, Limit, Resource, Suspect
 from pgtrial.analysis.causes.limits import what_changed
 from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import (
     causes_of,
     file_of,
@@ -12,7 +15,9 @@ from pgtrial.report.cause_words import (
     place_level,
 )
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import resource_word
 from pgtrial.report.words import arm_label, control_of, level_label
+from pgtrial.units import format_decimal
 
 MOST_OPEN = 6  # rows of evidence that are shown without being asked for
 WEAKEST = 0.2  # strength from which on a further suspect is named
@@ -30,7 +35,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "changed": what_changed(
             limits,
             control_of(findings),
-            labels={level.index: level.label for level in findings.experiment.levels},
+            labels={level.index: level_label(findings, level.index) for level in findings.experiment.levels},
         ),
         "heads": [level_label(findings, level) for level in levels],
         "overview": [
@@ -42,19 +47,16 @@ def _build(findings: Findings) -> dict[str, object]:
     }
 
 
-def _name(resource: Resource) -> str:
-    return "CPU" if resource is Resource.CPU else resource.value
-
-
 def _full_name(limit: Limit) -> str:
-    return f"{_name(limit.resource)} ({limit.detail})" if limit.detail else _name(limit.resource)
+    name = resource_word(limit.resource)
+    return f"{name} ({limit.detail})" if limit.detail else name
 
 
 def _cell(limit: Limit | None) -> dict[str, object]:
     if limit is None:
         return {"resource": "–", "detail": "", "is_known": False}
     return {
-        "resource": _name(limit.resource),
+        "resource": resource_word(limit.resource),
         "detail": limit.detail,
         "is_known": limit.resource is not Resource.UNDETERMINED,
     }
@@ -69,7 +71,7 @@ def _row(findings: Findings, limit: Limit) -> dict[str, object]:
         "arm": arm_label(findings, limit.arm),
         "level": level_label(findings, limit.load_level),
         "resource": _full_name(limit),
-        "strength": f"strength {shown[0].strength:.2f}" if named else "".join(f"nearest: {_told(s)}" for s in shown),
+        "strength": _strength(shown, is_named=bool(named)),
         # Of a known limit the sentence is made of the evidence, which stands below it in full.
         "text": "" if named and named[0].evidence else limit.text,
         "evidence": [_evidence(item) for suspect in shown for item in suspect.evidence],
@@ -77,8 +79,15 @@ def _row(findings: Findings, limit: Limit) -> dict[str, object]:
     }
 
 
+def _strength(shown: Sequence[Suspect], *, is_named: bool) -> str:
+    """Of the first of those shown; "" without one."""
+    if is_named:
+        return tr("strength {strength}", strength=format_decimal(shown[0].strength, 2))
+    return tr("nearest: {suspect}", suspect=_told(shown[0])) if shown else ""
+
+
 def _told(suspect: Suspect) -> str:
-    return f"{_name(suspect.resource)} ({suspect.strength:.2f})"
+    return f"{resource_word(suspect.resource)} ({format_decimal(suspect.strength, 2)})"
 
 
 def _evidence(item: Evidence) -> dict[str, object]:
@@ -93,5 +102,5 @@ def _evidence(item: Evidence) -> dict[str, object]:
 
 
 LIMITS = Section(
-    name="limits", title="Limits", build=_build, is_shown=lambda findings: bool(causes_of(findings).limits)
+    name="limits", title=mark("Limits"), build=_build, is_shown=lambda findings: bool(causes_of(findings).limits)
 )

@@ -1,34 +1,42 @@
 """The method in plain words, from the figures of this experiment."""
 
-from pgtrial.analysis.findings import Findings
+from functools import reduce
+
+from pgtrial.analysis.findings import Findings, Stopping
+from pgtrial.language import decimal_sign, mark, ntr, tr
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import metric_label, placebo_arm, plural, tested_text
+from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text
 from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
-    "each-run": "Before every run the data were put back to the same snapshot, so no run inherits the work of another.",
-    "each-block": "The data were put back to the same snapshot before every block; within a block, "
-    "a run inherits the work of the runs before it.",
-    "never": "The data were not put back between runs; each run inherits the work of those before it.",
+    "each-run": mark(
+        "Before every run the data were put back to the same snapshot, so no run inherits the work of another."
+    ),
+    "each-block": mark(
+        "The data were put back to the same snapshot before every block; within a block, "
+        "a run inherits the work of the runs before it."
+    ),
+    "never": mark("The data were not put back between runs; each run inherits the work of those before it."),
 }
 
-
-SPENDING_NAMES = {"obrien-fleming": "by O’Brien and Fleming", "pocock": "by Pocock"}
+MANY = 2  # arms; of more it can be said which follows which
+SPENDING_NAMES = {"obrien-fleming": mark("by O’Brien and Fleming"), "pocock": mark("by Pocock")}
 
 
 def _build(findings: Findings) -> dict[str, object]:
     experiment, asked = findings.experiment, findings.hypothesis
     candidates = [arm.name for arm in experiment.arms if arm.role == "candidate"]
     return {
-        "arms": len(experiment.arms),
-        "planned": plural(experiment.blocks_planned, "block"),
+        "arms": ntr("{count} arm", "{count} arms", len(experiment.arms)),
+        "is_many": len(experiment.arms) > MANY,
+        "planned": ntr("{count} block", "{count} blocks", experiment.blocks_planned),
         "complete": experiment.blocks_complete,
         "method": experiment.method,
         "reason": experiment.method_reason,
         "slices": _describe_slices(findings),
         "stopping": _describe_stopping(findings),
         "seed": experiment.seed,
-        "restore": RESTORE_TEXTS.get(experiment.restore, ""),
+        "restore": tr(RESTORE_TEXTS[experiment.restore]) if experiment.restore in RESTORE_TEXTS else "",
         "placebo": placebo_arm(findings),
         "confidence": format_share(asked.confidence),
         "compared": len(candidates),
@@ -38,7 +46,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "lost": sum(arm.runs_invalid for arm in experiment.arms),
         "workload": experiment.workload,
         "version": findings.pgtrial_version,
-        "levels": [level.label for level in experiment.levels],
+        "load": _describe_load(findings),
     }
 
 
@@ -50,11 +58,46 @@ def _describe_stopping(findings: Findings) -> dict[str, str]:
     return {
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
-        "spending": SPENDING_NAMES.get(found.spending or "", found.spending or ""),
+        "cost": _describe_spending(found),
         "looks": ", ".join(map(str, found.looks)),
-        "level": "" if found.level is None else f"{found.level:.2g}",
         "text": found.text,
     }
+
+
+def _describe_spending(found: Stopping) -> str:
+    """What looking several times costs."""
+    spending, level = found.spending or "", "" if found.level is None else _local(f"{found.level:.2g}")
+    values = {"spending": tr(SPENDING_NAMES[spending]) if spending in SPENDING_NAMES else spending, "level": level}
+    if spending and level:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks ({spending}), "
+            "and intervals are as wide as the last look asks, with an error probability of {level} each.",
+            **values,
+        )
+    if spending:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks ({spending}), "
+            "and intervals are as wide as the last look asks.",
+            **values,
+        )
+    if level:
+        return tr(
+            "Looking often makes false alarms likely, so the error probability is spent over the looks, "
+            "and intervals are as wide as the last look asks, with an error probability of {level} each.",
+            **values,
+        )
+    return tr(
+        "Looking often makes false alarms likely, so the error probability is spent over the looks, "
+        "and intervals are as wide as the last look asks."
+    )
+
+
+def _describe_load(findings: Findings) -> str:
+    """The load levels in their order: "4 clients, then 16 clients"."""
+    labels = [level_label(findings, level.index) for level in findings.experiment.levels]
+    if not labels:
+        return tr("the same load")
+    return reduce(lambda before, after: tr("{before}, then {after}", before=before, after=after), labels)
 
 
 def _describe_slices(findings: Findings) -> dict[str, str]:
@@ -65,9 +108,13 @@ def _describe_slices(findings: Findings) -> dict[str, str]:
     return {
         "length": format_duration(found.length),
         "guard": format_duration(found.guard),
-        "number": f"{found.number:g}",
+        "number": _local(f"{found.number:g}"),
         "counted": format_duration(found.counted),
     }
 
 
-METHOD = Section(name="method", title="Method", build=_build)
+def _local(number: str) -> str:
+    return number.replace(".", decimal_sign())
+
+
+METHOD = Section(name="method", title=mark("Method"), build=_build)

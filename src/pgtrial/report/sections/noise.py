@@ -1,6 +1,7 @@
 """The noise: every block, what one run per arm would have said, and what the slices tell."""
 
 from pgtrial.analysis.findings import ArmSlices, Findings
+from pgtrial.language import mark, ntr, tr
 from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import (
@@ -9,10 +10,9 @@ from pgtrial.report.words import (
     detectable_text,
     interval_text,
     is_sliced,
-    plural,
     single_runs_text,
 )
-from pgtrial.units import format_percent, format_share
+from pgtrial.units import format_decimal, format_percent, format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -22,7 +22,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "sd": _percent(noise.sd_log_ratio),
         "sd_placebo": _percent(noise.sd_log_ratio_placebo),
         "detectable": detectable_text(findings) if noise.detectable is not None else "",
-        "blocks": plural(blocks, "complete block"),
+        "blocks": ntr("{count} complete block", "{count} complete blocks", blocks),
         "calibration": _calibration(findings),
         "covariate": findings.adjusted.text if findings.adjusted else "",
         "single": single_runs_text(findings),
@@ -49,10 +49,15 @@ def _calibration(findings: Findings) -> str:
     found = findings.noise.calibration
     if found is None:
         return ""
-    text = f"A calibration of {found.method} on this machine had expected {format_percent(found.sd_log_ratio)}"
-    if found.detectable is not None:
-        text += f", with which these blocks find a change of {format_percent(found.detectable)}"
-    return f"{text} ({found.folder})."
+    values = {"method": found.method, "expected": format_percent(found.sd_log_ratio), "folder": found.folder}
+    if found.detectable is None:
+        return tr("A calibration of {method} on this machine had expected {expected} ({folder}).", **values)
+    return tr(
+        "A calibration of {method} on this machine had expected {expected}, with which these blocks find a change of "
+        "{change} ({folder}).",
+        **values,
+        change=format_percent(found.detectable),
+    )
 
 
 def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
@@ -62,7 +67,7 @@ def _slices_row(findings: Findings, arm: ArmSlices) -> dict[str, object]:
         "interval": interval_text(arm.growth_low, arm.growth_high),
         "longer": "" if arm.longer is None else change_text(arm.longer),
         "longer_interval": interval_text(arm.longer_low, arm.longer_high),
-        "autocorrelation": "–" if arm.autocorrelation is None else f"{arm.autocorrelation:.2f}".replace("-", "−"),
+        "autocorrelation": "–" if arm.autocorrelation is None else format_decimal(arm.autocorrelation, 2),
         "sd_blocks": _percent(arm.sd_blocks) or "–",
         "sd_expected": _percent(arm.sd_expected) or "–",
     }
@@ -72,4 +77,4 @@ def _percent(sd: float | None) -> str:
     return "" if sd is None else format_percent(sd)
 
 
-NOISE = Section(name="noise", title="Noise", build=_build)
+NOISE = Section(name="noise", title=mark("Noise"), build=_build)

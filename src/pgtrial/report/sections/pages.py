@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.page_findings import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.language import mark, ntr, ptr, tr
 from pgtrial.report.cause_words import estimate_text, format_value, place_level
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_share
 
@@ -56,15 +58,21 @@ def _rows(findings: Findings, pages: HugePages, levels: Sequence[int | str]) -> 
 
 
 def _cell(gain: PageGain | None) -> dict[str, object]:
-    return {"text": "–", "decision": ""} if gain is None else {"text": gain_text(gain), "decision": gain.decision}
+    if gain is None:
+        return {"text": "–", "decision": ""}
+    return {"text": gain_text(gain), "decision": decision_word(gain.decision)}
 
 
 def _page_text(page: str) -> str:
-    return {"none": "ordinary pages", "": "not set"}.get(page, page)
+    return {"none": tr("ordinary pages"), "": tr("not set")}.get(page, page)
 
 
 def _yes(answer: bool | None) -> str:
-    return "–" if answer is None else "yes" if answer else "no"
+    return "–" if answer is None else ptr("answer", "yes") if answer else ptr("answer", "no")
+
+
+def _of_runs(part: int, whole: int) -> str:
+    return ntr("{part} of {count} runs", "{part} of {count} runs", whole, part=part)
 
 
 def _fit(findings: Findings, fit: DataFit) -> dict[str, object]:
@@ -82,12 +90,12 @@ def _check(findings: Findings, check: PageCheck) -> dict[str, object]:
     return {
         "arm": arm_label(findings, check.arm),
         "page": _page_text(check.page),
-        "found": ", ".join(format_value(size, "B") for size in check.found) or "not read",
-        "confirmed": f"{check.confirmed} of {check.runs} runs",
+        "found": ", ".join(format_value(size, "B") for size in check.found) or tr("not read"),
+        "confirmed": _of_runs(check.confirmed, check.runs),
         "is_confirmed": check.confirmed == check.runs,
         "pool": format_value(check.pool, "B"),
         "used": format_value(check.used, "B"),
-        "back": f"{check.given_back} of {returned} runs" if returned else "–",
+        "back": _of_runs(check.given_back, returned) if returned else "–",
         "is_back": check.not_given_back == 0,
         "transparent": format_value(check.transparent, "B"),
     }
@@ -104,4 +112,6 @@ def _translation(findings: Findings, cost: TranslationCost) -> dict[str, object]
     }
 
 
-PAGES = Section(name="pages", title="Huge pages", build=_build, is_shown=lambda findings: findings.pages is not None)
+PAGES = Section(
+    name="pages", title=mark("Huge pages"), build=_build, is_shown=lambda findings: findings.pages is not None
+)

@@ -1,9 +1,11 @@
 """What ran when, and which runs do not count."""
 
 from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.language import mark, tr
 from pgtrial.model.run import RunState
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import state_word
 from pgtrial.report.words import arm_label, format_metric, throughput_of
 from pgtrial.units import format_duration
 
@@ -22,7 +24,17 @@ def _build(findings: Findings) -> dict[str, object]:
         "charts": [chart for chart in charts if chart is not None],
         "rows": [_row(findings, run) for run in findings.runs],
         "ended": any(run.ended is not None for run in findings.runs),
-        "lost": [run for run in findings.runs if run.state in NOT_COUNTED],
+        "lost": [_lost(run) for run in findings.runs if run.state in NOT_COUNTED],
+    }
+
+
+def _lost(run: RunFinding) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "arm": run.arm,
+        "block": run.block,
+        "state": state_word(run.state),
+        "reason": run.reason or tr("no reason recorded"),
     }
 
 
@@ -34,7 +46,7 @@ def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
         "block": run.block,
         "arm": arm_label(findings, run.arm),
         "attempt": run.attempt,
-        "state": run.state,
+        "state": state_word(run.state),
         "symbol": STATE_SYMBOLS[RunState(run.state)],
         "counts": run.state not in NOT_COUNTED,
         "reason": run.reason,
@@ -44,4 +56,4 @@ def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
     }
 
 
-SCHEDULE = Section(name="schedule", title="What ran when", build=_build)
+SCHEDULE = Section(name="schedule", title=mark("What ran when"), build=_build)

@@ -3,11 +3,13 @@
 from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
 from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import decimal_sign, mark, tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import goal_word
 from pgtrial.report.words import arm_label, change_text, control_of, interval_text, metric_label
 from pgtrial.spec.criteria import CRITERIA
-from pgtrial.units import format_share
+from pgtrial.units import format_decimal, format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -17,7 +19,7 @@ def _build(findings: Findings) -> dict[str, object]:
     return {
         "heads": [_head(value) for value in heads.values()],
         "arms": [_arm(findings, arm, list(heads)) for arm in arms],
-        "recommendations": card.recommendations,
+        "recommendations": [{"goal": goal_word(each.goal), "text": each.text} for each in card.recommendations],
         "is_declared": any(each.goal == WEIGHTED for each in card.recommendations),
         "trade_off": card.trade_off,
         "has_scores": any(arm.score is not None for arm in arms),
@@ -28,10 +30,10 @@ def _build(findings: Findings) -> dict[str, object]:
 def _head(value: CriterionValue) -> dict[str, str]:
     known = CRITERIA.get(value.criterion)
     return {
-        "name": known.label if known else metric_label(value.criterion),
+        "name": tr(known.label) if known else metric_label(value.criterion),
         "metric": value.criterion,
-        "better": f"{value.better} is better",
-        "weight": f"weight {value.weight:g}",
+        "better": tr("higher is better") if value.better == "higher" else tr("lower is better"),
+        "weight": tr("weight {weight}", weight=f"{value.weight:g}".replace(".", decimal_sign())),
     }
 
 
@@ -47,9 +49,10 @@ def _arm(findings: Findings, arm: ArmScore, criteria: list[str]) -> dict[str, ob
 
 
 def _score(score: float | None) -> str:
-    if score is None:
-        return "–"
-    return f"{score:+.3f}".replace("-", "−") if score else "0"
+    if not score:
+        return "–" if score is None else "0"
+    text = format_decimal(score, 3)
+    return text if score < 0 else f"+{text}"
 
 
 def _cell(value: CriterionValue | None) -> dict[str, str]:
@@ -59,7 +62,7 @@ def _cell(value: CriterionValue | None) -> dict[str, str]:
     return {
         "change": change_text(value.ratio.value),
         "interval": "" if interval == "–" else interval,
-        "best": "" if value.rank_share is None else f"best in {_percent(value.rank_share)}",
+        "best": "" if value.rank_share is None else tr("best in {share}", share=_percent(value.rank_share)),
     }
 
 
@@ -70,7 +73,7 @@ def _percent(share: float | None) -> str:
 
 SCORECARD = Section(
     name="scorecard",
-    title="Scorecard",
+    title=mark("Scorecard"),
     build=_build,
     is_shown=lambda findings: causes_of(findings).scorecard is not None,
 )

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from pgtrial.analysis.cause_findings import LogSummary
+from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import arm_label
@@ -11,6 +13,35 @@ from pgtrial.report.words import arm_label
 FIRST = ("checkpoint", "autovacuum")
 # The last word of a number's name is its unit, where it has one.
 _UNITS = {"seconds": "s", "bytes": "B"}
+# Names of numbers, without their units.
+_NAMES = frozenset(
+    (
+        mark("buffers"),
+        mark("SLRU buffers"),
+        mark("WAL files added"),
+        mark("WAL files removed"),
+        mark("WAL files recycled"),
+        mark("write"),
+        mark("sync"),
+        mark("total"),
+        mark("sync files"),
+        mark("distance"),
+        mark("timed"),
+        mark("requested"),
+        mark("pages removed"),
+        mark("tuples removed"),
+        mark("tuples not removable"),
+        mark("blocks hit"),
+        mark("blocks read"),
+        mark("blocks dirtied"),
+        mark("WAL records"),
+        mark("WAL full page images"),
+        mark("WAL"),
+        mark("CPU"),
+        mark("seconds"),
+        mark("bytes"),
+    )
+)
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -23,13 +54,13 @@ def _build(findings: Findings) -> dict[str, object]:
     kinds = sorted(totals, key=lambda kind: (FIRST.index(kind) if kind in FIRST else len(FIRST), -totals[kind], kind))
     return {
         "arms": [arm_label(findings, arm) for arm in arms],
-        "rows": [{"kind": kind, "cells": [_cell(cells.get((kind, arm))) for arm in arms]} for kind in kinds],
+        "rows": [{"kind": name_kind(kind), "cells": [_cell(cells.get((kind, arm))) for arm in arms]} for kind in kinds],
     }
 
 
 def _cell(found: LogSummary | None) -> dict[str, object]:
     if found is None:
-        return {"count": "none", "numbers": [], "text": ""}
+        return {"count": ptr("count", "none"), "numbers": [], "text": ""}
     return {"count": str(found.count), "numbers": describe_numbers(found.numbers), "text": found.text}
 
 
@@ -39,10 +70,11 @@ def describe_numbers(numbers: Mapping[str, float]) -> list[str]:
     for name, value in numbers.items():
         what, _, last = name.rpartition(" ")
         unit = _UNITS.get(last, "")
-        found.append(f"{what if unit and what else name} {format_value(value, unit)}")
+        shown = what if unit and what else name
+        found.append(f"{tr(shown) if shown in _NAMES else shown} {format_value(value, unit)}")
     return found
 
 
 SERVER_LOG = Section(
-    name="server_log", title="Server log", build=_build, is_shown=lambda findings: bool(causes_of(findings).log)
+    name="server_log", title=mark("Server log"), build=_build, is_shown=lambda findings: bool(causes_of(findings).log)
 )

@@ -1,7 +1,9 @@
 """Stability: how even the throughput is, its dips and stalls, and whether they have a rhythm."""
 
 from pgtrial.analysis.cause_findings import Dip, Estimate, Period, Stability
+from pgtrial.analysis.causes.rhythm import FROM_LOG
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
@@ -52,9 +54,14 @@ def _message(findings: Findings, found: list[Stability]) -> str:
             if each.load_level == level and each.coefficient_of_variation is not None
         }
         if all(arm in variation for arm in arms):
-            words = [f"of “{arm}” by {format_value(variation[arm].value, 'share')}" for arm in arms]
-            where = levels_text(findings, [level])
-            return f"Throughput varies from second to second {', '.join(words)} of its mean ({where})."
+            words = [
+                tr("of “{arm}” by {share}", arm=arm, share=format_value(variation[arm].value, "share")) for arm in arms
+            ]
+            return tr(
+                "Throughput varies from second to second {shares} of its mean ({where}).",
+                shares=", ".join(words),
+                where=levels_text(findings, [level]),
+            )
     return ""
 
 
@@ -81,13 +88,13 @@ def _dip(findings: Findings, dip: Dip, each: Stability) -> dict[str, object]:
         "depth": format_value(dip.depth, "share"),
         "half": _recovery(dip.half_recovery),
         "most": _recovery(dip.recovery),
-        "stalled": format_value(dip.stalled, "s") if dip.stalled else "none",
+        "stalled": format_value(dip.stalled, "s") if dip.stalled else ptr("time", "none"),
         "near": ", ".join(dip.near) or "–",
     }
 
 
 def _recovery(seconds: float | None) -> str:
-    return "not in this run" if seconds is None else format_value(seconds, "s")
+    return tr("not in this run") if seconds is None else format_value(seconds, "s")
 
 
 def _period(findings: Findings, period: Period, each: Stability) -> dict[str, object]:
@@ -98,10 +105,18 @@ def _period(findings: Findings, period: Period, each: Stability) -> dict[str, ob
         "share": format_value(period.share, "share"),
         "false_alarm": format_p(period.false_alarm),
         "is_rare": period.false_alarm < RARE,
-        "like": period.like or "nothing known",
+        "like": _like(period.like),
     }
 
 
+def _like(name: str) -> str:
+    """Settings by their names."""
+    return {"": tr("nothing known"), FROM_LOG: tr("checkpoints of the log")}.get(name, name)
+
+
 STABILITY = Section(
-    name="stability", title="Stability", build=_build, is_shown=lambda findings: bool(causes_of(findings).stability)
+    name="stability",
+    title=mark("Stability"),
+    build=_build,
+    is_shown=lambda findings: bool(causes_of(findings).stability),
 )

@@ -1,6 +1,7 @@
 """Where the time went."""
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import mark
 from pgtrial.report.charts.overhead import overhead_chart
 from pgtrial.report.sections.base import Section
 from pgtrial.units import format_percent
@@ -14,4 +15,4 @@ def _build(findings: Findings) -> dict[str, object]:
     }
 
 
-TIME = Section(name="time", title="Where the time went", build=_build)
+TIME = Section(name="time", title=mark("Where the time went"), build=_build)

@@ -3,10 +3,13 @@
 import math
 
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
+from pgtrial.report.charts.picture import effect_picture
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import decision_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -21,7 +24,6 @@ from pgtrial.report.words import (
     needed_text,
     placebo_effect,
     placebo_text,
-    plural,
     primary_effect,
     single_runs_text,
     sort_caveats,
@@ -38,15 +40,17 @@ def _build(findings: Findings) -> dict[str, object]:
     placebo = placebo_effect(findings)
     return {
         "verdict": asked.verdict,
+        "word": verdict_word(asked.verdict),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": asked.reason,
         "claim": claim_text(findings),
         "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
         "needed": needed_text(findings),
+        "picture": effect_picture(findings),
         "subject": _subject(findings),
         "change": change_text(effect.ratio) if effect else "–",
         "interval": _interval(effect),
-        "blocks": plural(findings.experiment.blocks_complete, "complete block"),
+        "blocks": ntr("{count} complete block", "{count} complete blocks", findings.experiment.blocks_complete),
         "placebo_change": change_text(placebo.ratio) if placebo else "–",
         "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
         "placebo_text": placebo_text(findings),
@@ -64,16 +68,22 @@ def _build(findings: Findings) -> dict[str, object]:
 
 def _subject(findings: Findings) -> str:
     asked = findings.hypothesis
-    scenario = f" of {asked.scenario}" if asked.scenario else ""
-    return f"{metric_label(asked.metric)}{scenario} of “{asked.arm}” against “{asked.control}”"
+    values = {"metric": metric_label(asked.metric), "arm": asked.arm, "control": asked.control}
+    if asked.scenario:
+        return tr("{metric} of {scenario} of “{arm}” against “{control}”", **values, scenario=asked.scenario)
+    return tr("{metric} of “{arm}” against “{control}”", **values)
 
 
 def _interval(effect: Effect | None) -> str:
     if effect is None or effect.ratio is None:
-        return "not measured"
+        return tr("not measured")
     if effect.low is None or effect.high is None:
-        return "without an interval: there are too few blocks"
-    return f"{format_share(effect.confidence)} interval {interval_text(effect.low, effect.high)}"
+        return tr("without an interval: there are too few blocks")
+    return tr(
+        "{confidence} interval {interval}",
+        confidence=format_share(effect.confidence),
+        interval=interval_text(effect.low, effect.high),
+    )
 
 
 def _elsewhere(findings: Findings) -> list[dict[str, str]]:
@@ -92,7 +102,12 @@ def _elsewhere(findings: Findings) -> list[dict[str, str]]:
     ]
     found.sort(key=lambda one: (one[0].decision is Decision.BETTER, -abs(math.log(one[1]))))
     return [
-        {"decision": effect.decision, "metric": metric_label(effect.metric), "effect": effect_text(effect)}
+        {
+            "decision": effect.decision,
+            "word": decision_word(effect.decision),
+            "metric": metric_label(effect.metric),
+            "effect": effect_text(effect),
+        }
         for effect, _ in found[:MOST_ELSEWHERE]
     ]
 
@@ -110,4 +125,4 @@ def _by_level(findings: Findings) -> list[str]:
     ]
 
 
-VERDICT = Section(name="verdict", title="Verdict", build=_build)
+VERDICT = Section(name="verdict", title=mark("Verdict"), build=_build)

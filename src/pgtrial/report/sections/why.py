@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget, Pareto, ParetoItem
+from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings, WaitShare
+from pgtrial.language import mark, tr
 from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
@@ -17,8 +19,9 @@ from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.waits import wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section
+from pgtrial.report.terms import means_word
 from pgtrial.report.words import ALL, arm_label, level_label
-from pgtrial.units import format_duration, format_percent
+from pgtrial.units import format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
 MOST_ITEMS = 12  # of a Pareto table; the 80 % line is nearly always above
@@ -36,7 +39,8 @@ def _build(findings: Findings) -> dict[str, object]:
     )
     return {
         "text": causes.text,
-        "tier": causes.tier,
+        "means": means_word(causes.tier),
+        "is_profiled": causes.tier == WAIT_SAMPLING,
         "waterfalls": waterfall_charts(findings),
         "differences": _differences(findings),
         "budgets": budget_charts(findings),
@@ -52,8 +56,8 @@ def _build(findings: Findings) -> dict[str, object]:
                 "others": [_pareto(findings, each) for each in others],
             }
             for title, shown, others in (
-                ("Wait events by the time of all sessions", *_split(findings, "events")),
-                ("Statements by the time of all sessions", *_split(findings, "statements")),
+                (tr("Wait events by the time of all sessions"), *_split(findings, "events")),
+                (tr("Statements by the time of all sessions"), *_split(findings, "statements")),
             )
             if shown
         ],
@@ -72,12 +76,12 @@ def _differences(findings: Findings) -> list[dict[str, object]]:
             "level": level_label(findings, each.load_level),
             "part": name,
             "difference": difference_text(seconds, "s"),
-            "is_total": name == "in all",
+            "is_total": is_total,
         }
         for each in found
-        for name, seconds in (
-            ("in all", each.difference),
-            *((part_name(part.kind, part.event), part.seconds) for part in each.parts),
+        for name, seconds, is_total in (
+            (tr("in all"), each.difference, True),
+            *((part_name(part.kind, part.event), part.seconds, False) for part in each.parts),
         )
     ]
 
@@ -87,9 +91,9 @@ def _part_row(findings: Findings, budget: LatencyBudget, part: BudgetPart) -> di
     return {
         "arm": arm_label(findings, budget.arm),
         "level": level_label(findings, budget.load_level),
-        "scenario": budget.scenario or "all scenarios",
-        "kind": part.kind,
-        "event": part.event or "–",
+        "scenario": budget.scenario or tr("all scenarios"),
+        "kind": part_name(part.kind, ""),
+        "event": part_name("", part.event) or "–",
         "seconds": estimate_text(part.seconds, "s"),
         "share": format_percent(part.seconds.value / latency) if latency else "–",
     }
@@ -102,12 +106,15 @@ def _closure(findings: Findings, budgets: Iterable[LatencyBudget]) -> str:
         return ""
     worst = max(known, key=lambda budget: abs((budget.closure or 1) - 1))
     where = f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}"
-    text = (
-        f"The sampled sessions account for {format_percent(worst.closure or 0)} of the measured latency where they "
-        f"account for it worst ({where}); 100 % would be all of it."
+    text = tr(
+        "The sampled sessions account for {share} of the measured latency where they account for it worst ({where}); "
+        "100 % would be all of it.",
+        share=format_percent(worst.closure or 0),
+        where=where,
     )
-    is_more = (worst.closure or 0) > 1 + NOTICEABLE
-    return f"{text} What is more lies between two transactions, in the load generator." if is_more else text
+    if (worst.closure or 0) <= 1 + NOTICEABLE:
+        return text
+    return f"{text} {tr('What is more lies between two transactions, in the load generator.')}"
 
 
 def _wait_rows(findings: Findings) -> list[dict[str, object]]:
@@ -123,9 +130,9 @@ def _wait_row(findings: Findings, wait: WaitShare) -> dict[str, object]:
     return {
         "arm": arm_label(findings, wait.arm),
         "level": level_label(findings, wait.load_level),
-        "type": wait.wait_type,
+        "type": part_name(wait.wait_type, ""),
         "event": wait.wait_event or "–",
-        "sessions": f"{wait.sessions:.2f}",
+        "sessions": format_decimal(wait.sessions, 2),
         "seconds": "–" if seconds is None else format_duration(seconds),
     }
 
@@ -151,7 +158,7 @@ def _pareto(findings: Findings, pareto: Pareto) -> dict[str, object]:
                 level_label(findings, pareto.load_level),
             )
         ),
-        "what": "Wait event" if pareto.of == "events" else "Statement",
+        "what": tr("Wait event") if pareto.of == "events" else tr("Statement"),
         "is_statement": pareto.of == "statements",
         "head": pareto.head,
         "items": [_item(item) for item in shown],
@@ -164,11 +171,11 @@ def _item(item: ParetoItem) -> dict[str, object]:
     return {
         "name": item.name,
         "detail": item.detail,
-        "sessions": f"{item.sessions:.2f}",
+        "sessions": format_decimal(item.sessions, 2),
         "share": format_percent(item.share),
         "width": f"{max(0.0, min(item.share, 1.0)) * 100:.1f}",
         "cumulative": format_percent(item.cumulative),
     }
 
 
-WHY = Section(name="why", title="Why", build=_build)
+WHY = Section(name="why", title=mark("Why"), build=_build)

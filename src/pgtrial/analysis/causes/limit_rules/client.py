@@ -8,6 +8,7 @@ from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_busy
 from pgtrial.analysis.causes.limit_rules.parts import is_idle_in_transaction, is_outside
 from pgtrial.analysis.causes.words import number, percent
+from pgtrial.language import tr
 
 
 def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
@@ -23,7 +24,10 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
     idle = scene.share(is_idle_in_transaction) or 0.0
     away = find_clue(
         *("latency.outside the server", share, "share", limits.OUTSIDE_SHARE),
-        f"{percent(share)} of the latency is spent outside the server or waiting for the client's next statement",
+        tr(
+            "{share} of the latency is spent outside the server or waiting for the client's next statement",
+            share=percent(share),
+        ),
     )
     used, load, running = scene.median("pgbench.cpu"), _generator_load(scene), _running_share(scene)
     yield accuse(
@@ -31,13 +35,16 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
         needs=(
             find_clue(
                 *("pgbench.cpu", load, "share", limits.GENERATOR_BUSY),
-                f"the load generator uses {number(used or 0)} CPUs, and its threads are at work "
-                f"{percent(load or 0)} of the time",
+                tr(
+                    "the load generator uses {cpus} CPUs, and its threads are at work {share} of the time",
+                    cpus=number(used or 0),
+                    share=percent(load or 0),
+                ),
             ),
             away,
             find_clue(
                 *("pgbench.cpu_queue", running, "share", limits.GENERATOR_RUNS),
-                f"they have a CPU {percent(running or 0)} of the time that they want one",
+                tr("they have a CPU {share} of the time that they want one", share=percent(running or 0)),
             ),
         ),
     )
@@ -46,18 +53,19 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
         return
     yield accuse(
         Resource.CLIENT,
-        detail="pauses inside transactions" if idle > share / 2 else "pauses, or the way to the server",
+        detail=tr("pauses inside transactions") if idle > share / 2 else tr("pauses, or the way to the server"),
         needs=(
             away,
             find_clue(
                 *("pgbench.cpu", load, "share", limits.GENERATOR_IDLE),
-                f"the threads of the load generator are at work only {percent(load or 0)} of the time",
+                tr("the threads of the load generator are at work only {share} of the time", share=percent(load or 0)),
             ),
             # Where it is known how little the generator wants a CPU, it does not matter what else wants one.
             None
             if running is not None
             else find_clue(
-                *("vmstat.us+sy+st", busy, "share", limits.CPU_FREE), f"the CPUs are only {percent(busy or 0)} busy"
+                *("vmstat.us+sy+st", busy, "share", limits.CPU_FREE),
+                tr("the CPUs are only {share} busy", share=percent(busy or 0)),
             ),
         ),
     )

@@ -6,6 +6,7 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.words import number
+from pgtrial.language import ntr, tr
 
 _STATES = ("sessions.active", "sessions.idle_in_transaction", "sessions.idle")
 _REFUSED = limits.Ramp(low=0.0, high=1.0)
@@ -26,7 +27,11 @@ def suspect_connections(scene: Scene) -> Iterator[Suspect | None]:
             needs=(
                 find_clue(
                     *("log.error 53300", float(refused), "", _REFUSED),
-                    f"{refused} clients were refused, because there were too many",
+                    ntr(
+                        "{count} clients were refused, because there were too many",
+                        "{count} clients were refused, because there were too many",
+                        refused,
+                    ),
                 ),
             ),
         )
@@ -41,7 +46,7 @@ def suspect_connections(scene: Scene) -> Iterator[Suspect | None]:
         needs=(
             find_clue(
                 *("sessions", share, "share", limits.CONNECTIONS_USED),
-                f"the load has {number(used)} of {most} connections that the server allows",
+                tr("the load has {used} of {most} connections that the server allows", used=number(used), most=most),
             ),
         ),
         at_most=limits.NEARLY_FULL,

@@ -21,6 +21,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
 from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.metrics import CLIENT_BACKEND
 from pgtrial.analysis.timeline import Array
+from pgtrial.language import mark, tr
 
 
 def busy_seconds(scene: Scene) -> Array:
@@ -50,10 +51,16 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     busy, throttled = cpu_busy(scene), scene.mean("cgroup.throttled")
     clue = strongest(
         (
-            find_clue("vmstat.us+sy+st", busy, "share", limits.CPU_BUSY, f"the CPUs are {percent(busy or 0)} busy"),
+            find_clue(
+                *("vmstat.us+sy+st", busy, "share", limits.CPU_BUSY),
+                tr("the CPUs are {share} busy", share=percent(busy or 0)),
+            ),
             find_clue(
                 *("cgroup.throttled", throttled, "s/s", limits.QUOTA),
-                f"its quota keeps the server's control group from CPUs for {number(throttled or 0)} s per second",
+                tr(
+                    "its quota keeps the server's control group from CPUs for {seconds} s per second",
+                    seconds=number(throttled or 0),
+                ),
             ),
         )
     )
@@ -63,7 +70,7 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     waiting = queued / wanted
     return find_clue(
         *("server.cpu_queue/client backend", waiting, "share", limits.CPU_WAITING),
-        f"sessions that want a CPU wait for one {percent(waiting)} of the time",
+        tr("sessions that want a CPU wait for one {share} of the time", share=percent(waiting)),
     )
 
 
@@ -85,11 +92,11 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     per_cpu = queue / cpus if queue is not None and cpus else None
     steal = scene.median("vmstat.st") or 0.0
     saturation = cpu_saturation(scene)
-    details = {"cgroup.throttled": "quota of the control group"}
-    detail = details.get(saturation.evidence.metric, "") if saturation else ""
-    if not detail and steal >= limits.STEAL:
-        detail = f"the hypervisor gives {percent(steal)} of it to others"
-    of_clients = ", that of clients included" if waiting_clients >= limits.NAMED_CLIENTS * used else ""
+    detail = ""
+    if saturation and saturation.evidence.metric == "cgroup.throttled":
+        detail = tr("quota of the control group")
+    elif steal >= limits.STEAL:
+        detail = tr("the hypervisor gives {share} of it to others", share=percent(steal))
     yield accuse(
         Resource.CPU,
         detail=detail,
@@ -97,20 +104,28 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
             saturation,
             find_clue(
                 *("latency.CPU", used, "share", limits.CPU_SHARE),
-                f"{percent(used)} of the latency is on a CPU or waiting for one{of_clients}",
+                _tell_share(used, has_clients=waiting_clients >= limits.NAMED_CLIENTS * used),
             ),
             find_clue(
                 *("latency.CPU/server", of_server, "share", limits.CPU_OF_SERVER),
-                f"that is {percent(of_server)} of what does not wait for the client",
+                tr("that is {share} of what does not wait for the client", share=percent(of_server)),
             ),
         ),
         supports=(
             find_clue(
                 *("vmstat.r", per_cpu, "per CPU", limits.RUN_QUEUE),
-                f"{number(queue or 0)} tasks run or want to, on {number(cpus or 0)} CPUs",
+                tr("{tasks} tasks run or want to, on {cpus} CPUs", tasks=number(queue or 0), cpus=number(cpus or 0)),
             ),
         ),
     )
+
+
+def _tell_share(used: float, *, has_clients: bool) -> str:
+    if has_clients:
+        text = mark("{share} of the latency is on a CPU or waiting for one, that of clients included")
+    else:
+        text = mark("{share} of the latency is on a CPU or waiting for one")
+    return tr(text, share=percent(used))
 
 
 def _client_queue(scene: Scene) -> float:

@@ -13,9 +13,10 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.cells import undisturbed_values
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary
-from pgtrial.analysis.causes.words import join, number, percent
+from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, number, percent, rate_of
+from pgtrial.language import ntr, tr
 from pgtrial.stats.plateau import Plateau, find_plateau
-from pgtrial.units import format_bytes, format_count, format_duration
+from pgtrial.units import format_duration
 
 # The last ones are totals of a device; those of the server's control group leave out who else uses the device.
 _REQUESTS = (
@@ -43,13 +44,16 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
     share, device = scene.share(is_data, is_temporary), busiest_device(scene)
     waits = find_clue(
         *("wait.IO", share, "share", limits.WAIT_SHARE),
-        f"{percent(share or 0)} of the latency is reading and writing data, most of it "
-        f"{scene.largest(is_data, is_temporary)}",
+        tr(
+            "{share} of the latency is reading and writing data, most of it {event}",
+            share=percent(share or 0),
+            event=scene.largest(is_data, is_temporary),
+        ),
     )
     if not device:
         yield accuse(
             Resource.DISK_LATENCY,
-            detail="device not observed",
+            detail=tr("device not observed"),
             needs=(waits,),
             at_most=limits.UNSEEN_DEVICE,
         )
@@ -62,7 +66,7 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
     if ceiling:
         limited = accuse(
             Resource.DISK_THROUGHPUT if is_volume else Resource.DISK_IOPS,
-            detail=device if reaches else f"{device}, limited before it gets there",
+            detail=device if reaches else tr("{device}, limited before it gets there", device=device),
             needs=(ceiling.clue, waits, _queue(scene, device), _growth(scene, ceiling, device)),
         )
     yield limited
@@ -103,15 +107,13 @@ def _declared_ceiling(scene: Scene, device: str, metric: str, name: str, *, is_b
         return None
     clue = find_clue(
         *(f"{metric}/{device}", rate / limit, "share", limits.DECLARED),
-        f"{_per_second(rate, name, is_bytes=is_bytes)}, of the {_per_second(limit, name, is_bytes=is_bytes)} that its "
-        "control group may have",
+        tr(
+            "{rate}, of the {limit} that its control group may have",
+            rate=rate_of(rate, name, is_bytes=is_bytes),
+            limit=rate_of(limit, name, is_bytes=is_bytes),
+        ),
     )
     return _Ceiling(metric=metric, height=limit, clue=clue, is_sure=True) if clue else None
-
-
-def _per_second(rate: float, name: str, *, is_bytes: bool) -> str:
-    """ "3 k reads per second"."""
-    return f"{format_bytes(rate) if is_bytes else format_count(rate)} {name} per second"
 
 
 def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume: _Ceiling | None) -> bool:
@@ -126,11 +128,20 @@ def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume:
 
 def _pinned(plateau: Plateau, metric: str, name: str, *, is_bytes: bool) -> Clue | None:
     """How much of the time it is pinned, unless what nobody limits may be as steady."""
-    times = "seconds" if plateau.width == 1 else f"means over {plateau.width} seconds"
+    rate, share = rate_of(plateau.ceiling, name, is_bytes=is_bytes), percent(plateau.pinned_share)
+    text = (
+        tr("the device stands at {rate} in {share} of the seconds", rate=rate, share=share)
+        if plateau.width == 1
+        else tr(
+            "the device stands at {rate} in {share} of the means over {width} seconds",
+            rate=rate,
+            share=share,
+            width=plateau.width,
+        )
+    )
     clue = find_clue(
         *(metric, plateau.pinned_share, "share", limits.PINNED),
-        f"the device stands at {_per_second(plateau.ceiling, name, is_bytes=is_bytes)} in "
-        f"{percent(plateau.pinned_share)} of the {times}",
+        text,
     )
     sure = limits.PLATEAU_CHANCE.weigh(plateau.chance)
     return clue and Clue(weight=min(clue.weight, sure), evidence=clue.evidence)
@@ -141,11 +152,19 @@ def _queue(scene: Scene, device: str) -> Clue | None:
     requests, sessions = scene.median("iostat.aqu", device), device_sessions(scene)
     found = [value for value in (requests, sessions) if value is not None]
     queue = max(found, default=None)
-    said = [f"{number(requests)} requests" if requests else "", f"{number(sessions)} sessions" if sessions else ""]
-    return find_clue(
-        *(f"iostat.aqu/{device}", queue, "", limits.PLATEAU_QUEUE),
-        f"{join([each for each in said if each])} wait there on average",
-    )
+    return find_clue(*(f"iostat.aqu/{device}", queue, "", limits.PLATEAU_QUEUE), _tell_queue(requests, sessions))
+
+
+def _tell_queue(requests: float | None, sessions: float | None) -> str:
+    if requests and sessions:
+        return tr(
+            "{requests} requests and {sessions} sessions wait there on average",
+            requests=number(requests),
+            sessions=number(sessions),
+        )
+    if sessions:
+        return tr("{sessions} sessions wait there on average", sessions=number(sessions))
+    return tr("{requests} requests wait there on average", requests=number(requests or 0))
 
 
 def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
@@ -158,7 +177,12 @@ def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
     change = ceiling.height / lower - 1
     return find_clue(
         *(f"{ceiling.metric}/{device} by clients", elasticity, "", limits.GROWTH),
-        f"that is {percent(change)} more than with {below.level.clients} clients",
+        ntr(
+            "that is {share} more than with {count} clients",
+            "that is {share} more than with {count} clients",
+            below.level.clients,
+            share=percent(change),
+        ),
     )
 
 
@@ -172,13 +196,20 @@ def _reaches_device(scene: Scene, device: str) -> Clue | None:
         return None
     reached = requests / sessions
     takes = [
-        f"a {name} takes {format_duration(await_)}"
-        for name, metric, rate in (("read", "iostat.r_await", "iostat.r"), ("write", "iostat.w_await", "iostat.w"))
+        tr(text, time=format_duration(await_))
+        for text, metric, rate in (
+            (READ_TAKES, "iostat.r_await", "iostat.r"),
+            (WRITE_TAKES, "iostat.w_await", "iostat.w"),
+        )
         if (await_ := scene.median(metric, device)) is not None
         and (scene.mean(rate, device) or 0.0) >= limits.SERIES_SHARE * (scene.mean("iostat.iops", device) or 0.0)
     ]
+    under_way = tr(
+        "{requests} requests are under way for {sessions} sessions that wait",
+        requests=number(requests),
+        sessions=number(sessions),
+    )
     clue = find_clue(
-        *(f"iostat.aqu/{device}", reached, "per session", limits.REACHES_DEVICE),
-        "; ".join([*takes, f"{number(requests)} requests are under way for {number(sessions)} sessions that wait"]),
+        *(f"iostat.aqu/{device}", reached, "per session", limits.REACHES_DEVICE), "; ".join([*takes, under_way])
     )
     return clue if clue and clue.weight > 0 else None

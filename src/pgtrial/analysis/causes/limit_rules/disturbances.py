@@ -10,9 +10,10 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
-from pgtrial.analysis.causes.words import percent
+from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED
 from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.language import mark, tr
 from pgtrial.stats.period import given_period
 from pgtrial.units import format_duration
 
@@ -21,6 +22,14 @@ _Finder = Callable[[Scene, Timeline], _Mask]
 
 _CHECKPOINT = "checkpoint"
 _AUTOVACUUM = "autovacuum"
+# By who asked for most of them.
+_LOST_TO_CHECKPOINTS = {
+    TIMED: mark("{share} of the throughput is lost to timed checkpoints"),
+    REQUESTED: mark("{share} of the throughput is lost to requested checkpoints"),
+    "": mark("{share} of the throughput is lost to checkpoints"),
+}
+_KINDS = {TIMED: mark("timed"), REQUESTED: mark("requested"), "": ""}
+_LOST_TO_AUTOVACUUM = mark("{share} of the throughput is lost to autovacuum workers")
 _ROUNDING = 1e-6
 _WORKER = "autovacuum worker"
 _BLOCK = 8192.0  # B, of a page that is written to the WAL whole
@@ -89,8 +98,8 @@ def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
         yield _accuse_dips(
             Resource.CHECKPOINTS,
             max(dips, key=lambda found: found.lost),
-            f"{kind} checkpoints".lstrip(),
-            detail=kind,
+            _LOST_TO_CHECKPOINTS[kind],
+            detail=tr(_KINDS[kind]),
             supports=(_rhythm(scene),) if kind == TIMED else (),
         )
     yield _suspect_frequent_checkpoints(scene)
@@ -124,8 +133,11 @@ def _rhythm(scene: Scene) -> Clue | None:
     chance = min(1.0, min(chances) * len(chances))
     return find_clue(
         *("tps", chance, "", limits.CHANCE),
-        f"it goes up and down every {format_duration(timeout)}, as checkpoint_timeout does (false-alarm probability "
-        f"{chance:.2g})",
+        tr(
+            "it goes up and down every {period}, as checkpoint_timeout does (false-alarm probability {chance})",
+            period=format_duration(timeout),
+            chance=number(chance),
+        ),
     )
 
 
@@ -137,16 +149,19 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
     whole = min(1.0, pages * _BLOCK / wal) if pages is not None and wal else None
     return accuse(
         Resource.CHECKPOINTS,
-        detail=TIMED if _kind_of_checkpoints(scene) == TIMED else "too frequent",
+        detail=tr("timed") if _kind_of_checkpoints(scene) == TIMED else tr("too frequent"),
         needs=(
             find_clue(
                 *("checkpoints.requested", interval, "s", limits.CHECKPOINT_INTERVAL),
-                f"a checkpoint comes every {format_duration(interval or 0)}",
+                tr("a checkpoint comes every {interval}", interval=format_duration(interval or 0)),
             ),
             find_clue(
                 *("wal.fpi", whole, "share", limits.WHOLE_PAGES),
-                f"{percent(whole or 0)} of the WAL is whole pages, which are written when a page is first changed "
-                "after a checkpoint",
+                tr(
+                    "{share} of the WAL is whole pages, which are written when a page is first changed after a "
+                    "checkpoint",
+                    share=percent(whole or 0),
+                ),
             ),
         ),
         at_most=limits.WITHOUT_WHOLE_PAGES if whole is None else 1.0,
@@ -157,7 +172,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
     """Throughput is lower while workers are at it; or they take much of the CPU time of a busy machine."""
     dip = _contrast(scene, _during_autovacuum)
     if dip is not None:
-        yield _accuse_dips(Resource.AUTOVACUUM, dip, "autovacuum workers")
+        yield _accuse_dips(Resource.AUTOVACUUM, dip, _LOST_TO_AUTOVACUUM)
     used = {about: scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu")}
     total = sum(used.values())
     share = used.get(_WORKER, 0.0) / total if total > 0 else None
@@ -168,7 +183,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
             needs=(
                 find_clue(
                     *(f"server.cpu/{_WORKER}", share, "share", limits.VACUUM_CPU),
-                    f"autovacuum workers use {percent(share or 0)} of the server's CPU time",
+                    tr("autovacuum workers use {share} of the server's CPU time", share=percent(share or 0)),
                 ),
                 saturation,
             ),
@@ -176,23 +191,25 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
 
 
 def _accuse_dips(
-    resource: Resource, dip: Contrast, what: str, *, detail: str = "", supports: Sequence[Clue | None] = ()
+    resource: Resource, dip: Contrast, lost: str, *, detail: str = "", supports: Sequence[Clue | None] = ()
 ) -> Suspect | None:
     return accuse(
         resource,
         detail=detail,
         supports=supports,
         needs=(
-            find_clue(
-                *("tps", dip.lost, "share", limits.LOST), f"{percent(dip.lost)} of the throughput is lost to {what}"
-            ),
+            find_clue("tps", dip.lost, "share", limits.LOST, tr(lost, share=percent(dip.lost))),
             find_clue(
                 *("tps", dip.depth, "share", limits.DEPTH),
-                f"it is {percent(dip.depth)} lower in their {percent(dip.share)} of the seconds",
+                tr(
+                    "it is {depth} lower in their {share} of the seconds",
+                    depth=percent(dip.depth),
+                    share=percent(dip.share),
+                ),
             ),
             find_clue(
                 *("tps", dip.chance, "", limits.CHANCE),
-                f"at other moments as much would be lost with probability {dip.chance:.2g}",
+                tr("at other moments as much would be lost with probability {chance}", chance=number(dip.chance)),
             ),
         ),
     )

@@ -7,6 +7,7 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_data, is_temporary
 from pgtrial.analysis.causes.words import BLOCKED, CPU_QUEUE, percent
+from pgtrial.language import tr
 from pgtrial.units import format_bytes
 
 _PAGE = 4096.0  # B, the smallest that kernels use
@@ -22,12 +23,12 @@ def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
     pressure, again = scene.median("psi.memory"), _refaults(scene)
     waiting = find_clue(
         *("psi.memory", pressure, "share", limits.MEMORY_PRESSURE),
-        f"some task waits for memory {percent(pressure or 0)} of the time",
+        tr("some task waits for memory {share} of the time", share=percent(pressure or 0)),
     )
     reclaim = _reclaim(scene)
     yield accuse(
         Resource.MEMORY,
-        detail="limit of the control group" if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
+        detail=tr("limit of the control group") if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
         needs=(reclaim, waiting or again, _stalled(scene)),
         supports=(again,) if waiting else (),
         at_most=1.0 if waiting else limits.WITHOUT_PRESSURE,
@@ -40,7 +41,7 @@ def _refaults(scene: Scene) -> Clue | None:
     share = min(1.0, pages * _PAGE / read) if pages is not None and read else None
     return find_clue(
         *("reclaim.refault", share, "share", limits.REFAULTS),
-        f"{percent(share or 0)} of what is read had been in memory shortly before",
+        tr("{share} of what is read had been in memory shortly before", share=percent(share or 0)),
     )
 
 
@@ -53,11 +54,15 @@ def _reclaim(scene: Scene) -> Clue | None:
         (
             find_clue(
                 *("reclaim.direct", scanning, "share", limits.RECLAIM_TIME),
-                f"processes have to free memory themselves in {percent(scanning or 0)} of the seconds",
+                tr("processes have to free memory themselves in {share} of the seconds", share=percent(scanning or 0)),
             ),
             find_clue(
                 *("cgroup.memory", full, "share", limits.GROUP_FULL),
-                f"the control group has {percent(full or 0)} of the {format_bytes(limit or 0)} it may have",
+                tr(
+                    "the control group has {share} of the {limit} it may have",
+                    share=percent(full or 0),
+                    limit=format_bytes(limit or 0),
+                ),
             ),
         )
     )
@@ -70,10 +75,12 @@ def suspect_swap(scene: Scene) -> Iterator[Suspect | None]:
         Resource.SWAP,
         needs=(
             find_clue(
-                *("vmstat.si", rate, "B/s", limits.SWAP_IN), f"{format_bytes(rate or 0)} per second are swapped in"
+                *("vmstat.si", rate, "B/s", limits.SWAP_IN),
+                tr("{bytes} per second are swapped in", bytes=format_bytes(rate or 0)),
             ),
             find_clue(
-                *("vmstat.si", time, "share", limits.SWAP_TIME), f"in {percent(time or 0)} of the seconds something is"
+                *("vmstat.si", time, "share", limits.SWAP_TIME),
+                tr("in {share} of the seconds something is", share=percent(time or 0)),
             ),
             _stalled(scene),
         ),
@@ -87,5 +94,5 @@ def _stalled(scene: Scene) -> Clue | None:
     share = scene.share(is_blocked, is_data, is_temporary, *(() if has_accounts else (is_cpu,)))
     return find_clue(
         *("latency.stalled", share, "share", limits.STALLED_SHARE),
-        f"{percent(share or 0)} of the latency is reading pages, or blocked in the kernel",
+        tr("{share} of the latency is reading pages, or blocked in the kernel", share=percent(share or 0)),
     )

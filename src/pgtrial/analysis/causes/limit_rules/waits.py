@@ -7,9 +7,26 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, PartFilter, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import is_idle_in_transaction, is_lock, is_lwlock, is_temporary, is_wal
 from pgtrial.analysis.causes.words import number, percent
-from pgtrial.units import format_bytes, format_duration
+from pgtrial.language import mark, tr
+from pgtrial.units import format_bytes, format_decimal, format_duration
 
 _MOST_SLEEP = 0.5  # of the rest of the latency, from which on it is said that holders of locks idle
+_FOR_LOCKS = (
+    mark("{share} of the latency is waiting for locks"),
+    mark("{share} of the latency is waiting for locks, most of it {event}"),
+)
+_FOR_LWLOCKS = (
+    mark("{share} of the latency is waiting for LWLocks"),
+    mark("{share} of the latency is waiting for LWLocks, most of it {event}"),
+)
+_FOR_WAL = (
+    mark("{share} of the latency is waiting for the WAL to be written and flushed"),
+    mark("{share} of the latency is waiting for the WAL to be written and flushed, most of it {event}"),
+)
+_FOR_TEMPORARY = (
+    mark("{share} of the latency is reading and writing temporary files"),
+    mark("{share} of the latency is reading and writing temporary files, most of it {event}"),
+)
 
 
 def suspect_locks(scene: Scene) -> Iterator[Suspect | None]:
@@ -18,11 +35,11 @@ def suspect_locks(scene: Scene) -> Iterator[Suspect | None]:
     yield accuse(
         Resource.LOCKS,
         detail=_describe_lock(scene),
-        needs=(_share(scene, is_lock, limits.WAIT_SHARE, "waiting for locks", "wait.Lock"),),
+        needs=(_share(scene, is_lock, limits.WAIT_SHARE, _FOR_LOCKS, "wait.Lock"),),
         supports=(
             find_clue(
                 *("locks.chain", chain, "", limits.Ramp(low=0.0, high=1.0)),
-                f"up to {number(chain or 0)} sessions wait in a chain",
+                tr("up to {sessions} sessions wait in a chain", sessions=number(chain or 0)),
             ),
         ),
     )
@@ -32,7 +49,7 @@ def _describe_lock(scene: Scene) -> str:
     name = scene.largest(is_lock)
     waiting, idle = scene.share(is_lock), scene.share(is_idle_in_transaction)
     if name and waiting is not None and idle and idle >= _MOST_SLEEP * (1 - waiting):
-        return f"{name}, held by sessions that idle in a transaction"
+        return tr("{lock}, held by sessions that idle in a transaction", lock=name)
     return name
 
 
@@ -41,17 +58,17 @@ def suspect_lwlocks(scene: Scene) -> Iterator[Suspect | None]:
     yield accuse(
         Resource.LWLOCKS,
         detail=scene.largest(is_lwlock),
-        needs=(_share(scene, is_lwlock, limits.LWLOCK_SHARE, "waiting for LWLocks", "wait.LWLock"),),
+        needs=(_share(scene, is_lwlock, limits.LWLOCK_SHARE, _FOR_LWLOCKS, "wait.LWLock"),),
     )
 
 
 def suspect_wal_flush(scene: Scene) -> Iterator[Suspect | None]:
     """The flush itself, and the lock of the one session that does it for several (group commit)."""
     syncs, time = scene.mean("wal.syncs"), scene.mean("wal.sync_time")
-    clue = _share(scene, is_wal, limits.WAIT_SHARE, "waiting for the WAL to be written and flushed", "wait.IO")
+    clue = _share(scene, is_wal, limits.WAIT_SHARE, _FOR_WAL, "wait.IO")
     if clue is not None and syncs:
-        each = f", each takes {format_duration(time / syncs)}" if time else ""
-        said = clue.evidence.model_copy(update={"text": f"{clue.evidence.text} ({syncs:.0f} flushes per second{each})"})
+        text = _tell_flushes(clue.evidence.text, rate=syncs, each=time / syncs if time else None)
+        said = clue.evidence.model_copy(update={"text": text})
         clue = Clue(weight=clue.weight, evidence=said)
     yield accuse(Resource.WAL_FLUSH, detail=scene.largest(is_wal), needs=(clue,))
 
@@ -62,16 +79,25 @@ def suspect_temporary_files(scene: Scene) -> Iterator[Suspect | None]:
     yield accuse(
         Resource.TEMPORARY_FILES,
         needs=(
-            _share(scene, is_temporary, limits.TEMPORARY_SHARE, "reading and writing temporary files", "wait.IO"),
+            _share(scene, is_temporary, limits.TEMPORARY_SHARE, _FOR_TEMPORARY, "wait.IO"),
             find_clue(
                 *("db.temp_bytes", rate, "B/s", limits.TEMPORARY_RATE),
-                f"{format_bytes(rate or 0)} per second are written to temporary files",
+                tr("{bytes} per second are written to temporary files", bytes=format_bytes(rate or 0)),
             ),
         ),
     )
 
 
-def _share(scene: Scene, belongs: PartFilter, ramp: limits.Ramp, what: str, metric: str) -> Clue | None:
+def _tell_flushes(text: str, *, rate: float, each: float | None) -> str:
+    shown = format_decimal(rate, 0)
+    if each is None:
+        return tr("{text} ({rate} flushes per second)", text=text, rate=shown)
+    return tr(
+        "{text} ({rate} flushes per second, each takes {time})", text=text, rate=shown, time=format_duration(each)
+    )
+
+
+def _share(scene: Scene, belongs: PartFilter, ramp: limits.Ramp, texts: tuple[str, str], metric: str) -> Clue | None:
+    """``texts``: without and with the event that most of it is."""
     share, name = scene.share(belongs), scene.largest(belongs)
-    named = f", most of it {name}" if name else ""
-    return find_clue(metric, share, "share", ramp, f"{percent(share or 0)} of the latency is {what}{named}")
+    return find_clue(metric, share, "share", ramp, tr(texts[bool(name)], share=percent(share or 0), event=name))

@@ -7,6 +7,7 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import is_write
 from pgtrial.analysis.causes.words import percent
+from pgtrial.language import tr
 from pgtrial.units import format_bytes
 
 
@@ -22,16 +23,24 @@ def suspect_write_back(scene: Scene) -> Iterator[Suspect | None]:
     dirty = scene.median("dirty.share")
     yield accuse(
         Resource.WRITE_BACK,
-        detail=f"limit of {format_bytes(limit)}" if limit else "",
+        detail=tr("limit of {limit}", limit=format_bytes(limit)) if limit else "",
         needs=(
             find_clue(
                 *("dirty.share", time, "share", limits.THROTTLED_TIME),
-                f"in {percent(time or 0)} of the seconds so many pages are dirty that the kernel slows down writers "
-                f"(mostly {percent(dirty or 0)} of its limit)",
+                tr(
+                    "in {share} of the seconds so many pages are dirty that the kernel slows down writers (mostly "
+                    "{dirty} of its limit)",
+                    share=percent(time or 0),
+                    dirty=percent(dirty or 0),
+                ),
             ),
             find_clue(
                 *("wait.IO", share, "share", limits.WRITE_SHARE),
-                f"{percent(share or 0)} of the latency is writing, most of it {scene.largest(is_write)}",
+                tr(
+                    "{share} of the latency is writing, most of it {event}",
+                    share=percent(share or 0),
+                    event=scene.largest(is_write),
+                ),
             ),
         ),
     )

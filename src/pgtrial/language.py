@@ -1,0 +1,97 @@
+"""The language of what people read: English as it is written, or what a catalogue has in its place.
+
+A text is written in English where it arises and passes through ``tr`` or ``ntr`` there, which put it into the language
+in use (``speak``). So whoever concludes something also phrases it, in whole sentences, and nobody takes sentences apart
+later. What programs read (findings.json, tables, exit codes) is made while English is in use.
+
+The catalogues are gettext's: ``locale/<code>/LC_MESSAGES/pgtrial.po``, and the same compiled; ``make catalogues``
+collects the texts and compiles them. Messages have ``{name}`` in them, which a translation may put elsewhere.
+"""
+
+import gettext
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+DOMAIN = "pgtrial"
+LOCALE = Path(__file__).parent / "locale"
+ENGLISH = "en"
+# By code (BCP 47), with the name in the language itself.
+LANGUAGES = {ENGLISH: "English", "ru": "русский", "es": "español"}
+_DECIMAL_COMMA = {"ru", "es"}  # Unicode CLDR, symbols-numberSystem-latn/decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """``decimal`` is the sign before the fraction of a number."""
+
+    code: str
+    decimal: str
+    catalogue: gettext.NullTranslations
+
+
+_PLAIN = gettext.NullTranslations()
+_in_use: ContextVar[Language | None] = ContextVar("language", default=None)  # None: English, as it is written
+
+
+@cache
+def find_language(code: str) -> Language:
+    """The language of a code in LANGUAGES. Raises KeyError for others, OSError where its catalogue is missing."""
+    if code not in LANGUAGES:
+        raise KeyError(code)
+    if code == ENGLISH:
+        return Language(code=ENGLISH, decimal=".", catalogue=_PLAIN)
+    catalogue = gettext.translation(DOMAIN, localedir=LOCALE, languages=[code])
+    return Language(code=code, decimal="," if code in _DECIMAL_COMMA else ".", catalogue=catalogue)
+
+
+@contextmanager
+def speak(language: Language) -> Iterator[None]:
+    """Inside the block all texts are in ``language``, in this thread or task."""
+    token = _in_use.set(language)
+    try:
+        yield
+    finally:
+        _in_use.reset(token)
+
+
+def spoken() -> str:
+    """Code of the language in use."""
+    language = _in_use.get()
+    return ENGLISH if language is None else language.code
+
+
+def decimal_sign() -> str:
+    language = _in_use.get()
+    return "." if language is None else language.decimal
+
+
+def tr(text: str, /, **values: object) -> str:
+    """The text in the language in use, with values in the places that it names; without any it is no template."""
+    language = _in_use.get()
+    # To gettext the empty text is the catalogue's header.
+    found = text if language is None or not text else language.catalogue.gettext(text)
+    return found.format(**values) if values else found
+
+
+def ptr(context: str, text: str, /, **values: object) -> str:
+    """The same for a text that means different things in different places, told apart by a context: ("unit", "s")."""
+    language = _in_use.get()
+    found = text if language is None else language.catalogue.pgettext(context, text)
+    return found.format(**values) if values else found
+
+
+def ntr(one: str, many: str, count: int, /, **values: object) -> str:
+    """A text that depends on a number, in the plural form of the language in use; ``{count}`` in it is the number."""
+    language = _in_use.get()
+    catalogue = _PLAIN if language is None else language.catalogue
+    found = catalogue.ngettext(one, many, count)
+    return found.format(count=count, **values)
+
+
+def mark(text: str, /) -> str:
+    """The text itself: says that catalogues have it, where it stands in a table and is translated later, by ``tr``."""
+    return text

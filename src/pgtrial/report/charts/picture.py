@@ -1,0 +1,163 @@
+"""The answer as a picture: the claim's effect and the placebo's with their intervals, against the margin.
+
+It is no Vega-Lite specification but places in percent of the width, which the page draws as plain SVG, with no script.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.language import ptr, tr
+from pgtrial.model.verdict import Decision
+from pgtrial.report.charts.base import arm_colours, is_plottable
+from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.terms import decision_word
+from pgtrial.report.words import (
+    arm_label,
+    change_text,
+    interval_text,
+    metric_label,
+    placebo_effect,
+    primary_effect,
+)
+from pgtrial.units import format_change, format_share
+
+MOST_TICKS = 5  # have room on a phone
+ROOM = 0.06  # of the width, beyond both ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRow:
+    """An effect: ``place`` of the estimate, ``low`` and ``high`` of its interval; None without one."""
+
+    label: str
+    change: str
+    colour: str
+    place: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """All places are in percent of the width; ``band`` is the margin, ``none`` the place of no effect."""
+
+    title: str
+    text: str
+    rows: tuple[PictureRow, ...]
+    band: tuple[float, float]
+    none: float
+    ticks: tuple[tuple[float, str], ...]
+    left: str
+    right: str
+
+
+def effect_picture(findings: Findings) -> Picture | None:
+    """None where the claim's effect was not measured."""
+    primary, placebo = primary_effect(findings), placebo_effect(findings)
+    if primary is None or not is_plottable(primary.ratio):
+        return None
+    shown = [effect for effect in (primary, placebo) if effect is not None and is_plottable(effect.ratio)]
+    margin = findings.hypothesis.margin
+    ends = [end for effect in shown for end in (effect.ratio, *_interval(effect)) if end is not None]
+    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    room = (high / low) ** ROOM
+    low, high = low / room, high * room
+
+    def place(ratio: float) -> float:
+        return round(100 * math.log(ratio / low) / math.log(high / low), 2)
+
+    left, right = _sides(primary.better)
+    changes = (
+        tr("{arm} {change}", arm=arm_label(findings, effect.arm), change=_change_text(effect)) for effect in shown
+    )
+    return Picture(
+        title=_title(primary, margin),
+        text=tr(
+            "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
+            metric=metric_label(findings.hypothesis.metric),
+            control=findings.hypothesis.control,
+            changes="; ".join(changes),
+            margin=format_share(margin),
+        ),
+        rows=tuple(_row(findings, effect, place) for effect in shown),
+        band=(place(1 - margin), place(1 + margin)),
+        none=place(1),
+        ticks=tuple((place(tick), _tick_text(tick)) for tick in _thin(place_changes(low, high))),
+        left=left,
+        right=right,
+    )
+
+
+def _sides(better: str) -> tuple[str, str]:
+    """What a change to the left and to the right means."""
+    match better:
+        case "higher":
+            return decision_word(Decision.WORSE), decision_word(Decision.BETTER)
+        case "lower":
+            return decision_word(Decision.BETTER), decision_word(Decision.WORSE)
+        case _:
+            return ptr("change", "less"), ptr("change", "more")
+
+
+def _title(primary: Effect, margin: float) -> str:
+    """Where the interval lies, in a sentence."""
+    values = {"arm": primary.arm, "margin": f"±{format_share(margin)}"}
+    if primary.low is None or primary.high is None:
+        return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
+    match primary.decision:
+        case Decision.BETTER:
+            return tr(
+                "“{arm}” is better by more than the margin of {margin}: its whole interval lies beyond it", **values
+            )
+        case Decision.WORSE:
+            return tr(
+                "“{arm}” is worse by more than the margin of {margin}: its whole interval lies beyond it", **values
+            )
+        case Decision.EQUIVALENT:
+            return tr("“{arm}” differs by less than the margin of {margin}", **values)
+        case _:
+            return tr("The interval of “{arm}” reaches across an end of the margin of {margin}", **values)
+
+
+def _row(findings: Findings, effect: Effect, place: Callable[[float], float]) -> PictureRow:
+    low, high = _interval(effect)
+    return PictureRow(
+        label=arm_label(findings, effect.arm),
+        change=_change_text(effect),
+        colour=arm_colours(findings).get(effect.arm, "currentColor"),
+        place=place(effect.ratio or 1),
+        low=None if low is None else place(low),
+        high=None if high is None else place(high),
+    )
+
+
+def _interval(effect: Effect) -> tuple[float | None, float | None]:
+    """Both ends of the interval, or neither."""
+    if is_plottable(effect.low) and is_plottable(effect.high):
+        return effect.low, effect.high
+    return None, None
+
+
+def _change_text(effect: Effect) -> str:
+    if effect.low is None or effect.high is None:
+        return tr("{change}, without an interval", change=change_text(effect.ratio))
+    return f"{change_text(effect.ratio)} ({interval_text(effect.low, effect.high)})"
+
+
+def _thin(ticks: list[float]) -> list[float]:
+    """Every second tick, and again, until few enough are left; that of no effect stays."""
+    while len(ticks) > MOST_TICKS:
+        kept = ticks.index(1) % 2 if 1 in ticks else 0
+        ticks = ticks[kept::2]
+    return ticks
+
+
+def _tick_text(ratio: float) -> str:
+    """As the axes of the other charts: "0 %", "+10 %", "× 12"."""
+    if ratio == 1:
+        return "0 %"
+    if ratio >= 10:
+        return format_change(ratio)
+    return f"{'+' if ratio > 1 else '−'}{format_share(abs(ratio - 1))}"

@@ -1,0 +1,140 @@
+"""What the values of enumerations are called where people read them; in findings they keep their names."""
+
+from pgtrial.analysis.cause_findings import Level, Resource
+from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
+from pgtrial.analysis.causes.sessions import SAMPLED
+from pgtrial.analysis.disk_findings import DiskStanding
+from pgtrial.analysis.file_findings import FileLimit
+from pgtrial.language import ptr
+from pgtrial.model.caveat import Severity
+from pgtrial.model.run import PhaseName, RunState
+from pgtrial.model.verdict import Decision, Verdict
+
+
+def decision_word(decision: Decision) -> str:
+    words = {
+        Decision.BETTER: ptr("verdict", "better"),
+        Decision.WORSE: ptr("verdict", "worse"),
+        Decision.EQUIVALENT: ptr("verdict", "equivalent"),
+        Decision.INCONCLUSIVE: ptr("verdict", "inconclusive"),
+    }
+    return words[decision]
+
+
+def verdict_word(verdict: Verdict) -> str:
+    words = {
+        Verdict.SUPPORTED: ptr("verdict", "supported"),
+        Verdict.REFUTED: ptr("verdict", "refuted"),
+        Verdict.INCONCLUSIVE: ptr("verdict", "inconclusive"),
+        Verdict.INVALID: ptr("verdict", "invalid"),
+    }
+    return words[verdict]
+
+
+def severity_word(severity: Severity) -> str:
+    words = {
+        Severity.INFO: ptr("severity", "info"),
+        Severity.WARNING: ptr("severity", "warning"),
+        Severity.INVALID: ptr("severity", "invalid"),
+    }
+    return words[severity]
+
+
+def level_word(level: Level) -> str:
+    """Of a check."""
+    words = {
+        Level.OK: ptr("level", "ok"),
+        Level.INFO: ptr("level", "info"),
+        Level.WARNING: ptr("level", "warning"),
+        Level.ALARM: ptr("level", "alarm"),
+    }
+    return words[level]
+
+
+def state_word(state: str) -> str:
+    """Of a run."""
+    words = {
+        RunState.PLANNED: ptr("state", "planned"),
+        RunState.RUNNING: ptr("state", "running"),
+        RunState.DONE: ptr("state", "done"),
+        RunState.INVALID: ptr("state", "invalid"),
+        RunState.INTERRUPTED: ptr("state", "interrupted"),
+    }
+    return words[RunState(state)]
+
+
+def phase_word(phase: str) -> str:
+    """Of a run; a phase that this pgtrial does not know keeps its name."""
+    words: dict[str, str] = {
+        PhaseName.RESTORE: ptr("phase", "restore"),
+        PhaseName.START: ptr("phase", "start"),
+        PhaseName.CACHE: ptr("phase", "cache"),
+        PhaseName.WARMUP: ptr("phase", "warm-up"),
+        PhaseName.CHECKPOINT: ptr("phase", "checkpoint"),
+        PhaseName.MEASURE: ptr("phase", "measure"),
+        PhaseName.STOP: ptr("phase", "stop"),
+        PhaseName.COLLECT: ptr("phase", "collect"),
+    }
+    return words.get(phase, phase)
+
+
+def goal_word(goal: str) -> str:
+    """What an arm is recommended for."""
+    words = {
+        FAST: ptr("goal", "fast"),
+        STABLE: ptr("goal", "stable"),
+        WEIGHTED: ptr("goal", "declared weights"),
+    }
+    return words.get(goal, goal)
+
+
+def means_word(tier: str) -> str:
+    """By what waits are told apart: an extension by its name, or sampling."""
+    return ptr("means", "sampled sessions") if tier in {"", SAMPLED} else tier
+
+
+def standing_word(standing: DiskStanding) -> str:
+    """What the disk is."""
+    words = {
+        DiskStanding.AT_LIMIT: ptr("disk", "at a limit"),
+        DiskStanding.SLOW: ptr("disk", "slow"),
+        DiskStanding.NOT_LIMITING: ptr("disk", "not what limits"),
+        DiskStanding.UNKNOWN: ptr("disk", "not known"),
+    }
+    return words[standing]
+
+
+def file_limit_word(limit: FileLimit) -> str:
+    """What the speed of a load on files ends at."""
+    words = {
+        FileLimit.MEMORY: ptr("limit", "memory"),
+        FileLimit.BACKGROUND: ptr("limit", "background threshold"),
+        FileLimit.THROTTLE: ptr("limit", "throttle"),
+        FileLimit.DEVICE: ptr("limit", "device"),
+        FileLimit.UNDETERMINED: ptr("limit", "undetermined"),
+    }
+    return words[limit]
+
+
+def resource_word(resource: Resource) -> str:
+    """What limits a load."""
+    words = {
+        Resource.CPU: ptr("resource", "CPU"),
+        Resource.DISK_THROUGHPUT: ptr("resource", "disk throughput"),
+        Resource.DISK_IOPS: ptr("resource", "disk IOPS"),
+        Resource.DISK_LATENCY: ptr("resource", "disk latency"),
+        Resource.WRITE_BACK: ptr("resource", "write-back throttling"),
+        Resource.MEMORY: ptr("resource", "memory"),
+        Resource.SWAP: ptr("resource", "swap"),
+        Resource.LOCKS: ptr("resource", "locks"),
+        Resource.LWLOCKS: ptr("resource", "LWLocks"),
+        Resource.WAL_FLUSH: ptr("resource", "WAL flush"),
+        Resource.CHECKPOINTS: ptr("resource", "checkpoints"),
+        Resource.AUTOVACUUM: ptr("resource", "autovacuum"),
+        Resource.TEMPORARY_FILES: ptr("resource", "temporary files"),
+        Resource.CONNECTIONS: ptr("resource", "connections"),
+        Resource.LOAD_GENERATOR: ptr("resource", "load generator"),
+        Resource.CLIENT: ptr("resource", "client"),
+        Resource.UNDETERMINED: ptr("resource", "undetermined"),
+    }
+    return words[resource]

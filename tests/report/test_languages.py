@@ -1,0 +1,265 @@
+"""Reports in other languages: every text goes through a catalogue, and no conclusion depends on the language."""
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.findings import Findings
+from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language, speak
+from pgtrial.report.html import render_html
+from pgtrial.report.narrative.narrative import tell_story
+from pgtrial.report.narrative.write import write_text
+from pgtrial.report.text import render_text
+from pgtrial.testing import EXPERIMENT, detailed_simulation, write_result_folder
+
+
+def load_pseudo() -> ModuleType:
+    found = importlib.util.spec_from_file_location("pseudo", Path(__file__).with_name("pseudo.py"))
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+pseudo = load_pseudo()
+PSEUDO: Language = pseudo.PSEUDO
+
+# Arms, settings and texts that are no words of a sentence, so that no word hides behind a name.
+TEXT = (
+    EXPERIMENT.replace("Without waiting for the disk at commit, throughput is higher", "Qclaim")
+    .replace('name = "commit"', 'name = "qname"')
+    .replace("[arms.on.", "[arms.qon.")
+    .replace("[arms.off.", "[arms.qoff.")
+    .replace('synchronous_commit = "on"', 'work_mem = "4MB"')
+    .replace('synchronous_commit = "off"', 'work_mem = "8MB"')
+    .replace("clients = 4", "clients = [4, 16]")
+    .replace("blocks = 6", "blocks = 4")
+)
+METHODS = {
+    "blocks": TEXT,
+    "interleaved": TEXT.replace("[design]\n", '[design]\nmethod = "interleaved"\n'),
+    "duet": TEXT.replace("[design]\n", '[design]\nmethod = "duet"\n').replace("placebo = true", "placebo = false"),
+}
+NAMES = {"qon", "qoff", "placebo", "Qclaim", "qname", "vda"}  # the placebo's arm is called so
+PRODUCTS = {"PostgreSQL", "pgtrial", "pgbench"}
+WAITS = {"LWLock", "WALWrite", "IO", "WALSync", "Client", "ClientRead"}  # as PostgreSQL calls them
+SIGNS = {"k", "M", "G", "p", "s", "UTC"}  # prefixes of numbers, p50, …
+ALLOWED = NAMES | PRODUCTS | WAITS | SIGNS
+# "work_mem", "samples.parquet", "simple-update": what is written in code, wherever it stands.
+IDENTIFIER = re.compile(r"\w+(?:[_.]+\w+)+|\bsimple-update\b|\d+[kM]B\b")
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    simulation = replace(detailed_simulation(), tps={"qon": 500.0, "qoff": 1000.0})
+    # Eleven of twelve runs, so that what is said of an experiment that was stopped is said.
+    runs = 11 if request.param == "blocks" else None
+    path = tmp_path_factory.mktemp("languages") / request.param
+    return write_result_folder(path, text=METHODS[request.param], simulation=simulation, runs=runs)
+
+
+@pytest.fixture(scope="module")
+def english(folder: Path) -> Findings:
+    return analyze(folder)
+
+
+@pytest.fixture(scope="module")
+def wrapped(folder: Path) -> Findings:
+    with speak(PSEUDO):
+        return analyze(folder)
+
+
+def show(findings: Findings, language: Language) -> dict[str, list[str]]:
+    """Texts of the three things that people read."""
+    with speak(language):
+        summary, page = render_text(findings), render_html(findings)
+        story = write_text(tell_story(findings))
+    return {
+        "summary": [" ".join(part.split()) for part in summary.split("\n\n")],
+        "narrative": [" ".join(part.split()) for part in story.split("\n\n")],
+        "page": pseudo.texts_of_page(page),
+    }
+
+
+def find_forgotten(texts: list[str], allowed: set[str]) -> list[str]:
+    """Texts with words that went through no catalogue, and these words."""
+    found = []
+    for text in texts:
+        words = [word for word in pseudo.words_outside(IDENTIFIER.sub("", text)) if word not in allowed]
+        if words:
+            found.append(f"{' '.join(words)} — in: {text}")
+    return found
+
+
+def test_every_word_of_a_report_went_through_a_catalogue(wrapped: Findings) -> None:
+    shown = show(wrapped, PSEUDO)
+
+    assert {name: found for name, texts in shown.items() if (found := find_forgotten(texts, ALLOWED))} == {}
+
+
+def test_every_number_of_a_report_has_the_decimal_sign_of_the_language(wrapped: Findings) -> None:
+    version = re.compile(r"15\.7|6\.1\.0|pgtrial \d+\.\d+\.\d+")
+
+    wrong = [
+        text
+        for texts in show(wrapped, PSEUDO).values()
+        for text in texts
+        if re.search(r"(?<![\w.])\d+\.\d", version.sub("", re.sub("⟦[^⟧]*⟧", "", text)))
+    ]
+
+    assert wrong == []
+
+
+def wrap_texts(value: object, key: str = "") -> object:
+    """Findings as an analysis in the pseudo language would give them: what has a blank in it is a text."""
+    if isinstance(value, dict):
+        return {name: wrap_texts(item, name) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [wrap_texts(item, key) for item in value]
+    is_text = isinstance(value, str) and " " in value and key not in DATA
+    return f"⟦{value}⟧" if is_text else value
+
+
+# Keys of the findings whose values are names, although some have blanks in them.
+DATA = {"kind", "event", "wait_type", "wait_event", "query", "statement"}
+SAMPLE_NAMES = ("q1", "q2", "q3")
+
+
+def test_every_word_of_a_report_with_all_there_can_be_went_through_a_catalogue(sample_of) -> None:
+    data = sample_of(names=SAMPLE_NAMES).model_dump(mode="json")
+    sample = Findings.model_validate(wrap_texts(data))
+
+    shown = show(sample, PSEUDO)
+
+    assert {name: found for name, texts in shown.items() if (found := find_forgotten(texts, ALLOWED))} == {}
+
+
+def test_every_word_of_a_report_without_results_went_through_a_catalogue(minimal: Findings) -> None:
+    sample = Findings.model_validate(wrap_texts(minimal.model_dump(mode="json")))
+    names = {"a", "b", "nothing", "yet"}
+
+    shown = show(sample, PSEUDO)
+
+    assert {name: found for name, texts in shown.items() if (found := find_forgotten(texts, ALLOWED | names))} == {}
+
+
+def test_english_is_what_it_is_without_any_language(folder: Path, english: Findings) -> None:
+    with speak(find_language(ENGLISH)):
+        findings = analyze(folder)
+        spoken = render_text(findings), render_html(findings), write_text(tell_story(findings), with_sources=True)
+
+    assert findings == english
+    assert spoken == (
+        render_text(english),
+        render_html(english),
+        write_text(tell_story(english), with_sources=True),
+    )
+
+
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, f"{path}.{name}")
+    elif isinstance(value, list | tuple):
+        yield f"{path}[]", len(value)
+        for number, item in enumerate(value):
+            yield from leaves(item, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+# Keys of the findings by which programs decide.
+CODES = {
+    *{
+        "verdict",
+        "decision",
+        "severity",
+        "code",
+        "arm",
+        "control",
+        "role",
+        "metric",
+        "scenario",
+        "load_level",
+        "expect",
+    },
+    *{"name", "kind", "event", "level", "resource", "standing", "state", "method", "restore", "unit", "id", "file"},
+}
+TITLES = {"causes.checks[].name", "causes.paretos[].items[].name"}  # names that are texts for people
+
+
+def find_codes(changed: set[str]) -> set[str]:
+    paths = {re.sub(r"\[\d+\]", "[]", path).lstrip(".") for path in changed}
+    return {path for path in paths - TITLES if path.rpartition(".")[2] in CODES}
+
+
+def test_no_conclusion_and_no_number_depends_on_the_language(english: Findings, wrapped: Findings) -> None:
+    """All of the findings is the same but the texts, which are those of the catalogue."""
+    before, after = dict(leaves(english.model_dump(mode="json"))), dict(leaves(wrapped.model_dump(mode="json")))
+
+    assert before.keys() == after.keys()
+    changed = {path for path in before if before[path] != after[path]}
+    assert {path for path in changed if "⟦" not in str(after[path])} == set()
+    assert find_codes(changed) == set()
+
+
+@pytest.mark.parametrize("code", [code for code in LANGUAGES if code != ENGLISH])
+def test_no_conclusion_and_no_number_depends_on_a_translation(folder: Path, english: Findings, code: str) -> None:
+    with speak(find_language(code)):
+        translated = analyze(folder)
+
+    before, after = dict(leaves(english.model_dump(mode="json"))), dict(leaves(translated.model_dump(mode="json")))
+    assert before.keys() == after.keys()
+    changed = {path for path in before if before[path] != after[path]}
+    assert {path for path in changed if not isinstance(before[path], str)} == set()
+    assert find_codes(changed) == set()
+
+
+def test_the_page_says_its_language_and_its_scripts_have_their_texts(sample: Findings) -> None:
+    with speak(PSEUDO):
+        page = render_html(sample)
+    assert '<html lang="pseudo">' in page
+    assert '<script type="application/json" id="words">' in page
+    assert '"Copy table":"\\u27e6Copy table\\u27e7"' in page
+    assert '"numbers":{"decimal":",","thousands":"\\u00a0"' in page
+
+
+def test_the_page_in_english_has_no_texts_for_its_scripts(sample: Findings) -> None:
+    page = render_html(sample)
+
+    assert '<html lang="en">' in page
+    assert 'id="words"' not in page
+
+
+HOSTILE = ("{control}{0}", "</script><img src=x onerror=alert(1)>", "<expect>\x1b[31m\u202e</expect>")
+
+
+@pytest.mark.parametrize("language", [PSEUDO, *map(find_language, LANGUAGES)], ids=["pseudo", *LANGUAGES])
+def test_names_stay_names_in_every_language(sample_of, language: Language) -> None:
+    sample = sample_of(names=HOSTILE)
+    with speak(language):
+        page, summary, story = render_html(sample), render_text(sample), write_text(tell_story(sample))
+
+    assert "<img src=x" not in page
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in page
+    for text in (summary, story):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "{control}{0}" in text
+    assert "<expect>\\x1b[31m\\u202e</expect>" in " ".join(story.split())
+
+
+def test_words_that_a_template_cites_keep_their_place(sample: Findings) -> None:
+    with speak(PSEUDO):
+        asked = tell_story(sample)[0]
+
+    assert [part.paths for part in asked.parts if getattr(part, "text", "") == "⟦better than⟧"] == [
+        ("hypothesis.expect",)
+    ]
