@@ -9,7 +9,7 @@ files in which they stand, but no lines and no dates, so that a catalogue change
 import io
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,7 +40,7 @@ def _texts_of_checks(file: BinaryIO, *_: Any, **__: Any) -> Iterator[tuple[int, 
 def collect() -> Catalog:
     """All texts of the package, without translations."""
     found = Catalog(project=DOMAIN)
-    methods = [("**.py", "python"), ("**.html", "jinja2"), ("spec/checks.toml", _texts_of_checks)]
+    methods: list[tuple[str, Any]] = [("**.py", "python"), ("**.html", "jinja2"), ("spec/checks.toml", _texts_of_checks)]
     for path, _, message, _, context in extract_from_dir(PACKAGE, methods, keywords=KEYWORDS):
         found.add(message, locations=[(f"src/pgtrial/{path}", 0)], context=context)
     return found
@@ -94,7 +94,7 @@ def main() -> int:
     return 0
 
 
-def _forms(string: str | tuple[str, ...]) -> tuple[str, ...]:
+def _forms(string: str | Sequence[str]) -> tuple[str, ...]:
     return (string,) if isinstance(string, str) else tuple(string)
 
 
