@@ -40,7 +40,10 @@ def _texts_of_checks(file: BinaryIO, *_: Any, **__: Any) -> Iterator[tuple[int, 
 def collect() -> Catalog:
     """All texts of the package, without translations."""
     found = Catalog(project=DOMAIN)
-    methods: list[tuple[str, Any]] = [("**.py", "python"), ("**.html", "jinja2"), ("spec/checks.toml", _texts_of_checks)]
+    methods: list[tuple[str, Any]] = [
+        *(("**.py", "python"), ("**.html", "jinja2")),
+        ("spec/checks.toml", _texts_of_checks),
+    ]
     for path, _, message, _, context in extract_from_dir(PACKAGE, methods, keywords=KEYWORDS):
         found.add(message, locations=[(f"src/pgtrial/{path}", 0)], context=context)
     return found
