@@ -161,7 +161,7 @@ class ThrowawayCluster:
                     if self.process.returncode is not None:
                         raise SettingError(
                             "the server does not start",
-                            detail="\n".join(self._complaints(startup)) or "It said nothing.",
+                            detail="\n".join(self._complaints(startup)) or self._end_of(startup),
                             hint="Correct the setting the server complains about.",
                         )
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
@@ -196,6 +196,13 @@ class ThrowawayCluster:
         if not telling or all("contains errors" in line for line in telling):
             telling = lines
         return telling[-6:]
+
+    def _end_of(self, startup: Path) -> str:
+        """What is known of a server that ended without a word of its own: somebody else's words, or how it ended."""
+        said = self.host.ops.read(str(startup)).strip().splitlines()[-6:]
+        status = None if self.process is None else self.process.returncode
+        how = f"by signal {-status}" if status is not None and status < 0 else f"with status {status}"
+        return "\n".join([*said, f"It ended {how}."])
 
     def read_log(self) -> list[dict[str, object]]:
         """Entries of the server's log since its start; a last line that is not whole is left out."""

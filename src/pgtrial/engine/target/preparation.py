@@ -38,6 +38,7 @@ from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
 _ROOM = 150 * 1024**2  # bytes beside a new cluster and its data: for WAL and the log
+_MOST_WAL = 2 * 1024**3  # bytes of the WAL of loading that a cluster keeps, to write it again: half of max_wal_size
 
 # For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
 _LOADING: Mapping[str, str] = {
@@ -226,11 +227,12 @@ def _socket_of(host: Host, work: Path) -> Path:
 
 
 def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int | None) -> None:
-    """The data are there twice, as the snapshot and as the run's own."""
+    """The data, and the WAL that loading them leaves, are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
-    needed = 2 * (estimate_data_size(experiment, scale=scale) + _ROOM)
+    size = estimate_data_size(experiment, scale=scale)
+    needed = 2 * (size + min(size, _MOST_WAL) + _ROOM)
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(
