@@ -48,6 +48,8 @@ settings.load_profile("reproducible")
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+os.environ.pop("PGTRIAL_LANG", None)  # tests are in English, whatever their developer reads
+
 # A shell that starts the tests in the background lets them, and all that they start, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -31,6 +31,7 @@ class _Pseudo(gettext.NullTranslations):
 
 def wrap(text: str) -> str:
     """The text's own words in ⟦⟧, and the places of values outside: what is inserted there has to be wrapped itself."""
+    assert text, "the translation of nothing is the header of a catalogue"
     return "".join(
         part if _PLACE.fullmatch(part) or not part.strip() else f"⟦{part}⟧" for part in _PLACE.split(text) if part
     )

@@ -5,9 +5,20 @@ import re
 
 import pytest
 
+from pgtrial.language import ntr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
-from pgtrial.report.narrative.base import Cited, key_path, say, text_of
+from pgtrial.report.narrative.base import (
+    Cited,
+    cite,
+    enumerate_choices,
+    enumerate_parts,
+    keep,
+    key_path,
+    say,
+    source,
+    text_of,
+)
 from pgtrial.report.narrative.narrative import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
 from pgtrial.report.sections.narrative import NARRATIVE
@@ -336,6 +347,36 @@ def test_a_template_is_filled_with_parts() -> None:
     assert say("It took {took}, {rest}.", took=part, rest=("all", " in all")) == (
         "It took ", part, ", ", "all", " in all", ".",
     )  # fmt: skip
+
+
+def test_words_of_a_template_are_cited_where_they_stand() -> None:
+    told = say("{arm} is <expect>better than</expect> {arm}.", arm=cite("<expect>{", "arm"), expect=source("expect"))
+
+    assert told == (cite("<expect>{", "arm"), " is ", cite("better than", "expect"), " ", cite("<expect>{", "arm"), ".")
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "1 block"), (6, "6 blocks")])
+def test_a_counted_template_keeps_its_other_fields(count: int, text: str) -> None:
+    template = ntr(
+        "{share} of <all>{count} block</all>", "{share} of <all>{count} blocks</all>", count, **keep("share")
+    )
+
+    assert say(template, share="half", all=source("blocks")) == ("half", " of ", cite(text, "blocks"))
+
+
+def test_words_of_a_template_need_their_source() -> None:
+    with pytest.raises(TypeError, match="by their source"):
+        say("<all>6 blocks</all>", all="6 blocks")
+
+
+@pytest.mark.parametrize(
+    ("items", "text"), [((), ""), (("a",), "a"), (("a", "b"), "a and b"), (("a", "b", "c"), "a, b and c")]
+)
+def test_items_are_enumerated(items: tuple[str, ...], text: str) -> None:
+    parts = [(item,) for item in items]
+
+    assert text_of(enumerate_parts(parts)) == text
+    assert text_of(enumerate_choices(parts)) == text.replace(" and ", " or ")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.verdict import Decision
+from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -12,8 +13,6 @@ from pgtrial.report.words import (
     format_p,
     interval_text,
     make_visible,
-    placebo_text,
-    single_runs_text,
     sort_caveats,
 )
 

@@ -31,6 +31,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
     started = [run.started for run in evidence.runs if run.started is not None]
     ended = [run.ended for run in evidence.runs if run.ended is not None]
     done = {run.slot.number for run in evidence.valid}
+    reason = evidence.meta.get("method_reason", "")  # one that names other methods stays as it was recorded
     return ExperimentFinding(
         name=experiment.experiment.name,
         description=experiment.experiment.description,
@@ -38,7 +39,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
         method=evidence.meta.get("method", experiment.design.method),
-        method_reason=evidence.meta.get("method_reason", ""),
+        method_reason=tr(reason) if reason else "",
         restore=effective_restore(experiment),
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),

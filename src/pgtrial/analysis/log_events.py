@@ -150,15 +150,13 @@ def _describe_objects(events: Sequence[LogEvent]) -> str:
         counts[event.object] += event.count
         seconds[event.object] = seconds.get(event.object, 0.0) + event.numbers.get("seconds", 0.0)
     longest = sorted(counts, key=lambda name: (-seconds[name], name))
-    parts = [
-        ntr(
-            "{name} once, {time}",
-            "{name} {count} times, {time}",
-            counts[name],
-            name=name,
-            time=format_duration(seconds[name]),
-        )
-        for name in longest[:_NAMED]
-    ]
+    parts = [_tell_object(name, counts[name], seconds[name]) for name in longest[:_NAMED]]
     left = len(longest) - _NAMED
     return "; ".join([*parts, *([tr("{number} more", number=left)] if left > 0 else [])])
+
+
+def _tell_object(name: str, count: int, seconds: float) -> str:
+    time = format_duration(seconds)
+    if count == 1:
+        return tr("{name} once, {time}", name=name, time=time)
+    return ntr("{name} {count} times, {time}", "{name} {count} times, {time}", count, name=name, time=time)

@@ -10,6 +10,7 @@ from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
 from pgtrial.design.slices import DUET_GUARD, Step, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.language import mark
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import Experiment
@@ -31,7 +32,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodChoice:
-    """The method an experiment is run by; ``reason`` is a sentence.
+    """The method an experiment is run by; ``reason`` is a sentence, as it is recorded: in English.
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
     in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
@@ -49,7 +50,9 @@ class MethodChoice:
         return self.slice * (2 if self.doubled and block % 2 == 0 else 1)
 
 
-BLOCKS = MethodChoice(method="blocks", reason="Blocks are always valid: one server at a time has the whole machine.")
+BLOCKS = MethodChoice(
+    method="blocks", reason=mark("Blocks are always valid: one server at a time has the whole machine.")
+)
 
 
 def judge_methods(
@@ -86,7 +89,7 @@ def choose_method(
         message = f'method "{wanted}" is not valid here: {"; ".join(found.reasons)}'
         hint = f'Valid here: {valid}. "auto" takes the cheapest one.'
         raise SpecError(message, problems=(SpecProblem(path="design.method", message=message, hint=hint),), hint=hint)
-    return _settle(experiment, arms, wanted, "The file asks for it.")
+    return _settle(experiment, arms, wanted, mark("The file asks for it."))
 
 
 def plan_steps(
@@ -136,11 +139,11 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
     passed: dict[str, list[str]] = {}  # methods by what speaks first against them
     for judgement in judgements:
         if judgement.valid and not judgement.doubtful:
-            why = "; ".join(
-                ["It is the cheapest method without objection here"]
-                + [f"not {' or '.join(names)}: {text}" for text, names in passed.items()]
-            )
-            return _settle(experiment, arms, judgement.method, f"{why}.")
+            reason = mark("It is the cheapest method without objection here.")
+            if passed:
+                others = [f"not {' or '.join(names)}: {text}" for text, names in passed.items()]
+                reason = "; ".join([reason.removesuffix("."), *others]) + "."
+            return _settle(experiment, arms, judgement.method, reason)
         passed.setdefault((judgement.reasons or judgement.warnings)[0], []).append(judgement.method)
     raise AssertionError("blocks are always valid")
 

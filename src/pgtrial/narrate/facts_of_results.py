@@ -7,14 +7,13 @@ from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.narrate.facts import Fact, effect_fact, share_fact, text_fact, value_fact
 from pgtrial.report.narrative.base import find_primary
+from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     METRIC_LABELS,
     detectable_text,
     level_label,
     metric_label,
-    placebo_text,
-    single_runs_text,
 )
 
 # Metrics of the load curve that have a unit people know.

@@ -21,6 +21,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.shown import effects_by_level, overall_effects
+from pgtrial.report.trust_words import placebo_text
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -33,7 +34,6 @@ from pgtrial.report.words import (
     metric_label,
     p_of,
     placebo_arm,
-    placebo_text,
     plural,
     primary_effect,
     sort_caveats,

@@ -35,6 +35,6 @@ def code(text: str) -> Markup:
 
 def _fill(text: str, values: dict[str, object]) -> Markup:
     """Values in their places, hidden characters in them written out."""
-    template = Markup(escape(text).replace("&#39;", "'"))
+    template = Markup(str(escape(text)).replace("&#39;", "'"))
     shown = {name: make_visible(value, keep="\n\t") if type(value) is str else value for name, value in values.items()}
     return template.format(**shown) if values else template

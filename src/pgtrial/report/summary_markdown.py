@@ -6,6 +6,7 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
 from pgtrial.report.markdown import bullets, code, escape, heading, table
 from pgtrial.report.shown import effects_by_level, overall_effects
+from pgtrial.report.trust_words import placebo_text
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
     VERDICT_SYMBOLS,
@@ -19,7 +20,6 @@ from pgtrial.report.words import (
     level_label,
     metric_label,
     p_of,
-    placebo_text,
     plural,
     sort_caveats,
 )

@@ -12,6 +12,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.terms import decision_word, phase_word, severity_word, verdict_word
+from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     SEVERITY_SYMBOLS,
@@ -31,8 +32,6 @@ from pgtrial.report.words import (
     p_of,
     placebo_arm,
     placebo_effect,
-    placebo_text,
-    single_runs_text,
     sort_caveats,
     throughput_of,
 )

@@ -72,7 +72,7 @@ def _curve(findings: Findings, metric: str) -> Chart:
         {"field": "text", "title": metric_label(metric)},
     ]
     return Chart(
-        title=_title(metric_label(metric).capitalize(), message, is_open=open_loop),
+        title=_title(metric_label(metric), message, is_open=open_loop),
         text=tr("Load curve of {metric}: {points}.", metric=metric_label(metric), points=points_text(rows)),
         legend=arm_legend(findings, (row["arm"] for row in rows)),
         spec=wrap_spec(
@@ -113,7 +113,8 @@ def points_text(rows: Sequence[Spec]) -> str:
     )
 
 
-def _title(metric: str, message: str, *, is_open: bool) -> str:
+def _title(label: str, message: str, *, is_open: bool) -> str:
+    metric = f"{label[:1].upper()}{label[1:]}"
     if is_open:
         return tr("{metric} by arrival rate: {message}", metric=metric, message=message)
     return tr("{metric} by number of clients: {message}", metric=metric, message=message)

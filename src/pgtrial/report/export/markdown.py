@@ -9,7 +9,14 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markdown import bullets, code, escape, heading, table
 from pgtrial.report.summary_markdown import render_summary
-from pgtrial.report.words import arm_label, metric_label, plural, single_runs_text, sort_caveats, tested_text
+from pgtrial.report.trust_words import single_runs_text
+from pgtrial.report.words import (
+    arm_label,
+    metric_label,
+    plural,
+    sort_caveats,
+    tested_text,
+)
 from pgtrial.units import format_duration
 
 _MOST_SETTINGS = 40  # rows; all are in the report

@@ -7,7 +7,8 @@ from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.narrative.base import Sentence, Teller, cite, find_primary, keep, say, source
 from pgtrial.report.narrative.phrases import cite_change, cite_interval, close, placebo_change
-from pgtrial.report.words import LEAST_P, detectable_text, format_p, p_of, placebo_text, single_runs_text
+from pgtrial.report.trust_words import placebo_text, single_runs_text
+from pgtrial.report.words import LEAST_P, detectable_text, format_p, p_of
 from pgtrial.units import format_decimal, format_share
 
 MOST_CAVEATS = 3  # that are told in full; the section of caveats has all

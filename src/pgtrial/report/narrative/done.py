@@ -26,7 +26,8 @@ _RESTORED = {
 def _tell(findings: Findings) -> Iterator[Sentence]:
     experiment = findings.experiment
     yield _blocks(findings)
-    how = cite(tr(_METHODS.get(experiment.method, experiment.method)), "experiment.method")
+    method = tr(_METHODS[experiment.method]) if experiment.method in _METHODS else experiment.method
+    how = cite(method, "experiment.method")
     if experiment.restore in _RESTORED:
         restored = cite(tr(_RESTORED[experiment.restore]), "experiment.restore")
         yield say(tr("{how}; {restored}."), how=how, restored=restored)

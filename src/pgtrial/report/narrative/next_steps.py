@@ -10,6 +10,7 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.narrative.base import Sentence, Teller, cite, enumerate_parts, find_primary, say
 from pgtrial.report.narrative.found import find_worse
 from pgtrial.report.narrative.phrases import cite_arm, close
+from pgtrial.report.terms import goal_word
 from pgtrial.report.words import change_text, is_finished, metric_label, needed_text
 
 _MOST_HINTS = 3
@@ -84,7 +85,7 @@ def _recommendations(findings: Findings) -> Iterator[Sentence]:
         path = f"causes.scorecard.recommendations[{number}]"
         yield say(
             tr("Recommended for {goal}: {text}"),
-            goal=cite(tr("“{text}”", text=found.goal), f"{path}.goal"),
+            goal=cite(tr("“{text}”", text=goal_word(found.goal)), f"{path}.goal"),
             text=cite(close(found.text), f"{path}.text"),
         )
     if scorecard.trade_off:

@@ -4,13 +4,13 @@ from pgtrial.analysis.findings import ArmSlices, Findings
 from pgtrial.language import mark, ntr, tr
 from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.sections.base import Section
+from pgtrial.report.trust_words import single_runs_text
 from pgtrial.report.words import (
     arm_label,
     change_text,
     detectable_text,
     interval_text,
     is_sliced,
-    single_runs_text,
 )
 from pgtrial.units import format_decimal, format_percent, format_share
 

@@ -10,6 +10,7 @@ from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.picture import effect_picture
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word, verdict_word
+from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -23,9 +24,7 @@ from pgtrial.report.words import (
     metric_label,
     needed_text,
     placebo_effect,
-    placebo_text,
     primary_effect,
-    single_runs_text,
     sort_caveats,
 )
 from pgtrial.units import format_share
