@@ -122,7 +122,7 @@ def _latencies(load: DiskLoad) -> str:
         [
             tr(text, time=format_duration(each.value))
             for text, each in ((READ_TAKES, load.read_latency), (WRITE_TAKES, load.write_latency))
-            if each is not None
+            if each is not None and each.value > 0  # 0 where there was no such request
         ]
     )
     if not load.queue:
