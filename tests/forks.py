@@ -154,9 +154,9 @@ def serve(requests: socket.socket) -> None:
 
 
 def _prepare_report() -> None:
-    from pgtrial.report.html import _environment
+    from pgtrial.report.html import template_environment
 
-    environment = _environment()
+    environment = template_environment()
     for name in environment.list_templates(extensions=["html"]):
         environment.get_template(name)
 
