@@ -193,7 +193,9 @@ def _best(n: Array, logs: Array) -> tuple[float, float]:
     starts = [(0.01, 0.0), (0.5, 0.0), (0.05, 0.5 / largest**2), (0.0, 2 / largest**2)]
     fits = [
         # κ is smaller than σ by the number of clients.
-        least_squares(distance, start, slopes, bounds=(0, np.inf), x_scale=(0.1, 0.1 / largest), xtol=1e-12, ftol=1e-12)
+        least_squares(
+            distance, start, jac=slopes, bounds=(0, np.inf), x_scale=(0.1, 0.1 / largest), xtol=1e-12, ftol=1e-12
+        )
         for start in starts
     ]
     best = min(fits, key=lambda fit: float(fit.cost))
