@@ -31,8 +31,8 @@ def values(answers: Sequence[PGresult | LinkError] | None) -> list[bytes | None]
 
 
 @pytest.fixture
-def link(server: ThrowawayCluster) -> Iterator[ServerLink]:
-    link = ServerLink(server.conninfo())
+def link(throwaway: ThrowawayCluster) -> Iterator[ServerLink]:
+    link = ServerLink(throwaway.conninfo())
     link.connect(STATEMENTS, deadline=soon())
     yield link
     link.close()
@@ -88,7 +88,7 @@ def test_after_a_statement_that_fails_the_rest_of_its_batch_is_left_out(link: Se
     assert answers is not None
     assert values(answers[:1]) == [b"1"]
     assert [str(answer) for answer in answers[1:]] == [
-        "ERROR: division by zero",
+        "division by zero",
         "left out after an error of another statement",
     ]
     assert values(link.run_all([("one", [])], deadline=soon())) == [b"1"]
