@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import find_language, speak
 from pgtrial.report.html import render_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -93,6 +94,28 @@ def test_tables_sort_by_what_their_cells_say(sample, tmp_path):
         assert f'aria-sort="{direction}"' in section
         assert len(set(changes)) > 10
         assert changes == sorted(changes, reverse=direction == "descending")
+
+
+def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(sample, tmp_path):
+    with speak(find_language("ru")):
+        document, complaints = open_page(
+            sample, tmp_path, script='document.querySelectorAll("#effects th button")[4].click();'
+        )
+    section = document[document.index('<section id="effects"') :]
+    table = section[section.index("<tbody>") : section.index("</tbody>")]
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)[4] for row in table.split("</tr>")[:-1]]
+    changes = [
+        float(cell.replace("−", "-").replace(",", ".").replace("\u00a0", " ").removesuffix("%").strip())
+        for cell in cells
+    ]
+    labels = re.findall(r"<text[^>]*>([^<]*)</text>", document)
+
+    assert complaints == []
+    assert 'data-charts="drawn"' in document
+    assert len(set(changes)) > 10
+    assert changes == sorted(changes)
+    assert any(re.search(r"\d,\d", label) for label in labels)
+    assert [label for label in labels if re.search(r"(?<![p\d])\d+\.\d", label)] == []  # p99.9 is a name
 
 
 def test_every_table_can_be_copied(sample, tmp_path):
