@@ -5,7 +5,7 @@ from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
 from pgtrial.analysis.disk_findings import DiskStanding
 from pgtrial.analysis.file_findings import FileLimit
-from pgtrial.analysis.overhead import GUARD
+from pgtrial.analysis.overhead import GUARD, OTHER
 from pgtrial.language import ptr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
@@ -76,6 +76,7 @@ def phase_word(phase: str) -> str:
         PhaseName.STOP: ptr("phase", "stop"),
         PhaseName.COLLECT: ptr("phase", "collect"),
         GUARD: ptr("phase", "guard"),
+        OTHER: ptr("phase", "other"),
     }
     return words.get(phase, phase)
 

@@ -31,6 +31,7 @@ _NAMES = frozenset(
         mark("pages removed"),
         mark("tuples removed"),
         mark("tuples not removable"),
+        mark("index scans"),
         mark("blocks hit"),
         mark("blocks read"),
         mark("blocks dirtied"),
