@@ -35,7 +35,7 @@ compile() {
     "$python" -m piptools compile - --quiet $upgrade --output-file "requirements/$name.lock" "$@" \
         --generate-hashes --strip-extras --annotation-style line --no-allow-unsafe \
         --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
-    sed -i "s/# via -r -\\b/# via pyproject.toml/" "requirements/$name.lock"
+    sed -i 's/# via -r -\([ ,]\|$\)/# via pyproject.toml\1/' "requirements/$name.lock"
     echo "lock: requirements/$name.lock, $(grep -c '==' "requirements/$name.lock") packages"
 }
 
