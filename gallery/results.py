@@ -10,6 +10,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
 from pgtrial.report.markdown import escape, table
 from pgtrial.report.sections.stability import RARE
+from pgtrial.report.trust_words import placebo_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -22,7 +23,6 @@ from pgtrial.report.words import (
     level_label,
     metric_label,
     placebo_arm,
-    placebo_text,
     plural,
     sort_caveats,
 )

@@ -1,3 +1,4 @@
+from pgtrial.collectors import throttling
 from pgtrial.engine.sampler.files import wanted_files, worth_saying
 
 GROUPS = ("/sys/fs/cgroup/memory/g", "/sys/fs/cgroup/cpu/g")
@@ -7,6 +8,7 @@ def test_server_without_a_control_group_has_none_of_its_files() -> None:
     wanted = dict(wanted_files(()))
 
     assert wanted["proc_stat"] == ["/proc/stat"]
+    assert wanted.pop("throttling") == [throttling.COLLECTOR.path, throttling.COLLECTOR.otherwise]
     assert all(paths == [path] and path.startswith("/") for paths in wanted.values() for path in paths)
     assert not [source for source in wanted if source.startswith("cgroup")]
 

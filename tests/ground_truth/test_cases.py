@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import sys
 import tomllib
 from dataclasses import replace
@@ -90,16 +91,35 @@ def document(
     }
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Stands for the directory of the volumes that are made for a case."""
+    place = tmp_path_factory.mktemp("volumes")
+    for name in (volumes.LIMITED, volumes.FREE):
+        (place / name).mkdir()
+    return place
+
+
+@pytest.fixture(scope="module")
+def files(place: Path, tmp_path_factory) -> dict[str, Path]:
+    """The experiment files by case, with their volumes below ``place``."""
+    folder = tmp_path_factory.mktemp("copied") / "experiments"
+    shutil.copytree(cases.EXPERIMENTS, folder)
+    for path in folder.glob("*.toml"):
+        path.write_text(path.read_text().replace(str(volumes.PLACE), str(place)))
+    return {case.name: folder / case.file.name for case in CASES.values()}
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_every_experiment_passes_the_check(case, capsys):
-    status = main(["check", "--no-host", str(case.file)])
+def test_every_experiment_passes_the_check(case, files, capsys):
+    status = main(["check", "--no-host", str(files[case.name])])
 
     assert status == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_limited_arm_is_the_control_and_the_other_one_lacks_the_cause(case):
-    experiment = check_file(case.file).loaded.experiment
+def test_the_limited_arm_is_the_control_and_the_other_one_lacks_the_cause(case, files):
+    experiment = check_file(files[case.name]).loaded.experiment
 
     assert experiment.experiment.name == case.name
     assert list(experiment.arms) == [case.arm, case.relieved]
@@ -136,8 +156,8 @@ def test_every_cause_that_was_asked_for_has_a_case():
     assert wanted <= {case.expected[0] for case in CASES.values()}
 
 
-def test_the_whole_suite_is_planned_for_at_most_three_quarters_of_an_hour():
-    assert sum(check_file(case.file).plan.estimate.total for case in CASES.values()) <= LONGEST
+def test_the_whole_suite_is_planned_for_at_most_three_quarters_of_an_hour(files):
+    assert sum(check_file(path).plan.estimate.total for path in files.values()) <= LONGEST
 
 
 def test_a_case_without_a_cause_is_refused(tmp_path):
@@ -231,12 +251,12 @@ def test_a_limit_from_outside_is_one_that_a_control_group_can_have(tmp_path):
         cases.read_cases(tmp_path / "cases.toml")
 
 
-def test_a_volume_with_a_limit_from_outside_is_named_and_its_limit_is_not():
+def test_a_volume_with_a_limit_from_outside_is_named_and_its_limit_is_not(place, files):
     (case,) = [case for case in CASES.values() if case.outside]
-    experiment = check_file(case.file).loaded.experiment
+    experiment = check_file(files[case.name]).loaded.experiment
 
     places = {name: str(arm.storage.data) for name, arm in experiment.arms.items()}
-    assert places == {case.arm: str(volumes.PLACE / volumes.LIMITED), case.relieved: str(volumes.PLACE / volumes.FREE)}
+    assert places == {case.arm: str(place / volumes.LIMITED), case.relieved: str(place / volumes.FREE)}
     assert all(arm.cgroup == type(arm.cgroup)() for arm in experiment.arms.values())
     assert not experiment.disks
 

@@ -37,7 +37,7 @@ from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
-_ROOM = 150 * 1024**2  # bytes beside a new cluster and its data: for WAL and the log
+_ROOM = 150 * 1024**2  # bytes beside the data: for a new cluster, its log, and as much WAL as it has at least
 _MOST_WAL = 2 * 1024**3  # bytes of the WAL of loading that a cluster keeps, to write it again: half of max_wal_size
 
 # For loading only: the data are written out as a whole before the snapshot is taken, and a crash starts over.
@@ -232,7 +232,7 @@ def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int |
     while not host.ops.exists(str(place)):
         place = place.parent
     size = estimate_data_size(experiment, scale=scale)
-    needed = 2 * (size + min(size, _MOST_WAL) + _ROOM)
+    needed = 2 * (size + max(_ROOM, min(size, _MOST_WAL)))
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(
