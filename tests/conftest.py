@@ -106,6 +106,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """At the end all of it is garbage again, of which libraries would otherwise complain that it was not freed."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
