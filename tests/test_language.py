@@ -42,7 +42,7 @@ def fill_russian(catalogue: Catalog) -> None:
     catalogue.add("{arm} is faster", "быстрее {arm}")
     catalogue.add("100 % {of} it", "100 % {всего}")
     catalogue.add("more than {times} times", "более чем в {times} раз")
-    catalogue.add("{times} times", "в {times} раза")
+    catalogue.add(("{times} time", "{times} times"), ("в {times} раз", "в {times} раза", "в {times} раз"))
     for unit, name in UNITS.items():
         catalogue.add(unit, name, context="unit")
 
@@ -185,6 +185,8 @@ def test_there_are_no_other_languages() -> None:
         (lambda: format_change(12.34), "× 12,3"),
         (lambda: format_times(2.345), "в 2,3 раза"),
         (lambda: format_times(1e6), "более чем в 10000 раз"),
+        (lambda: format_times(15), "в 15 раз"),
+        (lambda: format_times(12.34), "в 12,3 раза"),
         (lambda: format_decimal(-0.054, 3), "−0,054"),
         (lambda: format_duration(float("nan")), "–"),
     ],

@@ -3,7 +3,7 @@
 import math
 import re
 
-from pgtrial.language import decimal_sign, ptr, tr
+from pgtrial.language import decimal_sign, ntr, ptr, tr
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _DURATION = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -117,10 +117,9 @@ def format_times(ratio: float) -> str:
         return tr("more than {times} times", times=_MOST_TIMES)
     if ratio < 0.01:
         return tr("less than {times} times", times=_local("0.01"))
-    return tr(
-        "{times} times",
-        times=_significant(ratio) if ratio >= 10 else _local(f"{ratio:.{1 if ratio >= 2 else 2}f}"),
-    )
+    times = _significant(ratio) if ratio >= 10 else _local(f"{ratio:.{1 if ratio >= 2 else 2}f}")
+    # A number with a fraction takes the form that 2 takes, in each of the languages.
+    return ntr("{times} time", "{times} times", int(times) if times.isdecimal() else 2, times=times)
 
 
 def format_decimal(value: float, digits: int) -> str:

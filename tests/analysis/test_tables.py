@@ -52,6 +52,9 @@ def test_nothing_of_the_findings_is_lost(tables: dict[str, Table], findings: Fin
     assert len(tables["phases"].rows) == sum(len(run.phases) for run in findings.runs)
     assert len(tables["series"].rows) == sum(len(each.t) for each in findings.series)
     assert len(tables["waits"].rows) == len(findings.waits)
+    counts = [count for one in findings.latency_maps for column in one.counts for count in column]
+    assert sum(counts) > 0
+    assert column(tables["latency_maps"], "count") == [count for count in counts if count]
     assert column(tables["runs"], "started") == [run.started for run in findings.runs]
     assert dict(row[1:] for row in tables["experiment"].rows)["verdict"] == findings.hypothesis.verdict
 

@@ -39,6 +39,8 @@ def outcomes(journal: Journal) -> dict[str, Outcome | None]:
 def test_with_nothing_open_a_run_may_start(journal) -> None:
     refuse_unrestored(journal)
 
+    assert outcomes(journal) == {}
+
 
 def test_what_was_left_keeps_a_run_from_starting(journal) -> None:
     begin(journal, "a")
@@ -69,6 +71,8 @@ def test_own_changes_are_no_hindrance(journal) -> None:
     begin(journal, "a", owner=owner_of(own))
 
     refuse_unrestored(journal, own=own)
+    with pytest.raises(PreflightError):
+        refuse_unrestored(journal)
 
 
 def test_other_hosts_can_be_left_out(journal) -> None:

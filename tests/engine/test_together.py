@@ -15,8 +15,12 @@ def test_all_is_done_at_the_same_time():
     async def all_of_it() -> None:
         async with asyncio.timeout(5):
             await together(work(), work(), work())
+            assert barrier.n_waiting == 0
+            done.append(True)
 
+    done: list[bool] = []
     asyncio.run(all_of_it())
+    assert done == [True]
 
 
 def test_the_first_error_ends_the_rest_and_is_raised_as_it_is():

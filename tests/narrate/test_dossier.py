@@ -68,6 +68,7 @@ def test_places_of_facts_exist(dossier, story) -> None:
                 found = found[json.loads(step[1:-1])]
             else:
                 found = found[step]
+        assert found is not None, fact.path
 
 
 def test_every_number_of_a_fact_as_written_passes_the_check(dossier) -> None:

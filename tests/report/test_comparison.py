@@ -353,6 +353,16 @@ def test_every_section_is_in_the_navigation_and_the_page_loads_nothing(make, par
     assert "default-src 'none'" in source
 
 
+def test_throughput_of_logs_can_be_zoomed(logs):
+    page = Page(render_comparison(logs))
+    timed = [attributes for _, attributes in page.elements if attributes.get("class") == "timed"]
+    plots = [attributes for _, attributes in page.elements if attributes.get("class") == "plot"]
+
+    assert [(one["data-from"], one["data-to"]) for one in timed] == [("0.0", "2.0")]
+    assert ["data-timed" in one for one in plots].count(True) == 1
+    assert "All charts below show the same time" not in "".join(page.text)
+
+
 def test_differences_come_first_on_the_page_after_the_answer():
     names = [part.name for part in EXPERIMENT_PARTS]
 

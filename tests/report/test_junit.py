@@ -151,4 +151,5 @@ def test_any_claim_and_reason_make_a_document(minimal: Findings, text: str) -> N
         }
     )
 
-    read(changed)
+    suite = read(changed)
+    assert suite.get("failures") == "1"

@@ -51,7 +51,7 @@ def test_values_carry_their_unit(metric, value, text):
 
 
 @pytest.mark.parametrize(
-    ("detectable", "text"), [(0.031, "3.1 %"), (10.0, "1000 %"), (10.1, "more than 10 times"), (None, "–")]
+    ("detectable", "text"), [(0.031, "3.1 %"), (10.0, "1000 %"), (10.1, "more than 1000 %"), (None, "–")]
 )
 def test_a_detectable_change_beyond_measure_is_no_figure(sample, detectable, text):
     noise = sample.noise.model_copy(update={"detectable": detectable})

@@ -66,7 +66,7 @@ VERDICT_SYMBOLS = {
     Verdict.INVALID: "!",
 }
 SEVERITY_SYMBOLS = {Severity.INFO: "i", Severity.WARNING: "!", Severity.INVALID: "✘"}
-_MOST_DETECTABLE = 10  # times; a larger change is no figure to plan with
+_MOST_DETECTABLE = 10.0  # share; a larger change is no figure to plan with
 LEAST_P = 1e-4  # of a smaller one is only said that it is
 _TESTED: dict[str, str] = {
     Expect.BETTER: mark("{arm} is better than {control}"),
@@ -231,7 +231,7 @@ def detectable_text(findings: Findings) -> str:
     if detectable is None:
         return "–"
     if detectable > _MOST_DETECTABLE:
-        return tr("more than {times} times", times=_MOST_DETECTABLE)
+        return tr("more than {change}", change=format_percent(_MOST_DETECTABLE))
     return format_percent(detectable)
 
 

@@ -108,6 +108,8 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     file.write(VIEW)
     file.remove()
 
+    assert list(tmp_path.iterdir()) == []
+
 
 def test_links_and_pipes_are_neither_written_nor_read(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")

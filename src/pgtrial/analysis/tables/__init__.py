@@ -22,6 +22,7 @@ from pgtrial.analysis.tables.results import (
     curve_table,
     distributions_table,
     effects_table,
+    latency_maps_table,
     observations_table,
     series_table,
     waits_table,
@@ -48,6 +49,7 @@ _RECORD: tuple[Callable[[Findings], Table], ...] = (
     differences_table,
     observations_table,
     distributions_table,
+    latency_maps_table,
     series_table,
 )
 TABLES = (*_ANSWER, *_RECORD)  # that every findings have

@@ -1,6 +1,7 @@
 """What was measured and what follows from it: effects, observations, curves, series, distributions, waits."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.analysis.metrics import METRICS
@@ -133,6 +134,26 @@ def distributions_table(findings: Findings) -> Table:
         for latency, share in zip(one.latency, one.share, strict=True)
     )
     return table("distributions", "Distribution of the latency, all blocks together", columns, rows)
+
+
+def latency_maps_table(findings: Findings) -> Table:
+    columns = (
+        ARM,
+        integer("runs", "runs that count, all together"),
+        number("start", "of a stretch of time, since the first measured second", "s"),
+        number("end", "of that stretch", "s"),
+        number("low", "lower end of a range of latency", "s"),
+        number("high", "upper end of that range", "s"),
+        integer("count", "transactions that ended in that time and took so long; none: no row"),
+    )
+    rows = (
+        (one.arm, one.runs, start, end, low, high, count)
+        for one in findings.latency_maps
+        for start, end, counts in zip(one.start, one.end, one.counts, strict=True)
+        for (low, high), count in zip(pairwise(one.latency), counts, strict=True)
+        if count
+    )
+    return table("latency_maps", "Latency over time, all blocks together", columns, rows)
 
 
 def waits_table(findings: Findings) -> Table:

@@ -62,57 +62,66 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
             )
     if not rows:
         return None
-    ends = [latency for row in rows for latency in row["latency"]]
-    extent = (min(ends), max(ends))
     title, text = _say(scenario, level_label(findings, level), _median_text(rows))
     return Chart(
         title=title,
         text=text,
         legend=arm_legend(findings, (row["arm"] for row in rows)),
-        spec=wrap_spec(
-            {
-                "data": {"values": rows},
-                "layer": [
-                    {
-                        "data": {"values": [{"share": share} for share in MARKED_SHARES]},
-                        "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.4},
-                        "encoding": {"y": {"field": "share", "type": "quantitative"}},
-                    },
-                    {
-                        "transform": [{"flatten": ["latency", "share"]}],
-                        "mark": {"type": "line", "strokeWidth": 2},
-                        "encoding": {
-                            "x": {
-                                "field": "latency",
-                                "type": "quantitative",
-                                "scale": {"type": "log", "nice": False, "domain": list(extent)},
-                                "axis": {
-                                    "title": tr("latency (log scale)"),
-                                    "labelExpr": duration_label(),
-                                    "values": place_logs(*extent),
-                                    "labelOverlap": True,
-                                },
+        spec=share_lines(rows, by="arm", label=tr("arm")),
+    )
+
+
+def share_lines(rows: list[Spec], *, by: str, label: str) -> Spec:
+    """Cumulative distributions: a line per row, from its ``latency`` (s, sorted) and ``share`` of transactions.
+
+    ``by`` is the field of a row that names its line, ``label`` what such a name is called. A row has its ``colour``, and
+    may have its ``dash``.
+    """
+    ends = [latency for row in rows for latency in row["latency"]]
+    extent = (min(ends), max(ends))
+    return wrap_spec(
+        {
+            "data": {"values": rows},
+            "layer": [
+                {
+                    "data": {"values": [{"share": share} for share in MARKED_SHARES]},
+                    "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.4},
+                    "encoding": {"y": {"field": "share", "type": "quantitative"}},
+                },
+                {
+                    "transform": [{"flatten": ["latency", "share"]}],
+                    "mark": {"type": "line", "strokeWidth": 2},
+                    "encoding": {
+                        "x": {
+                            "field": "latency",
+                            "type": "quantitative",
+                            "scale": {"type": "log", "nice": False, "domain": list(extent)},
+                            "axis": {
+                                "title": tr("latency (log scale)"),
+                                "labelExpr": duration_label(),
+                                "values": place_logs(*extent),
+                                "labelOverlap": True,
                             },
-                            "y": {
-                                "field": "share",
-                                "type": "quantitative",
-                                "scale": {"domain": [0, 1]},
-                                "axis": {
-                                    "title": tr("share of transactions"),
-                                    "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "labelExpr": SHARE_LABEL,
-                                },
-                            },
-                            "color": {"field": "colour", "type": "nominal", "scale": None},
-                            "strokeDash": {"field": "dash", "scale": None},
-                            "detail": {"field": "arm"},
-                            "tooltip": {"field": "arm", "title": tr("arm")},
                         },
+                        "y": {
+                            "field": "share",
+                            "type": "quantitative",
+                            "scale": {"domain": [0, 1]},
+                            "axis": {
+                                "title": tr("share of transactions"),
+                                "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
+                                "labelExpr": SHARE_LABEL,
+                            },
+                        },
+                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "strokeDash": {"field": "dash", "scale": None},
+                        "detail": {"field": by},
+                        "tooltip": {"field": by, "title": label},
                     },
-                ],
-            },
-            height=240,
-        ),
+                },
+            ],
+        },
+        height=240,
     )
 
 

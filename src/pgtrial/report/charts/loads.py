@@ -1,7 +1,7 @@
 """Charts of plain pgbench logs: changes with their intervals, throughput over time, latency distributions."""
 
 from pgtrial.analysis.comparison_findings import LogComparison
-from pgtrial.report.charts.axis_labels import COUNT_LABEL, SHARE_LABEL, duration_label
+from pgtrial.report.charts.axis_labels import COUNT_LABEL
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
     CONTROL_COLOUR,
@@ -11,9 +11,9 @@ from pgtrial.report.charts.base import (
     shorten,
     wrap_spec,
 )
-from pgtrial.report.charts.distribution import MARKED_SHARES
+from pgtrial.report.charts.distribution import share_lines
 from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
-from pgtrial.report.charts.ticks import place_changes, place_logs
+from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.charts.time_axis import time_channel, value_channel, wrap_timed
 from pgtrial.report.words import change_text, interval_text, metric_label, plural
 
@@ -157,6 +157,7 @@ def latency_chart(found: LogComparison) -> Chart | None:
         {
             "side": side.key,
             "colour": colours[side.key],
+            "dash": [1, 0],
             "latency": [shorten(latency) for latency in side.distribution.latency],
             "share": [round(share, 5) for share in side.distribution.share],
         }
@@ -165,53 +166,9 @@ def latency_chart(found: LogComparison) -> Chart | None:
     ]
     if not rows:
         return None
-    ends = [value for side in found.sides if side.distribution is not None for value in side.distribution.latency]
-    extent = (min(ends), max(ends))
     return Chart(
         title="Latency, all transactions of a side: further left is faster",
         text="Cumulative distribution of latency by side; the percentiles stand in the table.",
         legend=tuple((colours[side.key], side.key) for side in found.sides if side.distribution is not None),
-        spec=wrap_spec(
-            {
-                "data": {"values": rows},
-                "layer": [
-                    {
-                        "data": {"values": [{"share": share} for share in MARKED_SHARES]},
-                        "mark": {"type": "rule", "strokeDash": [2, 3], "opacity": 0.4},
-                        "encoding": {"y": {"field": "share", "type": "quantitative"}},
-                    },
-                    {
-                        "transform": [{"flatten": ["latency", "share"]}],
-                        "mark": {"type": "line", "strokeWidth": 2},
-                        "encoding": {
-                            "x": {
-                                "field": "latency",
-                                "type": "quantitative",
-                                "scale": {"type": "log", "nice": False, "domain": list(extent)},
-                                "axis": {
-                                    "title": "latency (log scale)",
-                                    "labelExpr": duration_label(),
-                                    "values": place_logs(*extent),
-                                    "labelOverlap": True,
-                                },
-                            },
-                            "y": {
-                                "field": "share",
-                                "type": "quantitative",
-                                "scale": {"domain": [0, 1]},
-                                "axis": {
-                                    "title": "share of transactions",
-                                    "values": [0, 0.25, 0.5, 0.75, 0.95, 1],
-                                    "labelExpr": SHARE_LABEL,
-                                },
-                            },
-                            "color": _COLOUR,
-                            "detail": {"field": "side"},
-                            "tooltip": {"field": "side", "title": "log"},
-                        },
-                    },
-                ],
-            },
-            height=240,
-        ),
+        spec=share_lines(rows, by="side", label="log"),
     )
