@@ -1,4 +1,4 @@
-"""Samples of a simulated experiment for every metric of timelines, beside the counters that testing.py always has."""
+"""Samples of a simulated experiment for every metric of timelines, beside the counters that one always has."""
 
 from collections.abc import Mapping
 
