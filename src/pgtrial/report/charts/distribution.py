@@ -74,8 +74,8 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
 def share_lines(rows: list[Spec], *, by: str, label: str) -> Spec:
     """Cumulative distributions: a line per row, from its ``latency`` (s, sorted) and ``share`` of transactions.
 
-    ``by`` is the field of a row that names its line, ``label`` what such a name is called. A row has its ``colour``, and
-    may have its ``dash``.
+    ``by`` is the field of a row that names its line, ``label`` what such a name is called. A row has its ``colour`` and
+    its ``dash``.
     """
     ends = [latency for row in rows for latency in row["latency"]]
     extent = (min(ends), max(ends))
