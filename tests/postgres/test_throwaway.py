@@ -1,4 +1,7 @@
 import asyncio
+import contextlib
+import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,8 @@ from pgtrial.hosts.processes import identify
 from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute, execute_script, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
+
+_BUSY = "SELECT count(*) FROM generate_series(1, 200000) AS a, generate_series(1, 200000) AS b"
 
 
 def test_server_listens_on_its_private_socket_only(throwaway, runner):
@@ -80,6 +85,49 @@ def test_killed_server_is_noticed(throwaway, runner):
     runner.run(kill())
 
     assert throwaway.has_died()
+
+
+def test_server_that_was_killed_leaves_no_process_and_no_shared_memory(throwaway, runner):
+    ops, data, pid = throwaway.host.ops, throwaway.data, throwaway.process.pid
+    segment = (data / "postmaster.pid").read_text().splitlines()[6].split()[1]  # LOCK_FILE_LINE_SHMEM_KEY: key, id
+    mapped = set(re.findall(r"/dev/shm/PostgreSQL\.\d+", Path(f"/proc/{pid}/maps").read_text()))
+    children = ops.find_titled("postgres: ", str(data))
+    assert segment in segments()
+    assert mapped
+    assert children
+
+    async def kill() -> None:
+        # What a busy session does is not ended by the end of the first process.
+        busy = asyncio.ensure_future(execute(throwaway.conninfo(), _BUSY))
+        while not any("SELECT" in title for title in titles(ops.find_titled("postgres: ", str(data)))):
+            await asyncio.sleep(0.01)
+        throwaway.process.kill()
+        await throwaway.stop()
+        with pytest.raises(TargetError):
+            await busy
+
+    runner.run(kill())
+
+    assert ops.find_titled("postgres: ", str(data)) == []
+    assert segment not in segments()
+    assert not [path for path in mapped if Path(path).exists()]
+    runner.run(throwaway.start())  # the data are as the kill left them
+    runner.run(throwaway.stop())
+
+
+def segments() -> set[str]:
+    """Numbers of the System V segments there are."""
+    header, *rows = Path("/proc/sysvipc/shm").read_text().splitlines()
+    place = header.split().index("shmid")
+    return {row.split()[place] for row in rows}
+
+
+def titles(processes) -> list[str]:
+    found = []
+    for pid, _ in processes:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_text())
+    return found
 
 
 def test_stop_that_is_cancelled_can_be_asked_for_again(throwaway, runner):

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import logging
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +18,18 @@ from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings
 from pgtrial.postgres.work_directory import PORT, writing
 
+_log = logging.getLogger(__name__)
+
 SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
+_LOCK_FILE = "postmaster.pid"
+_CHILD = "postgres: "  # how the title of a server's child begins
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
 _CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
+_CLEAR_POLL = 0.05  # s between two looks whether all of one that was killed has ended
 
 # What pgtrial needs for itself; the experiment file may not name these.
 OWN_SETTINGS: Mapping[str, str] = {
@@ -171,7 +178,7 @@ class ThrowawayCluster:
 
     def _is_ready(self) -> bool:
         try:
-            lines = self.host.ops.read(str(self.data / "postmaster.pid")).splitlines()
+            lines = self.host.ops.read(str(self.data / _LOCK_FILE)).splitlines()
         except FileNotFoundError:
             return False
         return (
@@ -242,7 +249,34 @@ class ThrowawayCluster:
             return
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
         await end_process(self.process, with_signal=stop_signal, patience=patience)
+        await self.clear()
         self.process = None  # not before: what was not waited for still runs
+
+    async def clear(self, *, patience: float = 10.0) -> None:
+        """Leave nothing of a server that was killed, as by the kernel when memory was short; else do nothing.
+
+        Its children go on with the statement they are at, beside the next server. Its shared memory outlives all of
+        them: "postgres --check" does what each start of the cluster does first, which is to give it back
+        (sysv_shmem.c, PGSharedMemoryCreate), and ends there.
+        """
+        begun, ops, complaint = time.monotonic(), self.host.ops, "it is in use"
+        while ops.exists(str(self.data / _LOCK_FILE)):  # a server that ends in order removes it, and so does the check
+            seconds = time.monotonic() - begun
+            if seconds > patience:
+                _log.warning("the shared memory of a server that was killed stays: %s", complaint)
+                return
+            children = ops.find_titled(_CHILD, str(self.data))
+            for pid, ticks in children:
+                ops.signal(pid, ticks, signal.SIGQUIT if seconds < patience / 2 else signal.SIGKILL)
+                ops.signal(pid, ticks, signal.SIGCONT)  # what stands still does not hear the first
+            if not children:
+                command = [self.programs.path("postgres"), "--check", "-D", self.data]
+                command += ["-c", "shared_buffers=128kB", "-c", "huge_pages=off"]  # as little as there can be
+                check = await self.host.run(command, account=self.account, directory=self.directory, check=False)
+                complaint = " ".join(check.stderr.split()) or complaint
+                if check.status == 0:
+                    return
+            await asyncio.sleep(_CLEAR_POLL)
 
 
 def _environment(socket_directory: Path, database: str) -> dict[str, str]:
