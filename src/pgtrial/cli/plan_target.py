@@ -29,10 +29,10 @@ def server_text(checked: Checked) -> str:
 def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
     whose = "" if of_all else f" ({', '.join(server.arms)})"
     if where:
-        return f"throw-away PostgreSQL {server.version}{where}{whose}"
+        return f"throw-away PostgreSQL {server.majors}{where}{whose}"
     if server.programs is None:
         return f"PostgreSQL {server.version}{whose}, which this machine does not have: {server.missing}"
-    return f"throw-away PostgreSQL {server.shown} from {server.programs.directory}{whose}"
+    return f"throw-away PostgreSQL {server.exact} from {server.programs.directory}{whose}"
 
 
 def data_text(checked: Checked) -> str:
