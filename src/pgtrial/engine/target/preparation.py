@@ -32,6 +32,7 @@ from pgtrial.postgres.work_directory import (
 )
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
+from pgtrial.spec.places import expand_home
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv
@@ -154,7 +155,7 @@ class _Preparation:
         wanted = self.variant.data or str(base or "/var/tmp")
         if base is not None and self.variant.data == self.loaded.experiment.target.directory:
             wanted = str(base)
-        place = Path(wanted).expanduser().absolute()
+        place = expand_home(Path(wanted)).absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
         _check_space(host, place, self.loaded.experiment, scale=self.variant.scale)
