@@ -41,6 +41,21 @@ def test_setting_that_did_not_take_is_an_error_with_both_values(throwaway, runne
     assert caught.value.message == ('setting "work_mem" is 4MB (source: default) after the start, expected 77MB')
 
 
+def test_setting_that_the_database_has_of_its_own_did_not_take(throwaway, runner):
+    runner.run(throwaway.stop())
+    wanted = {"work_mem": "8MB"}
+    postgresql.apply(throwaway, wanted)
+    runner.run(throwaway.start())
+    runner.run(execute(throwaway.conninfo(), "CREATE DATABASE other"))
+    runner.run(execute(throwaway.conninfo(), "ALTER DATABASE other SET work_mem = '1MB'"))
+
+    runner.run(postgresql.verify(throwaway, wanted))
+    with pytest.raises(SettingError) as caught:
+        runner.run(postgresql.verify(throwaway, wanted, database="other"))
+
+    assert caught.value.message == 'setting "work_mem" is 1MB (source: database) after the start, expected 8MB'
+
+
 def test_refused_setting_shows_the_servers_own_line(throwaway, runner):
     runner.run(throwaway.stop())
     throwaway.write_settings({"max_connections": "-5"})

@@ -75,7 +75,7 @@ class ThrowawayTarget:
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
         await cluster.start(groups=groups)
-        settings = await postgresql.verify(cluster, wanted)
+        settings = await postgresql.verify(cluster, wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
         return RunningServer(
