@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import identify
+from pgtrial.hosts.processes import find_server_children, identify
 from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute, execute_script, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -103,18 +103,17 @@ def test_killed_server_is_noticed(throwaway, runner):
 
 
 def test_server_that_was_killed_leaves_no_process_and_no_shared_memory(throwaway, runner):
-    ops, data, pid = throwaway.host.ops, throwaway.data, throwaway.process.pid
-    segment = (data / "postmaster.pid").read_text().splitlines()[6].split()[1]  # LOCK_FILE_LINE_SHMEM_KEY: key, id
+    data, pid = str(throwaway.data), throwaway.process.pid
+    lines = (throwaway.data / "postmaster.pid").read_text().splitlines()
+    segment = lines[6].split()[1]  # LOCK_FILE_LINE_SHMEM_KEY: key and id
     mapped = set(re.findall(r"/dev/shm/PostgreSQL\.\d+", Path(f"/proc/{pid}/maps").read_text()))
-    children = ops.find_titled("postgres: ", str(data))
     assert segment in segments()
     assert mapped
-    assert children
 
     async def kill() -> None:
         # What a busy session does is not ended by the end of the first process.
         busy = asyncio.ensure_future(execute(throwaway.conninfo(), _BUSY))
-        while not any("SELECT" in title for title in titles(ops.find_titled("postgres: ", str(data)))):
+        while not any("SELECT" in title for title in titles(find_server_children(data))):
             await asyncio.sleep(0.01)
         throwaway.process.kill()
         await throwaway.stop()
@@ -123,7 +122,7 @@ def test_server_that_was_killed_leaves_no_process_and_no_shared_memory(throwaway
 
     runner.run(kill())
 
-    assert ops.find_titled("postgres: ", str(data)) == []
+    assert find_server_children(data) == ()
     assert segment not in segments()
     assert not [path for path in mapped if Path(path).exists()]
     runner.run(throwaway.start())  # the data are as the kill left them
@@ -139,9 +138,9 @@ def segments() -> set[str]:
 
 def titles(processes) -> list[str]:
     found = []
-    for pid, _ in processes:
+    for process in processes:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found.append(Path(f"/proc/{pid}/cmdline").read_text())
+            found.append(Path(f"/proc/{process.pid}/cmdline").read_text())
     return found
 
 

@@ -323,10 +323,7 @@ class Operations:
         return found
 
     def find_titled(self, title: str, directory: str) -> list[tuple[int, int]]:
-        """(pid, start ticks) of all processes at work in a directory whose command line begins with ``title``.
-
-        The children of a PostgreSQL server overwrite their environment with their title: no mark is left in it.
-        """
+        """(pid, start ticks) of all processes at work in a directory whose command line begins with ``title``."""
         wanted, place = title.encode(), os.path.realpath(directory)
         found = []
         for path in glob.glob("/proc/[0-9]*"):

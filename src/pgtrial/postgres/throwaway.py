@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
-from pgtrial.hosts.processes import identify
+from pgtrial.hosts.processes import find_server_children, identify
 from pgtrial.hosts.running import end_process
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
@@ -23,7 +23,6 @@ _log = logging.getLogger(__name__)
 SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
 _LOCK_FILE = "postmaster.pid"
-_CHILD = "postgres: "  # how the title of a server's child begins
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
 _CHECKSUMS_BY_DEFAULT = 18
@@ -265,10 +264,11 @@ class ThrowawayCluster:
             if seconds > patience:
                 _log.warning("the shared memory of a server that was killed stays: %s", complaint)
                 return
-            children = ops.find_titled(_CHILD, str(self.data))
-            for pid, ticks in children:
-                ops.signal(pid, ticks, signal.SIGQUIT if seconds < patience / 2 else signal.SIGKILL)
-                ops.signal(pid, ticks, signal.SIGCONT)  # what stands still does not hear the first
+            children = find_server_children(str(self.data), ops)
+            number = signal.SIGQUIT if seconds < patience / 2 else signal.SIGKILL
+            for child in children:
+                ops.signal(child.pid, child.start_ticks, number)
+                ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # what stands still does not hear the first
             if not children:
                 command = [self.programs.path("postgres"), "--check", "-D", self.data]
                 command += ["-c", "shared_buffers=128kB", "-c", "huge_pages=off"]  # as little as there can be
