@@ -30,8 +30,8 @@ def state(tmp_path):
     state.close()
 
 
-def prepare(state, tmp_path, *, scale=1):
-    loaded = parse_experiment(TEXT.replace("SCALE", str(scale)), "small.toml", tmp_path)
+def prepare(state, tmp_path, *, scale=1, more=""):
+    loaded = parse_experiment(TEXT.replace("SCALE", str(scale)) + more, "small.toml", tmp_path)
     state.set_plan(resolve_arms(loaded.experiment), (), ())
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
     preparing = prepare_throwaway(loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore)
@@ -55,3 +55,12 @@ def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
 
     assert not (tmp_path / "work").exists()
     assert state.work_directories() == ()
+
+
+@pytest.mark.usefixtures("programs")
+def test_place_for_the_wal_that_cannot_be_used_leaves_nothing_in_that_of_the_data(state, tmp_path):
+    with pytest.raises(PreflightError, match='cannot make a directory in "/proc"'):
+        prepare(state, tmp_path, more='[target.storage]\nwal = "/proc"\n')
+
+    assert state.work_directories() != ()
+    assert not [path for path in state.work_directories() if path.exists()]

@@ -166,7 +166,11 @@ class _Preparation:
             self.state.add_work_directory(directory)
         work, socket_directory = prepare_directories(host, place, name, self.target.account)
         if wal is not None:
-            prepare_directory(host, wal, self.target.account)
+            try:
+                prepare_directory(host, wal, self.target.account)
+            except PreflightError:
+                remove_directories(host, work, socket_directory)  # the target does not know of them yet
+                raise
         return self._cluster(work, socket_directory)
 
     async def _make_filesystem(self, place: Path) -> Path:
