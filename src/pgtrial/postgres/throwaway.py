@@ -28,6 +28,7 @@ _LOG_DIRECTORY = "log"
 _CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
+_LITTLE_MEMORY = ("-c", "shared_buffers=128kB", "-c", "huge_pages=off")  # for a server that serves nobody
 _CLEAR_POLL = 0.05  # s between two looks whether all of one that was killed has ended
 
 # What pgtrial needs for itself; the experiment file may not name these.
@@ -270,9 +271,12 @@ class ThrowawayCluster:
                 ops.signal(child.pid, child.start_ticks, number)
                 ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # what stands still does not hear the first
             if not children:
-                command = [self.programs.path("postgres"), "--check", "-D", self.data]
-                command += ["-c", "shared_buffers=128kB", "-c", "huge_pages=off"]  # as little as there can be
-                check = await self.host.run(command, account=self.account, directory=self.directory, check=False)
+                check = await self.host.run(
+                    [self.programs.path("postgres"), "--check", "-D", self.data, *_LITTLE_MEMORY],
+                    account=self.account,
+                    directory=self.directory,
+                    check=False,
+                )
                 complaint = " ".join(check.stderr.split()) or complaint
                 if check.status == 0:
                     return
