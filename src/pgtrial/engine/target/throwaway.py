@@ -149,6 +149,7 @@ class ThrowawayTarget:
     async def _remove_all(self) -> None:
         for cluster in self.clusters.values():
             await cluster.stop(immediate=True)
+            await cluster.clear()  # of a server that was killed while it was started
             await remove_until_gone(self.host, *cluster.directories)
         await self.changes.undo(self.made)
         self.made = []
