@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.cli.checked import check_text
 from pgtrial.cli.main import main
+from pgtrial.errors import SpecError
 
 GOOD = """\
 format = 1
@@ -189,3 +191,18 @@ def test_json_has_the_host(file: Path, capsys: pytest.CaptureFixture[str]) -> No
 
     assert main(["check", "--json", "--no-host", str(file)]) == 0
     assert "host" not in json.loads(capsys.readouterr().out)
+
+
+def test_settings_of_a_server_elsewhere_are_not_checked_against_this_machines_version() -> None:
+    elsewhere = GOOD.replace('postgres = "16"', 'host = "ssh://db"').replace('"1GB"', '"1GB"\nio_method = "sync"')
+    named = elsewhere.replace('host = "ssh://db"', 'host = "ssh://db"\npostgres = "18"')
+    existing = GOOD.replace('postgres = "16"', 'kind = "server"').replace('"1GB"', '"1GB"\nio_method = "sync"')
+    for text, versions in ((elsewhere, "15 to 18"), (named, "18"), (existing, "15 to 18")):
+        (server,) = check_text(text, "e", Path("/")).servers
+        assert (server.majors, server.exact) == (versions, None)
+
+    with pytest.raises(SpecError) as caught:
+        check_text(named.replace("18", "17"), "e", Path("/"))
+    assert [problem.message for problem in caught.value.problems] == [
+        'unrecognized setting "io_method" for PostgreSQL 17'
+    ]

@@ -140,7 +140,7 @@ def test_the_plan_of_interleaved_arms_says_slices_and_looks(file: Path, capsys: 
     out = " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= 80
     for fact in (
-        "kept 4 times (the snapshot and a copy for each arm)",
+        "kept 5 times (the snapshot, what it is of, and a copy for each arm)",
         "interleaved: The file asks for it.",
         "each arm has 12 slices of 1 s, in 2 balanced rounds; the first 100 ms of each do not count",
         "interleaved valid, but in doubt: shared_buffers: fills during the warm-up",

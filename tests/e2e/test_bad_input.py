@@ -40,6 +40,18 @@ def test_sql_error_in_a_scenario_names_scenario_and_server_line(place):
     assert nothing_left(place)
 
 
+def test_scenario_that_the_protocol_does_not_allow_is_said_before_the_load(place):
+    (place.directory / "both.sql").write_text("SELECT 1 \\; SELECT 2;\n")  # two statements in one message
+    place.write_experiment(
+        ('mix      = "simple-update"', 'scenario = [{ name = "both", file = "both.sql" }]\nprotocol = "prepared"')
+    )
+
+    result = place.run("run", "small.toml")
+
+    assert_one_clear_error(result, 'scenario "both"', "multiple commands", status=1)
+    assert nothing_left(place)
+
+
 def test_sql_error_in_the_set_up_names_file_and_line(place):
     (place.directory / "setup.sql").write_text("SELECT 1;\nCREATE TABLE t (a nonsense);\n")
     place.write_experiment(("scale = 1", 'scale = 1\nsetup = "setup.sql"'))
@@ -47,6 +59,16 @@ def test_sql_error_in_the_set_up_names_file_and_line(place):
     result = place.run("run", "small.toml")
 
     assert_one_clear_error(result, "line 2", 'type "nonsense" does not exist', status=1)
+    assert nothing_left(place)
+
+
+def test_setting_that_the_set_up_overrides_is_said_before_the_load(place):
+    (place.directory / "setup.sql").write_text("ALTER DATABASE pgtrial SET synchronous_commit = on;\n")
+    place.write_experiment(("scale = 1", 'scale = 1\nsetup = "setup.sql"'))
+
+    result = place.run("run", "small.toml")
+
+    assert_one_clear_error(result, 'arm "off"', '"synchronous_commit" is on (source: database)', status=1)
     assert nothing_left(place)
 
 

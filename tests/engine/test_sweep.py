@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import time
 
@@ -6,7 +7,7 @@ import pytest
 
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
 from pgtrial.errors import StoreError
-from pgtrial.hosts.processes import MARK, find_marked, identify
+from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
 from pgtrial.store.state import State
@@ -31,8 +32,9 @@ def folder(tmp_path):
 def start_sleeper():
     started = []
 
-    def start(**environment):
-        process = subprocess.Popen(["sleep", "60"], env={**os.environ, **environment})
+    def start(*, title="sleep", place=None, **environment):
+        program = shutil.which("sleep")
+        process = subprocess.Popen([title, "60"], executable=program, cwd=place, env={**os.environ, **environment})
         started.append(process)
         return process
 
@@ -60,6 +62,23 @@ def test_recorded_and_marked_processes_are_ended_and_no_others(folder, start_sle
     assert recorded.wait(timeout=5) != 0
     assert marked.wait(timeout=5) != 0
     assert other.poll() is None
+
+
+def test_children_that_a_killed_server_left_are_ended(folder, start_sleeper, tmp_path):
+    data = tmp_path / "work" / "data"
+    data.mkdir(parents=True)
+    state = State.open(folder, write=True)
+    state.add_work_directory(data.parent, variant="v")
+    state.add_work_directory(tmp_path / "nowhere")
+    state.close()
+    child = start_sleeper(title="postgres: pgtrial: postgres pgtrial [local] SELECT", place=data)
+    shell = start_sleeper(place=data)
+    while not find_server_children(str(data)):
+        time.sleep(0.01)
+
+    assert sweep(folder) == 1
+    assert child.wait(timeout=5) != 0
+    assert shell.poll() is None
 
 
 def test_unfinished_run_is_interrupted_and_its_raw_files_are_removed(folder):

@@ -1,14 +1,18 @@
 import asyncio
+import subprocess
 
 import pytest
 
 from pgtrial.design.arms import resolve_arms
+from pgtrial.design.data_size import estimate_data_size
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
 from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.target import preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
 from pgtrial.spec.load import parse_experiment
 from pgtrial.store.state import State
 
@@ -30,9 +34,10 @@ def state(tmp_path):
     state.close()
 
 
-def prepare(state, tmp_path, *, scale=1):
-    loaded = parse_experiment(TEXT.replace("SCALE", str(scale)), "small.toml", tmp_path)
-    state.set_plan(resolve_arms(loaded.experiment), (), ())
+def prepare(state, tmp_path, *, scale=1, more=""):
+    loaded = parse_experiment(TEXT.replace("SCALE", str(scale)) + more, "small.toml", tmp_path)
+    if not state.arms():
+        state.set_plan(resolve_arms(loaded.experiment), (), ())
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
     preparing = prepare_throwaway(loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore)
     return asyncio.run(preparing)
@@ -55,3 +60,42 @@ def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
 
     assert not (tmp_path / "work").exists()
     assert state.work_directories() == ()
+
+
+@pytest.mark.usefixtures("programs")
+def test_place_for_the_wal_that_cannot_be_used_leaves_nothing_in_that_of_the_data(state, tmp_path):
+    with pytest.raises(PreflightError, match='cannot make a directory in "/proc"'):
+        prepare(state, tmp_path, more='[target.storage]\nwal = "/proc"\n')
+
+    assert state.work_directories() != ()
+    assert not [path for path in state.work_directories() if path.exists()]
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(("method", "copies"), [("blocks", 2), ("interleaved", 4)])
+def test_data_of_which_each_arm_has_a_copy_need_the_space_for_them(state, tmp_path, monkeypatch, method, copies):
+    class EnoughError(Exception):
+        """There was space enough."""
+
+    async def stop(*_arguments):
+        raise EnoughError
+
+    monkeypatch.setattr(preparation, "check_access", stop)
+    monkeypatch.setattr(preparation, "_shares_blocks", lambda *_arguments: False)
+    size = estimate_data_size(parse_experiment(TEXT.replace("SCALE", "1"), "small.toml", tmp_path).experiment)
+    needed = copies * (size + 150 * 1024**2)
+    state.set_meta(method=method)
+    for free, expected in ((needed - 1, PreflightError), (needed, EnoughError)):
+        monkeypatch.setattr(Operations, "space", lambda *_arguments, free=free: (2 * free, free))
+        with pytest.raises(expected):
+            prepare(state, tmp_path)
+        assert not [path for path in state.work_directories() if path.exists()]
+
+
+def test_trying_whether_copies_share_blocks_leaves_nothing(tmp_path):
+    result = subprocess.run(["cp", "--reflink=always", __file__, tmp_path / "copy"], capture_output=True, check=False)
+    (tmp_path / "copy").unlink(missing_ok=True)
+
+    # Where this file lies on another file system, nothing is shared between the two.
+    assert preparation._shares_blocks(LocalHost(), tmp_path) or result.returncode != 0
+    assert list(tmp_path.iterdir()) == []

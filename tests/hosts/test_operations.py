@@ -1,6 +1,8 @@
 import base64
 import os
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,27 @@ def test_programs_get_no_settings_of_the_caller(monkeypatch: pytest.MonkeyPatch)
 
     assert "PGHOST" not in environment
     assert (environment["LANGUAGE"], environment["OTHER"], environment[MARK]) == ("", "kept", "/results/x")
+
+
+def test_process_is_found_by_how_its_title_begins_and_where_it_is_at_work(tmp_path: Path):
+    place, other = tmp_path / "data", tmp_path / "data2"
+    for directory in (place, other):
+        directory.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    program = shutil.which("sleep")
+    assert program is not None
+    meant, elsewhere, shell = (
+        subprocess.Popen([title, "60"], executable=program, cwd=directory)
+        for title, directory in (("postgres: one", place), ("postgres: two", other), ("sleep", place))
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while not (found := ops.find_titled("postgres: ", str(tmp_path / "link"))) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert found == [(meant.pid, ops.start_ticks(meant.pid))]
+        assert [pid for pid, _ in ops.find_titled("postgres: ", str(other))] == [elsewhere.pid]
+    finally:
+        for process in (meant, elsewhere, shell):
+            process.kill()
+            process.wait()
+    assert ops.find_titled("postgres: ", str(place)) == []

@@ -3,7 +3,13 @@ from typing import Any
 import pytest
 
 from pgtrial.errors import SpecProblem
-from pgtrial.postgres.catalogue import VERSIONS, check_settings, needs_restart, read_catalogue
+from pgtrial.postgres.catalogue import (
+    VERSIONS,
+    check_settings,
+    check_unknown_server,
+    needs_restart,
+    read_catalogue,
+)
 from pgtrial.spec.experiment import Experiment
 
 
@@ -99,6 +105,26 @@ def test_clients_have_to_fit_into_max_connections() -> None:
             arms={"a": {}, "b": {"postgresql": {"max_connections": 50}}},
         )
     ) == {"arms.b.postgresql.max_connections"}
+
+
+def test_connections_of_a_server_that_is_there_are_known_only_to_it() -> None:
+    tables = {
+        "workload": {"mix": "select-only", "clients": 200},
+        "dataset": {"kind": "existing"},
+        "target": {"kind": "server", "database": "bench"},
+    }
+    assert not find(**tables)
+    tables["target"] |= {"postgresql": {"max_connections": 100}}
+    assert set(find(**tables)) == {"workload.clients"}
+
+
+def test_of_a_server_of_unknown_version_only_what_no_version_takes_is_wrong() -> None:
+    settings = {"io_method": "sync", "old_snapshot_threshold": "1min", "shared_bufers": "1GB", "work_mem": "1mb"}
+    found = check_unknown_server(experiment(target={"postgresql": settings}), VERSIONS)
+
+    assert [problem.path for problem in found] == ["target.postgresql.shared_bufers", "target.postgresql.work_mem"]
+    assert found[0].message == 'unrecognized setting "shared_bufers" for PostgreSQL 18'
+    assert len(check_unknown_server(experiment(target={"postgresql": settings}), (15,))) == 3
 
 
 def test_constant_sessions_count_as_connections() -> None:

@@ -106,3 +106,8 @@ def test_development_version_is_understood(nothing_installed):
 def test_real_programs_are_found(programs):
     assert programs.major >= 15
     assert all(programs.path(name).is_file() for name in NEEDED)
+
+
+def test_directory_in_the_home_of_nobody_is_one_without_programs() -> None:
+    with pytest.raises(PreflightError, match=r'no PostgreSQL programs in ".*~no such user/bin"'):
+        find_programs("~no such user/bin")

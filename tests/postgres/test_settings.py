@@ -75,6 +75,13 @@ def test_setting_from_another_file_is_a_mismatch():
     assert find_mismatches({"X": "1"}, actual, source_file="/elsewhere.conf")[0][2] == "1 (from /data/pgtrial.conf)"
 
 
+def test_text_that_the_server_writes_in_its_own_way_is_no_mismatch():
+    actual = {"datestyle": setting("ISO, DMY"), "timezone": setting("UTC"), "x": setting("on", vartype="bool")}
+
+    wanted = {"DateStyle": "iso,dmy", "TimeZone": "utc", "x": "off"}
+    assert [name for name, _, _ in find_mismatches(wanted, actual, source_file="/data/pgtrial.conf")] == ["x"]
+
+
 def test_setting_that_the_server_does_not_have_is_a_mismatch():
     assert find_mismatches({"y": "1"}, {}, source_file="")[0][:2] == ("y", "1")
 

@@ -1,13 +1,18 @@
 import asyncio
+import contextlib
+import re
+from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.processes import identify
+from pgtrial.hosts.processes import find_server_children, identify
 from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute, execute_script, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
+
+_BUSY = "SELECT count(*) FROM generate_series(1, 200000) AS a, generate_series(1, 200000) AS b"
 
 
 def test_server_listens_on_its_private_socket_only(throwaway, runner):
@@ -34,6 +39,21 @@ def test_setting_that_did_not_take_is_an_error_with_both_values(throwaway, runne
         runner.run(postgresql.verify(throwaway, {"work_mem": "77MB"}))
 
     assert caught.value.message == ('setting "work_mem" is 4MB (source: default) after the start, expected 77MB')
+
+
+def test_setting_that_the_database_has_of_its_own_did_not_take(throwaway, runner):
+    runner.run(throwaway.stop())
+    wanted = {"work_mem": "8MB"}
+    postgresql.apply(throwaway, wanted)
+    runner.run(throwaway.start())
+    runner.run(execute(throwaway.conninfo(), "CREATE DATABASE other"))
+    runner.run(execute(throwaway.conninfo(), "ALTER DATABASE other SET work_mem = '1MB'"))
+
+    runner.run(postgresql.verify(throwaway, wanted))
+    with pytest.raises(SettingError) as caught:
+        runner.run(postgresql.verify(throwaway, wanted, database="other"))
+
+    assert caught.value.message == 'setting "work_mem" is 1MB (source: database) after the start, expected 8MB'
 
 
 def test_refused_setting_shows_the_servers_own_line(throwaway, runner):
@@ -80,6 +100,48 @@ def test_killed_server_is_noticed(throwaway, runner):
     runner.run(kill())
 
     assert throwaway.has_died()
+
+
+def test_server_that_was_killed_leaves_no_process_and_no_shared_memory(throwaway, runner):
+    data, pid = str(throwaway.data), throwaway.process.pid
+    lines = (throwaway.data / "postmaster.pid").read_text().splitlines()
+    segment = lines[6].split()[1]  # LOCK_FILE_LINE_SHMEM_KEY: key and id
+    mapped = set(re.findall(r"/dev/shm/PostgreSQL\.\d+", Path(f"/proc/{pid}/maps").read_text()))
+    assert segment in segments()
+    assert mapped
+
+    async def kill() -> None:
+        # What a busy session does is not ended by the end of the first process.
+        busy = asyncio.ensure_future(execute(throwaway.conninfo(), _BUSY))
+        while not any("SELECT" in title for title in titles(find_server_children(data))):
+            await asyncio.sleep(0.01)
+        throwaway.process.kill()
+        await throwaway.stop()
+        with pytest.raises(TargetError):
+            await busy
+
+    runner.run(kill())
+
+    assert find_server_children(data) == ()
+    assert segment not in segments()
+    assert not [path for path in mapped if Path(path).exists()]
+    runner.run(throwaway.start())  # the data are as the kill left them
+    runner.run(throwaway.stop())
+
+
+def segments() -> set[str]:
+    """Numbers of the System V segments there are."""
+    header, *rows = Path("/proc/sysvipc/shm").read_text().splitlines()
+    place = header.split().index("shmid")
+    return {row.split()[place] for row in rows}
+
+
+def titles(processes) -> list[str]:
+    found = []
+    for process in processes:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append(Path(f"/proc/{process.pid}/cmdline").read_text())
+    return found
 
 
 def test_stop_that_is_cancelled_can_be_asked_for_again(throwaway, runner):

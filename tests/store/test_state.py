@@ -94,3 +94,8 @@ def test_folder_of_a_newer_format_is_refused(state, tmp_path):
 
     with pytest.raises(StoreError, match="has format 99"):
         State.open(tmp_path)
+
+
+def test_folder_that_cannot_be_looked_at_is_said(tmp_path):
+    with pytest.raises(StoreError, match=r'cannot read ".*": File name too long'):
+        State.open(tmp_path / ("x" * 300))

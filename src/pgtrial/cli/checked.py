@@ -10,7 +10,7 @@ from pgtrial.design.plan import Plan, make_plan
 from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
 from pgtrial.hosts.local import LocalHost
-from pgtrial.postgres.catalogue import VERSIONS, check_settings
+from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.file_tables import FIO
@@ -26,18 +26,30 @@ _log = logging.getLogger(__name__)
 class Server:
     """The server of some arms. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
 
-    ``version`` is the major version that the settings were checked against.
+    Unless it ``is_here``, made on this machine, they are those of pgbench. ``versions`` are the major versions that it
+    may have, as far as the file and this machine say, in ascending order.
     """
 
     arms: tuple[str, ...]
     programs: Programs | None
     missing: str
-    version: int
+    versions: tuple[int, ...]
+    is_here: bool
 
     @property
-    def shown(self) -> str:
-        """Its version, exact where it is known."""
-        return self.programs.version if self.programs else str(self.version)
+    def version(self) -> int:
+        """The newest of them."""
+        return self.versions[-1]
+
+    @property
+    def majors(self) -> str:
+        """ "16", or "15 to 18"."""
+        return str(self.version) if len(self.versions) == 1 else f"{self.versions[0]} to {self.version}"
+
+    @property
+    def exact(self) -> str | None:
+        """Its version as it says it, where that is known."""
+        return self.programs.version if self.programs and self.is_here else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +128,7 @@ def check_text(text: str, source_name: str, folder: Path) -> Checked:
     found: list[SpecProblem] = []
     for server in servers:
         arms = server.arms if len(servers) > 1 else None
-        found += (new for new in check_settings(experiment, server.version, arms=arms) if new not in found)
+        found += (new for new in check_unknown_server(experiment, server.versions, arms=arms) if new not in found)
     plan = None
     if not problems and not found:
         try:
@@ -148,11 +160,18 @@ def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
             arms[wanted] = (*arms.get(wanted, ()), arm.name)
     except SpecError:
         arms = {}
+    is_new = experiment.target.kind == "throwaway"
+    is_here = is_new and experiment.target.host is None
     servers = []
     for wanted, names in (arms or {experiment.target.postgres: ()}).items():
-        programs, missing = _find(wanted)
-        version = programs.major if programs else int(wanted) if wanted and wanted.isdecimal() else VERSIONS[-1]
-        servers.append(Server(arms=names, programs=programs, missing=missing, version=version))
+        # On another machine the server has the version that is wanted, and pgbench here has any.
+        programs, missing = _find(wanted if is_here or not is_new else None)
+        versions: tuple[int, ...] = VERSIONS
+        if is_new and wanted and wanted.isdecimal():
+            versions = (int(wanted),)
+        elif is_here:
+            versions = (programs.major if programs else VERSIONS[-1],)
+        servers.append(Server(arms=names, programs=programs, missing=missing, versions=versions, is_here=is_here))
     return tuple(servers)
 
 

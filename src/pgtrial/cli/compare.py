@@ -85,8 +85,9 @@ def _check(folders: tuple[Path, ...], logs: tuple[Path, ...], skip: str | None) 
 def _check_output(path: Path) -> None:
     """Tell before the long part that there is no place for the page."""
     from pgtrial.errors import StoreError
+    from pgtrial.spec.places import is_directory
 
-    if not path.parent.is_dir():
+    if not is_directory(path.parent):
         raise StoreError(f'cannot write "{path}": there is no folder "{path.parent}"')
 
 

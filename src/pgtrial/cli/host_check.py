@@ -56,12 +56,13 @@ def intent_of(checked: Checked) -> Intent:
     wanted = [
         variants_of(experiment, [arm])[0].postgres for arm in plan.arms if experiment.target.host or arm.name in known
     ]
+    copies = len(variants) * (2 if is_throwaway else 1) + (len(plan.arms) if is_throwaway and plan.steps else 0)
     return Intent(
         # Where the data of a server lie that is there already, only that server could say.
         places=tuple({(each.data or "/var/tmp", each.wal or each.data or "/var/tmp"): None for each in variants})
         if is_ours
         else (),
-        bytes_needed=(2 if is_throwaway else 1) * plan.data_size * len(variants),
+        bytes_needed=copies * plan.data_size,
         postgres=tuple(dict.fromkeys(wanted)) if is_throwaway else (),
         clients=max(level.clients for level in plan.levels),
         threads=experiment.workload.threads,

@@ -119,9 +119,10 @@ def _read(folder: Path) -> "Findings":
     """The findings as they were written; made anew where there are none yet."""
     from pgtrial.analysis.analyze import analyze
     from pgtrial.analysis.findings import read_findings
+    from pgtrial.spec.places import is_file
     from pgtrial.store import layout
 
-    return read_findings(folder) if (folder / layout.FINDINGS).is_file() else analyze(folder)
+    return read_findings(folder) if is_file(folder / layout.FINDINGS) else analyze(folder)
 
 
 def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":

@@ -44,7 +44,7 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         "runs": f"{len(plan.slots)} in {plan.blocks} blocks, about {format_duration(plan.estimate.total)}",
     }
     if checked.servers:
-        versions = " and ".join(str(server.version) for server in checked.servers)
+        versions = " and ".join(server.majors for server in checked.servers)
         facts["settings"] = f"{count}, checked against PostgreSQL {versions}"
     else:
         facts["jobs"] = jobs_text(checked)
@@ -61,7 +61,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | N
         "servers": [
             {
                 "arms": server.arms,
-                "version": server.programs.version if server.programs else None,
+                "version": server.exact,
                 "programs": str(server.programs.directory) if server.programs else None,
                 "missing": server.missing or None,
             }

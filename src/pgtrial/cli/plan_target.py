@@ -29,10 +29,10 @@ def server_text(checked: Checked) -> str:
 def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
     whose = "" if of_all else f" ({', '.join(server.arms)})"
     if where:
-        return f"throw-away PostgreSQL {server.version}{where}{whose}"
+        return f"throw-away PostgreSQL {server.majors}{where}{whose}"
     if server.programs is None:
         return f"PostgreSQL {server.version}{whose}, which this machine does not have: {server.missing}"
-    return f"throw-away PostgreSQL {server.shown} from {server.programs.directory}{whose}"
+    return f"throw-away PostgreSQL {server.exact} from {server.programs.directory}{whose}"
 
 
 def data_text(checked: Checked) -> str:
@@ -49,8 +49,8 @@ def data_text(checked: Checked) -> str:
         made += f", {dataset.setup}"
     clusters = len(variants_of(experiment, checked.plan.arms))
     if checked.plan.steps:
-        snapshots = "the snapshot" if clusters == 1 else f"{clusters} snapshots"
-        times = clusters + len(checked.plan.arms)
+        snapshots = "the snapshot, what it is of," if clusters == 1 else f"{clusters} snapshots, what they are of,"
+        times = 2 * clusters + len(checked.plan.arms)
         return f"{made}: about {size}, kept {times} times ({snapshots} and a copy for each arm)"
     twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
     return f"{made}: about {size}, kept twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))

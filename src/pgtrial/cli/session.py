@@ -85,6 +85,7 @@ def run_and_report(
     """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
+    from pgtrial.spec.places import is_directory
 
     console = ProgressConsole(stderr=True)
     try:
@@ -92,7 +93,7 @@ def run_and_report(
             announcer = _Announcer(folder=folder, console=console, tell=observer, quiet=quiet)
             run_experiment(folder, permission=permission, tell=announcer)
     except (PgTrialError, KeyboardInterrupt) as error:
-        if folder.is_dir():
+        if is_directory(folder):
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
                 if _has_finished_runs(folder):
                     reported = write_report(folder, language=language)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pgtrial.engine.collect import discard_raw
 from pgtrial.errors import StoreError
-from pgtrial.hosts.processes import ProcessId, end, find_marked, identify, is_alive
+from pgtrial.hosts.processes import ProcessId, end, find_marked, find_server_children, identify, is_alive
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -39,6 +39,8 @@ def sweep(folder: Path) -> int:
                 )
             recorded.add(process)
         ended = end({*recorded, *find_marked(mark_of(folder))})
+        # A server's children end with its first process, unless that was killed as well while they were at work.
+        ended += end(child for place in state.work_directories() for child in find_server_children(f"{place}/data"))
         for run in state.runs():
             if run.state is RunState.RUNNING:
                 discard_raw(layout.run_folder(folder, run.folder))

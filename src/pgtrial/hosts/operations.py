@@ -322,6 +322,23 @@ class Operations:
                     found.append((pid, ticks))
         return found
 
+    def find_titled(self, title: str, directory: str) -> list[tuple[int, int]]:
+        """(pid, start ticks) of all processes at work in a directory whose command line begins with ``title``."""
+        wanted, place = title.encode(), os.path.realpath(directory)
+        found = []
+        for path in glob.glob("/proc/[0-9]*"):
+            try:
+                with open(path + "/cmdline", "rb") as file:
+                    is_meant = file.read(len(wanted)) == wanted and os.readlink(path + "/cwd") == place
+            except OSError:
+                continue  # it has ended, or is somebody else's
+            if is_meant:
+                pid = int(path.split("/")[2])
+                ticks = self.start_ticks(pid)
+                if ticks is not None:
+                    found.append((pid, ticks))
+        return found
+
     def signal(self, pid: int, ticks: int, number: int) -> bool:
         """Send a signal to a process if it is still the same one; whether it was."""
         if self.start_ticks(pid) != ticks:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pgtrial.hosts.operations import MARK, Operations
 
-__all__ = ["MARK", "ProcessId", "boot_id", "end", "find_marked", "identify", "is_alive"]
+__all__ = ["MARK", "ProcessId", "boot_id", "end", "find_marked", "find_server_children", "identify", "is_alive"]
 
 _HERE = Operations()
+_CHILD = "postgres: "  # how the title of a server's child begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,15 @@ def find_marked(mark: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
     """All processes of the host that were started for the result folder ``mark``."""
     boot = ops.boot_id()
     return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in ops.find_marked(mark))
+
+
+def find_server_children(data: str, ops: Operations = _HERE) -> tuple[ProcessId, ...]:
+    """The processes of the server of a data directory but for its first, also when that one is gone.
+
+    They have no mark: they write their titles over their environment.
+    """
+    boot = ops.boot_id()
+    return tuple(ProcessId(pid=pid, start_ticks=ticks, boot_id=boot) for pid, ticks in ops.find_titled(_CHILD, data))
 
 
 def end(processes: Iterable[ProcessId], *, ops: Operations = _HERE, patience: float = 5.0) -> tuple[ProcessId, ...]:

@@ -17,9 +17,14 @@ def apply(cluster: ThrowawayCluster, settings: Mapping[str, str]) -> None:
     cluster.write_settings(settings)
 
 
-async def verify(cluster: ThrowawayCluster, settings: Mapping[str, str]) -> dict[str, Setting]:
-    """Read back every setting; SettingError if one of ``settings`` is not what was asked for, or not from our file."""
-    actual = await read_settings(cluster.conninfo(), also=settings)
+async def verify(
+    cluster: ThrowawayCluster, settings: Mapping[str, str], *, database: str = "postgres"
+) -> dict[str, Setting]:
+    """Read back every setting; SettingError if one of ``settings`` is not what was asked for, or not from our file.
+
+    They are those of a session in ``database``, which may have values of its own (ALTER DATABASE … SET).
+    """
+    actual = await read_settings(cluster.conninfo(database), also=settings)
     mismatches = find_mismatches(settings, actual, source_file=str(cluster.conf))
     if mismatches:
         name, wanted, got = mismatches[0]

@@ -81,6 +81,15 @@ def check_settings(
     return tuple(problems)
 
 
+def check_unknown_server(
+    experiment: Experiment, versions: Collection[int], *, arms: Collection[str] | None = None
+) -> tuple[SpecProblem, ...]:
+    """What ``check_settings`` finds with each of the ``versions`` the server may have, in the words of the last."""
+    *others, last = (check_settings(experiment, version, arms=arms) for version in versions)
+    everywhere = set.intersection({problem.path for problem in last}, *({p.path for p in found} for found in others))
+    return tuple(problem for problem in last if problem.path in everywhere)
+
+
 def _with_ancestors(experiment: Experiment, arms: Collection[str]) -> set[str]:
     """The arms with all from which they inherit."""
     found: set[str] = set()
@@ -159,7 +168,9 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     for arm in resolve_arms(experiment):
         if arms is not None and arm.name not in arms:
             continue
-        allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, facts.boot or ""))
+        # What a server has that is there already, only that server can say.
+        default = "" if experiment.target.kind == "server" else facts.boot or ""
+        allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, default))
         if allowed is not None and allowed < needed:
             problem = _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)
             if problem.path not in seen:

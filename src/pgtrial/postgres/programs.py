@@ -10,6 +10,7 @@ from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
+from pgtrial.spec.places import expand_home
 
 NEEDED = ("initdb", "postgres", "pgbench")
 OLDEST_MAJOR = 15
@@ -74,7 +75,7 @@ def _on(host: Host) -> str:
 def _in_directory(host: Host, wanted: str) -> Programs:
     directory = Path(wanted)
     if host.name == LOCAL:
-        directory = directory.expanduser().absolute()
+        directory = expand_home(directory).absolute()
     elif not directory.is_absolute():
         raise PreflightError(
             f'the directory of the programs{_on(host)} is given as "{wanted}"',

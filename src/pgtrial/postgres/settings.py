@@ -100,14 +100,14 @@ def find_mismatches(
 ) -> tuple[tuple[str, str, str], ...]:
     """(name, wanted, what the server has and why) of the settings that did not take.
 
-    A setting took when its value is the wanted one and it came from ``source_file``.
+    A setting took when its value is the wanted one, as the server writes it, and it came from ``source_file``.
     """
     mismatches = []
     for name, value in wanted.items():
         setting = actual.get(name.lower())
         if setting is None:
             mismatches.append((name, value, "a setting that the server does not show"))
-        elif not is_same(value, setting):
+        elif not is_alike(value, setting):
             mismatches.append((name, value, f"{setting.shown} (source: {setting.source})"))
         elif setting.source_file and setting.source_file != source_file:
             mismatches.append((name, value, f"{setting.shown} (from {setting.source_file})"))

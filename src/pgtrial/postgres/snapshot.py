@@ -68,6 +68,7 @@ class Snapshot:
 
     async def restore(self) -> None:
         """Put the data back and write them out, so that the copy's own write-back is over before the load begins."""
+        await self.cluster.clear()  # of a server that was killed together with the pgtrial that had started it
         # Nothing of the old data may stay: the copy would come to lie inside them, and they would be used again.
         originals = [original for original, _ in self._pairs()]
         if not await remove_until_gone(self.host, *originals):

@@ -2,27 +2,34 @@
 
 import asyncio
 import json
+import logging
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
-from pgtrial.hosts.processes import identify
+from pgtrial.hosts.processes import find_server_children, identify
 from pgtrial.hosts.running import end_process
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings
 from pgtrial.postgres.work_directory import PORT, writing
 
+_log = logging.getLogger(__name__)
+
 SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
+_LOCK_FILE = "postmaster.pid"
 _LOG_NAME = "server"
 _LOG_DIRECTORY = "log"
 _CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
+_LITTLE_MEMORY = ("-c", "shared_buffers=128kB", "-c", "huge_pages=off")  # for a server that serves nobody
+_CLEAR_POLL = 0.05  # s between two looks whether all of one that was killed has ended
 
 # What pgtrial needs for itself; the experiment file may not name these.
 OWN_SETTINGS: Mapping[str, str] = {
@@ -171,7 +178,7 @@ class ThrowawayCluster:
 
     def _is_ready(self) -> bool:
         try:
-            lines = self.host.ops.read(str(self.data / "postmaster.pid")).splitlines()
+            lines = self.host.ops.read(str(self.data / _LOCK_FILE)).splitlines()
         except FileNotFoundError:
             return False
         return (
@@ -242,7 +249,38 @@ class ThrowawayCluster:
             return
         stop_signal = signal.SIGQUIT if immediate else signal.SIGINT
         await end_process(self.process, with_signal=stop_signal, patience=patience)
+        await self.clear()
         self.process = None  # not before: what was not waited for still runs
+
+    async def clear(self, *, patience: float = 10.0) -> None:
+        """Leave nothing of a server that was killed, as by the kernel when memory was short; else do nothing.
+
+        Its children go on with the statement they are at, beside the next server. Its shared memory outlives all of
+        them: "postgres --check" does what each start of the cluster does first, which is to give it back
+        (sysv_shmem.c, PGSharedMemoryCreate), and ends there.
+        """
+        begun, ops, complaint = time.monotonic(), self.host.ops, "it is in use"
+        while ops.exists(str(self.data / _LOCK_FILE)):  # a server that ends in order removes it, and so does the check
+            seconds = time.monotonic() - begun
+            if seconds > patience:
+                _log.warning("the shared memory of a server that was killed stays: %s", complaint)
+                return
+            children = find_server_children(str(self.data), ops)
+            number = signal.SIGQUIT if seconds < patience / 2 else signal.SIGKILL
+            for child in children:
+                ops.signal(child.pid, child.start_ticks, number)
+                ops.signal(child.pid, child.start_ticks, signal.SIGCONT)  # what stands still does not hear the first
+            if not children:
+                check = await self.host.run(
+                    [self.programs.path("postgres"), "--check", "-D", self.data, *_LITTLE_MEMORY],
+                    account=self.account,
+                    directory=self.directory,
+                    check=False,
+                )
+                complaint = " ".join(check.stderr.split()) or complaint
+                if check.status == 0:
+                    return
+            await asyncio.sleep(_CLEAR_POLL)
 
 
 def _environment(socket_directory: Path, database: str) -> dict[str, str]:

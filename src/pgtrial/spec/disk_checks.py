@@ -9,6 +9,7 @@ from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.given import Given, all_given, effective_arms
 from pgtrial.spec.knob_checks import later
 from pgtrial.spec.nearest import hint_name
+from pgtrial.spec.places import is_directory
 from pgtrial.spec.position import Found, Path
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
@@ -24,7 +25,7 @@ def check_disks(experiment: Experiment, folder: FilePath | None) -> Iterator[Fou
             yield path, f'invalid name of a disk class: "{name}"', hint
         yield from _check_disk(path, disk)
         for key, place in (("data", disk.data), ("wal", disk.wal)):
-            if is_here and place is not None and not FilePath(place).is_dir():
+            if is_here and place is not None and not is_directory(FilePath(place)):
                 yield (*path, key), f'directory "{place}" does not exist', "Create it first."
 
 

@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.given import Effective, Given, all_given, effective_arms
 from pgtrial.spec.knob_tables import EXCLUSIVE_SYSCTLS, POSTGRESQL
+from pgtrial.spec.places import is_directory
 from pgtrial.spec.position import Found, Path
 from pgtrial.spec.restore import effective_restore
 
@@ -64,7 +65,7 @@ def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterat
     if folder is None or target.host is not None:
         return
     for given in all_given(experiment):
-        if given.knob == "storage" and given.value.startswith("/") and not FilePath(given.value).is_dir():
+        if given.knob == "storage" and given.value.startswith("/") and not is_directory(FilePath(given.value)):
             yield given.path, f'directory "{given.value}" does not exist', "Create it first."
 
 

@@ -7,6 +7,7 @@ from pgtrial.spec.connection import is_elsewhere
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.given import all_given
 from pgtrial.spec.knob_checks import check_version
+from pgtrial.spec.places import expand_home, is_directory
 from pgtrial.spec.position import Found, Path
 
 # Knobs that an existing server cannot have, and why. (What a load on files cannot have is in file_checks.py.)
@@ -33,10 +34,10 @@ def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Fo
         message = '"directory" has no meaning with kind = "server"'
         yield ("target", "directory"), message, "The data of an existing server stay where they are. Remove it."
     if target.directory is not None and target.kind != "server":
-        directory = FilePath(target.directory)
-        if not directory.expanduser().is_absolute():
+        directory = expand_home(FilePath(target.directory))
+        if not directory.is_absolute():
             yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""
-        elif folder is not None and target.host is None and not directory.expanduser().is_dir():
+        elif folder is not None and target.host is None and not is_directory(directory):
             yield ("target", "directory"), f'directory "{target.directory}" does not exist', "Create it first."
     if target.postgres is not None:
         yield from check_version(("target", "postgres"), target.postgres)

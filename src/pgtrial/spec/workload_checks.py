@@ -1,6 +1,7 @@
 """Checks of the workload and the dataset: scenarios, shares, load levels, files."""
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
@@ -50,15 +51,27 @@ def _check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Foun
     if folder is None:
         return
     file = folder / name
-    if not file.exists():
-        beside = [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
-        yield path, f'file "{file}" does not exist', hint_name(file.name, [n for n in beside if n.endswith(".sql")])
-    elif not file.is_file():
+    try:
+        state = file.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last of a name with a zero byte
+        yield path, f'file "{file}" does not exist', hint_name(file.name, _scripts_in(file.parent))
+        return
+    except OSError as err:
+        yield path, f'file "{file}" cannot be read: {err.strerror}', ""
+        return
+    if not stat.S_ISREG(state.st_mode):
         yield path, f'"{file}" is not a file', ""
     elif not os.access(file, os.R_OK):
         yield path, f'file "{file}" cannot be read', "Check its permissions."
-    elif file.stat().st_size == 0:
+    elif state.st_size == 0:
         yield path, f'file "{file}" is empty', ""
+
+
+def _scripts_in(folder: FilePath) -> list[str]:
+    try:
+        return [other.name for other in folder.iterdir() if other.suffix == ".sql"]
+    except (OSError, ValueError):
+        return []
 
 
 def check_shares(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

@@ -39,7 +39,11 @@ class State:
     def open(cls, folder: Path, *, write: bool = False) -> "State":
         """Open an existing database; StoreError when it is not there, unreadable, or of a newer format."""
         path = folder / layout.STATE
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except OSError as err:
+            raise StoreError(f'cannot read "{folder}": {err.strerror}') from err
+        if not is_there:
             raise StoreError(
                 f'"{folder}" is not a result folder: it has no {layout.STATE}',
                 hint='Name a folder that "pgtrial run" made, such as results/NAME-DATE.',

@@ -78,7 +78,8 @@ class PgbenchLoad:
         script = f"--builtin={scenario.builtin}" if scenario.builtin else file
         try:
             await self.here.run(
-                [self.program, "-n", "-c", "1", "-t", "1", *variables, script], environment=server.environment
+                [self.program, "-n", "-c", "1", "-t", "1", f"--protocol={self.workload.protocol}", *variables, script],
+                environment=server.environment,
             )
         except HostCommandError as err:
             raise WorkloadError(

@@ -21,6 +21,7 @@ from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import prepare_directory, remove_directories
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
+from pgtrial.spec.places import expand_home
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import Fio, find_fio, layout_argv
@@ -138,7 +139,7 @@ async def _make_directory(
     wanted = variant.data or str(base or "/var/tmp")
     if base is not None and variant.data == target.experiment.target.directory:
         wanted = str(base)
-    place = Path(wanted).expanduser().absolute()
+    place = expand_home(Path(wanted)).absolute()
     if variant.filesystem:
         context = KnobContext(host=host, token=target.token, directory=str(place))
         knob = dict(variant.filesystem)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgtrial.design.arms import common_settings
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.variants import FILESYSTEM, Variant, variants_of
+from pgtrial.design.variants import FILESYSTEM, Variant, variant_of, variants_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -32,6 +32,7 @@ from pgtrial.postgres.work_directory import (
 )
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
+from pgtrial.spec.places import expand_home
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv
@@ -154,7 +155,7 @@ class _Preparation:
         wanted = self.variant.data or str(base or "/var/tmp")
         if base is not None and self.variant.data == self.loaded.experiment.target.directory:
             wanted = str(base)
-        place = Path(wanted).expanduser().absolute()
+        place = expand_home(Path(wanted)).absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
         _check_space(host, place, self.loaded.experiment, scale=self.variant.scale)
@@ -164,9 +165,23 @@ class _Preparation:
         for directory in filter(None, (Path("/tmp") / name, wal)):
             self.state.add_work_directory(directory)
         work, socket_directory = prepare_directories(host, place, name, self.target.account)
-        if wal is not None:
-            prepare_directory(host, wal, self.target.account)
+        try:
+            self._check_space_for_twins(work)
+            if wal is not None:
+                prepare_directory(host, wal, self.target.account)
+        except PreflightError:
+            remove_directories(host, work, socket_directory)  # the target does not know of them yet
+            raise
         return self._cluster(work, socket_directory)
+
+    def _check_space_for_twins(self, work: Path) -> None:
+        """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
+        if self.state.meta().get("method", "blocks") == "blocks" or _shares_blocks(self.target.host, work):
+            return
+        experiment, place = self.loaded.experiment, (self.variant.data, self.variant.filesystem)
+        variants = [variant_of(experiment, arm) for arm in self.state.arms()]
+        beside = sum((variant.data, variant.filesystem) == place for variant in variants)
+        _check_space(self.target.host, work.parent, experiment, scale=self.variant.scale, copies=2 + beside)
 
     async def _make_filesystem(self, place: Path) -> Path:
         """A file system in an image file, there for the whole experiment; where it is mounted."""
@@ -226,13 +241,27 @@ def _socket_of(host: Host, work: Path) -> Path:
     return inside if host.ops.is_directory(str(inside)) else Path("/tmp") / work.name
 
 
-def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int | None) -> None:
+def _shares_blocks(host: Host, work: Path) -> bool:
+    """Whether a copy of a file in the work directory takes no space of its own: then all copies of the data do not."""
+    original, copy = str(work / "original"), str(work / "copy")
+    try:
+        host.ops.put(original, "x" * 65536)  # a small file could lie in what describes it
+        host.ops.output(["cp", "--reflink=always", original, copy])
+    except OSError:
+        return False
+    finally:
+        host.ops.remove(original)
+        host.ops.remove(copy)
+    return True
+
+
+def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int | None, copies: int = 2) -> None:
     """The data, and the WAL that loading them leaves, are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
     size = estimate_data_size(experiment, scale=scale)
-    needed = 2 * (size + max(_ROOM, min(size, _MOST_WAL)))
+    needed = copies * (size + max(_ROOM, min(size, _MOST_WAL)))
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(

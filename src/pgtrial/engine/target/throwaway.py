@@ -75,7 +75,7 @@ class ThrowawayTarget:
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
         await cluster.start(groups=groups)
-        settings = await postgresql.verify(cluster, wanted)
+        settings = await postgresql.verify(cluster, wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
         return RunningServer(
@@ -149,6 +149,7 @@ class ThrowawayTarget:
     async def _remove_all(self) -> None:
         for cluster in self.clusters.values():
             await cluster.stop(immediate=True)
+            await cluster.clear()  # of a server that was killed while it was started
             await remove_until_gone(self.host, *cluster.directories)
         await self.changes.undo(self.made)
         self.made = []

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -119,16 +120,22 @@ class Twins:
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         """Stop all servers and put the host back; may be called more than once. Raises RestoreError."""
         undone: list[tuple[JournalEntry, Undone]] = []
-        for member in self.members.values():
-            undone += await member.stop(immediate=immediate)
+
+        async def stop(member: ThrowawayTarget) -> None:
+            undone.extend(await member.stop(immediate=immediate))
+
+        async with AsyncExitStack() as stack:  # one that cannot be put back keeps no other server running
+            for member in reversed(self.members.values()):
+                stack.push_async_callback(stop, member)
         undone += await self._changes.undo((*self.common, *self.switched))
         self.common, self.switched, self.values = [], [], {}
         return undone
 
     async def remove(self) -> None:
         """Leave nothing of the members on the host."""
-        for member in self.members.values():
-            await member.remove()
+        async with AsyncExitStack() as stack:
+            for member in reversed(self.members.values()):
+                stack.push_async_callback(member.remove)
 
 
 def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:
