@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pgtrial.simulated_samples import DETAILED_GAUGES
 from pgtrial.store import layout, parquet
 from pgtrial.testing import EXPERIMENT, WAITS, Simulation, detailed_simulation, write_result_folder
+from pgtrial.testing.details import DETAILED_GAUGES
 
 LONGEST, MOST = 20.0, 1 << 30  # s and B that were promised
 _EVENTS = (
