@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from pgtrial.narrate.number_words import MULTIPLES, NUMBER_WORDS, read_words
+from pgtrial.narrate.number_words import FRACTION_WORDS, MULTIPLES, NUMBER_WORDS, read_fraction, read_words
 from pgtrial.narrate.quantity import Mention, Quantity
-from pgtrial.narrate.units_in_text import read_unit
+from pgtrial.narrate.units_in_text import Unit, read_unit
 
 Span = tuple[int, int]
 
@@ -33,7 +33,12 @@ _QUALIFIER = re.compile(
     r"\s+(?:a\s+|the\s+)?$",
     re.IGNORECASE,
 )
-_WORD_UNITS = frozenset({Quantity.PERCENT, Quantity.POINTS, Quantity.TIMES, Quantity.SECONDS})
+_WORD_UNITS = frozenset(
+    {Quantity.PERCENT, Quantity.POINTS, Quantity.TIMES, Quantity.SECONDS}
+    | {Quantity.RATE, Quantity.BYTES, Quantity.BYTE_RATE}
+)
+_AND_A_HALF = re.compile(r"\s+and\s+a\s+half\b", re.IGNORECASE)
+_FRACTION_STEP = 0.08  # "a third" is 29 % to 37 %
 _WORD_NOUNS = frozenset({"block", "client", "level", "run", "arm"})
 
 
@@ -59,17 +64,40 @@ def find_multiples(text: str) -> list[Mention]:
     ]
 
 
+def find_fractions(text: str) -> list[Mention]:
+    """ "A third", "by half", "¾": shares, and as coarse as such words are."""
+    return [
+        Mention(
+            start=match.start(),
+            end=match.end(),
+            text=match[0],
+            quantity=Quantity.PERCENT,
+            value=read_fraction(match),
+            step=_FRACTION_STEP,
+            relation=_relation(text, match.start()),
+            is_word=True,
+        )
+        for match in FRACTION_WORDS.finditer(text)
+    ]
+
+
 def find_word_numbers(text: str) -> list[Mention]:
-    """Words that say a number, where a unit follows that makes them one; "one" alone is none."""
+    """Words that say a number, where a unit follows, or "a factor of" stands before, that makes them one; "one" alone
+    is none.
+    """
     found = []
     for match in NUMBER_WORDS.finditer(text):
-        unit = read_unit(text, match.end())
-        value = read_words(match[0])
+        half = _AND_A_HALF.match(text, match.end())
+        after = half.end() if half else match.end()
+        unit = read_unit(text, after)
+        value = read_words(match[0]) + (0.5 if half else 0)
+        if unit is None and search_before(_TIMES_BEFORE, text, match.start()):
+            unit = Unit(quantity=Quantity.TIMES, factor=1.0, length=0)
         if unit is None or not (unit.quantity in _WORD_UNITS or unit.noun in _WORD_NOUNS):
             continue
-        if match[0].lower() == "one" and unit.quantity not in {Quantity.PERCENT, Quantity.POINTS}:
+        if value == 1 and unit.quantity not in {Quantity.PERCENT, Quantity.POINTS}:
             continue
-        end = match.end() + unit.length
+        end = after + unit.length
         found.append(
             Mention(
                 start=match.start(),
@@ -77,7 +105,7 @@ def find_word_numbers(text: str) -> list[Mention]:
                 text=text[match.start() : end],
                 quantity=unit.quantity,
                 value=value * unit.factor,
-                step=unit.factor,
+                step=unit.factor * (0.5 if half else 1),
                 relation=_relation(text, match.start()),
                 noun=unit.noun,
                 factor=unit.factor,
