@@ -266,6 +266,32 @@ def test_every_block_of_the_arm_and_of_the_placebo_is_a_dot(sample):
     assert [name for _, name in chart.legend] == ["off", "placebo"]
 
 
+def test_blocks_have_the_numbers_that_their_runs_have(sample):
+    runs = tuple(run for run in sample.runs if (run.arm, run.block) != ("off", 2))
+    effects = tuple(
+        effect.model_copy(update={"block_ratios": effect.block_ratios[:1] + effect.block_ratios[2:]})
+        for effect in sample.effects
+    )
+    chart = blocks_chart(sample.model_copy(update={"runs": runs, "effects": effects}))
+    assert chart is not None
+    dots = chart.spec["layer"][-1]["data"]["values"]
+
+    assert [dot["place"] for dot in dots if dot["arm"] == "off"] == [1, 3, 4, 5, 6]
+    assert [dot["place"] for dot in dots if dot["arm"] == "placebo"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_runs_of_a_load_on_files_are_counted_in_requests(sample):
+    workload = {**sample.experiment.workload, "kind": "fio"}
+    chart = order_chart(
+        sample.model_copy(update={"experiment": sample.experiment.model_copy(update={"workload": workload})})
+    )
+    assert chart is not None
+
+    titles = [axis["title"] for axis in find_key(chart.spec, "axis") if axis]
+    assert "file requests per second" in titles
+    assert "transactions per second" not in titles
+
+
 def test_a_block_without_a_ratio_leaves_its_place_empty(sample):
     effects = tuple(
         effect.model_copy(update={"block_ratios": (None, *effect.block_ratios[1:])}) for effect in sample.effects

@@ -9,6 +9,7 @@ import unicodedata
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
 from pgtrial.language import decimal_sign, mark, ptr, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.spec.experiment import Expect
 from pgtrial.units import (
@@ -244,6 +245,18 @@ def is_finished(findings: Findings) -> bool:
     """Whether no run is due any more: the schedule is done, or its rule for stopping ended it."""
     ended = findings.stopping is not None and findings.stopping.ended is not None
     return findings.experiment.complete or ended
+
+
+def block_numbers(findings: Findings, effect: Effect) -> tuple[int, ...]:
+    """The blocks of an effect's ratios as its runs are numbered; a block without a valid run of both has no ratio.
+
+    Counted from 1 where the runs do not tell.
+    """
+    done = {(run.arm, run.block) for run in findings.runs if run.state == RunState.DONE}
+    control = control_of(findings)
+    blocks = sorted(block for arm, block in done if arm == effect.arm and (control, block) in done)
+    count = len(effect.block_ratios)
+    return tuple(blocks) if len(blocks) == count else tuple(range(1, count + 1))
 
 
 def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
