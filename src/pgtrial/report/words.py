@@ -4,6 +4,8 @@ All of it is in the language in use.
 """
 
 import math
+import re
+import struct
 import unicodedata
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
@@ -80,6 +82,7 @@ _TESTED: dict[str, str] = {
 
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+_NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 def make_visible(text: str, *, keep: str = "") -> str:
@@ -91,6 +94,19 @@ def make_visible(text: str, *, keep: str = "") -> str:
         if unicodedata.category(c) in _HIDDEN_CATEGORIES and c not in keep
         else c
         for c in text
+    )
+
+
+def escape_json(text: str) -> str:
+    """JSON for a terminal: the same characters in its strings as JSON's own escapes; the line breaks between stay."""
+    return _NO_ASCII.sub(lambda found: _escape_hidden(found[0]), text)
+
+
+def _escape_hidden(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN_CATEGORIES:
+        return character
+    return "".join(
+        f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", character.encode("utf-16-be", "surrogatepass"))
     )
 
 
