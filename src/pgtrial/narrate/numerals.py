@@ -11,8 +11,11 @@ Span = tuple[int, int]
 
 _DIGITS = r"\d{1,3}(?:[,\u00a0\u202f\u2009 ]\d{3})+(?!\d)|\d+"
 _EXPONENT = r"[eE][+-]?\d+|\s?[×·*x]\s?10(?:\^\(?[-−+]?\d+\)?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)"
+# A comma, with one or two digits and a unit behind it, is a decimal one; between others it makes a list.
+_FRACTION = r"\.\d+|(?<=\d),\d{1,2}(?![\d,])(?=\s?(?:%|(?!and\b|or\b|to\b)[A-Za-zµμ×]))"
 _NUMBER = re.compile(
-    rf"(?:(?<![\w.])|(?<=(?<!\w)[xX]))(?=\.?\d)(?P<digits>{_DIGITS})?(?P<fraction>\.\d+)?(?P<exponent>{_EXPONENT})?"
+    rf"(?:(?<![\w.])|(?<=(?<!\w)[xX]))(?=\.?\d)(?P<digits>{_DIGITS})?(?P<fraction>{_FRACTION})?"
+    rf"(?P<exponent>{_EXPONENT})?"
 )
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 _NEARBY = 60  # characters before a number that can belong to it
@@ -125,7 +128,7 @@ def find_digit_numbers(text: str, taken: Sequence[Span]) -> list[Mention]:
 
 def _read_number(text: str, match: re.Match[str]) -> Mention:
     digits = re.sub(r"\D", "", match["digits"] or "0")
-    value = float(f"{digits}{match['fraction'] or ''}")
+    value = float(f"{digits}{(match['fraction'] or '').replace(',', '.')}")
     step = 10.0 ** -(len(match["fraction"]) - 1) if match["fraction"] else _integer_step(digits)
     if match["exponent"]:
         power = _power(match["exponent"])
