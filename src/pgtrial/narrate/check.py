@@ -27,7 +27,8 @@ _OF = re.compile(r"\s+(?:of|as)\b(?!\s+the\s+time)")
 # "Rose to 265 %" is of what it was; "rose by 165 %" says the same.
 _REACHED = re.compile(
     r"\b(?:rose|risen|rises|grew|grown|grows|increase[sd]?|climb(?:s|ed)|jump(?:s|ed)|fell|fallen|falls|drop(?:s|ped)"
-    r"|decrease[sd]?|declined?|reduced|shrank|went|(?:went|is|was)\s+(?:down|up))\s+to\s+(?:about\s+|roughly\s+|only\s+|nearly\s+|almost\s+)?$",
+    r"|decrease[sd]?|declined?|reduced|shrank|went|(?:went|is|was)\s+(?:down|up))\s+to"
+    r"\s+(?:about\s+|roughly\s+|only\s+|nearly\s+|almost\s+)?$",
     re.IGNORECASE,
 )
 _NUMERAL = re.compile(r"\d[\d,]*(?:\.\d+)?")
