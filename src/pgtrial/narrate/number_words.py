@@ -44,7 +44,8 @@ _BEHIND = (
 FRACTION_WORDS = re.compile(
     rf"\b(?:(?P<count>an?|{'|'.join(word for word, value in _VALUES.items() if value < 100)})[\s-]+"
     rf"(?P<part>{'|'.join(_PARTS)})s?\b(?=\s*(?:$|[^\s\w-]|\s(?:{_BEHIND})\b))"
-    r"|(?<=\bby )half\b(?!\s+an?\b)|(?<!first )(?<!second )(?<!other )half(?=\s+of\b))|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]",
+    r"|(?<=\bby )half\b(?!\s+an?\b)|(?<!first )(?<!second )(?<!other )(?<!latter )(?<!last )"
+    r"(?<!upper )(?<!lower )(?<!each )half(?=\s+of\b))|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]",
     re.IGNORECASE,
 )
 
