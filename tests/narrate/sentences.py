@@ -48,6 +48,12 @@ HONEST = (
     "| p95 latency | −58.8 % |\n| throughput | +165.2 % |",
     "If 2GB were slower by more than 3 %, the claim would be refuted.",
     "4GB is 62.3 % slower than 2GB.",
+    "The median latency fell by almost two thirds, the p99 latency by half.",
+    "2GB is more than two and a half times as fast as 4GB.",
+    "Throughput rose to 265 % of what it was, not only by a few per cent.",
+    "Throughput rose by 165,2 %, and the mean latency fell to 2,66 ms.",
+    "Throughput rises by up to 204 % with 16 clients.",
+    "A third run would not have changed that, nor the second half of the schedule.",
 )
 
 # Kind of lie, and the sentence; each has at least one number that is not borne out.
@@ -109,6 +115,20 @@ LIES = (
     ("words", "Throughput halved."),
     ("words", "Throughput rose by ninety percent."),
     ("words", "p95 latency doubled."),
+    ("words", "p95 latency fell by a third."),
+    ("words", "Throughput rose by three quarters."),
+    ("words", "Throughput rose by ¾."),
+    ("words", "Median latency is a tenth lower."),
+    ("words", "Throughput grew sixfold."),
+    ("words", "Throughput grew by a factor of six."),
+    ("words", "Throughput is an order of magnitude higher."),
+    ("words", "Throughput of 4GB reaches nine thousand transactions per second with 4 clients."),
+    ("words", "A dozen blocks were run."),
+    ("words", "2GB is three and a half times as fast as 4GB."),
+    ("sign", "p95 latency did not fall by 58.8 %."),
+    ("sign", "Throughput was not 165 % higher."),
+    ("unit", "Throughput rose to 165 % of what it was."),
+    ("value", "Throughput of 2GB is 4,16 % higher than that of 4GB."),
 )
 
 # Written after the rules of the check. When they were first read, 2 of 81 numbers in true sentences were marked and 26

@@ -262,7 +262,8 @@ def test_a_key_goes_with_its_own_address_only(environment, url: str, key: str) -
 @pytest.mark.parametrize(
     "url",
     ["ftp://x/v1", "file:///etc/passwd", "x", "http://", "http://x:99999", "http://x/v1?key=hunter2",
-     "https://user:hunter2@x/v1", "http://x/\x1b[31m", "http://x/a b"],
+     "https://user:hunter2@x/v1", "http://x/\x1b[31m", "http://x/a b",
+     "http://a..b/v1", "http://x/v\u00fc", "http://b\u00fccher.example/v1", f"http://{'a' * 64}.example/v1"],
 )  # fmt: skip
 def test_an_address_that_cannot_be_used_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(EndpointUsageError) as caught:

@@ -118,6 +118,21 @@ def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(sample, tmp_path)
     assert [label for label in labels if re.search(r"(?<![p\d])\d+\.\d", label)] == []  # p99.9 is a name
 
 
+def test_what_is_copied_from_a_table_is_no_formula(sample, tmp_path):
+    script = """
+        navigator.clipboard.writeText = async (text) => { document.title = text.split("\\n")[1]; };
+        const texts = ["=cmd|'/C calc'!A0", "@SUM(A1)", "+1+cmd|'/C calc'!A0", "-3.5 %", "+2.1 % to +4 %", "−1 %"];
+        const cells = document.querySelector("#effects tbody tr").cells;
+        texts.forEach((text, place) => { cells[place].textContent = text; });
+        document.querySelector("#effects .copy").click();
+    """
+    document, complaints = open_page(sample, tmp_path, unfolded=False, script=script)
+
+    title = "'=cmd|'/C calc'!A0\t'@SUM(A1)\t'+1+cmd|'/C calc'!A0\t-3.5 %\t+2.1 % to +4 %\t−1 %\t"
+    assert complaints == []
+    assert f"<title>{title}" in document
+
+
 def test_every_table_can_be_copied(sample, tmp_path):
     script = """
         navigator.clipboard.writeText = async (text) => { document.title = text.split("\\n")[0]; };

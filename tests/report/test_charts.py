@@ -192,7 +192,10 @@ def test_waits_without_throughput_are_shown_as_sessions(sample):
     bare = tuple(wait.model_copy(update={"seconds_per_transaction": None}) for wait in sample.waits)
     chart = wait_charts(sample.model_copy(update={"waits": bare}))[0]
 
-    assert chart.title.startswith("Active sessions")
+    assert chart.title == (
+        "Active sessions by wait type, all load levels: 7.3 sessions with “on” (IO: 3.4 sessions of it) and "
+        "6.6 sessions with “off” (CPU: 3.9 sessions of it)"
+    )
     assert rows_of(chart)[0]["value"] == pytest.approx(3.4)
 
 
@@ -264,6 +267,32 @@ def test_every_block_of_the_arm_and_of_the_placebo_is_a_dot(sample):
         (arm, block) for arm in ("off", "placebo") for block in range(1, 7)
     ]
     assert [name for _, name in chart.legend] == ["off", "placebo"]
+
+
+def test_blocks_have_the_numbers_that_their_runs_have(sample):
+    runs = tuple(run for run in sample.runs if (run.arm, run.block) != ("off", 2))
+    effects = tuple(
+        effect.model_copy(update={"block_ratios": effect.block_ratios[:1] + effect.block_ratios[2:]})
+        for effect in sample.effects
+    )
+    chart = blocks_chart(sample.model_copy(update={"runs": runs, "effects": effects}))
+    assert chart is not None
+    dots = chart.spec["layer"][-1]["data"]["values"]
+
+    assert [dot["place"] for dot in dots if dot["arm"] == "off"] == [1, 3, 4, 5, 6]
+    assert [dot["place"] for dot in dots if dot["arm"] == "placebo"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_runs_of_a_load_on_files_are_counted_in_requests(sample):
+    workload = {**sample.experiment.workload, "kind": "fio"}
+    chart = order_chart(
+        sample.model_copy(update={"experiment": sample.experiment.model_copy(update={"workload": workload})})
+    )
+    assert chart is not None
+
+    titles = [axis.get("title") for axis in find_key(chart.spec, "axis") if axis]
+    assert "file requests per second" in titles
+    assert "transactions per second" not in titles
 
 
 def test_a_block_without_a_ratio_leaves_its_place_empty(sample):

@@ -36,6 +36,7 @@ from pgtrial.report.comparison.logs import LOG_PARTS
 from pgtrial.report.comparison.page import render_comparison
 from pgtrial.report.comparison.table import align_table
 from pgtrial.report.comparison.text import render_experiments, render_logs
+from pgtrial.report.comparison.words import answer_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = ("</script><script>alert(1)</script>", '<img src=x onerror="alert(2)">', "a\x1b[31m\u202eb {{ 7*7 }}")
@@ -259,6 +260,15 @@ def test_many_differences_are_cut_and_the_rest_is_counted():
     text = render_experiments(make_experiments(differences=20))
 
     assert "… and 5 more; the page and --json have all." in text
+
+
+def test_the_answer_says_when_it_is_a_mean_of_different_effects(experiments):
+    warning = "The experiments differ by more than their own noise explains"
+    contrast = experiments.contrasts[0]
+    alike = contrast.model_copy(update={"pooled": contrast.pooled.model_copy(update={"q_p": 0.4})})
+
+    assert warning in answer_text(experiments)
+    assert warning not in answer_text(experiments.model_copy(update={"contrasts": (alike,)}))
 
 
 def test_the_combined_effect_stands_with_its_heterogeneity(experiments):

@@ -108,7 +108,23 @@ def test_a_placebo_that_differs_is_a_failure(sample):
     assert (case.outcome, case.kind) == (Outcome.FAILED, "false alarm")
     assert case.name == "placebo: throughput of placebo, all load levels"
     assert case.message.startswith("A difference was found where there is none")
+    assert case.message.endswith(": worse")
     assert find(sample, "effect.placebo.pgbench.tps.all").outcome is Outcome.PASSED
+
+
+def test_a_placebo_that_differs_in_a_latency_alone_says_so_of_the_latency(sample):
+    placebo = tuple(
+        one.model_copy(
+            update={"decision": Decision.WORSE if one.metric == "pgbench.latency_p99" else Decision.EQUIVALENT}
+        )
+        for one in sample.placebo
+    )
+    changed = sample.model_copy(update={"placebo": placebo})
+
+    assert find(changed, "effect.placebo.pgbench.tps.all").outcome is Outcome.PASSED
+    assert find(changed, "effect.placebo.pgbench.latency_p99.all").message.startswith(
+        "A difference was found where there is none"
+    )
 
 
 def test_declared_criteria_are_listed_with_their_ratios(sample):

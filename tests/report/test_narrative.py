@@ -22,6 +22,7 @@ from pgtrial.report.narrative.base import (
 from pgtrial.report.narrative.narrative import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
 from pgtrial.report.sections.narrative import NARRATIVE
+from pgtrial.report.sections.scorecard import SCORECARD
 from pgtrial.report.words import change_text, format_p
 from pgtrial.units import format_share
 
@@ -244,6 +245,20 @@ def test_what_gets_worse_elsewhere_is_a_cost(sample) -> None:
 
     assert "worse in latency p99 (+42.0 %)" in paragraph(found, "found")
     assert "Weigh what it costs: latency p99 +42.0 %." in paragraph(found, "next")
+
+
+def test_runs_that_cannot_answer_recommend_nothing(sample) -> None:
+    invalid = change(sample, "hypothesis", verdict=Verdict.INVALID, reason="The arms ran on different kernels.")
+
+    assert "Elsewhere the arm is" in paragraph(sample, "found")
+    assert "Recommended for" in paragraph(sample, "next")
+    assert "Elsewhere the arm is" not in paragraph(invalid, "found")
+    assert "Recommended for" not in paragraph(invalid, "next")
+    assert "Weigh what it costs" not in paragraph(invalid, "next")
+    assert "Mend what makes the runs unable to answer" in paragraph(invalid, "next")
+    assert SCORECARD.build(sample)["recommendations"]
+    assert not SCORECARD.build(invalid)["recommendations"]
+    assert SCORECARD.build(invalid)["arms"] == SCORECARD.build(sample)["arms"]
 
 
 def test_an_experiment_without_results_claims_nothing(minimal) -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pgtrial.model.verdict import Decision
+from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours
 from pgtrial.report.charts.picture import MOST_TICKS, effect_picture
 from pgtrial.report.html import render_html, template_environment
@@ -30,6 +30,18 @@ def test_the_claims_effect_is_above_the_placebo(sample):
 
     assert [row.label.split(" ")[0] for row in picture.rows] == ["off", "placebo"]
     assert [row.colour for row in picture.rows] == [arm_colours(sample)[arm] for arm in ("off", "placebo")]
+
+
+def test_an_invalid_verdict_is_no_message_about_the_arm(sample):
+    asked = sample.hypothesis.model_copy(update={"verdict": Verdict.INVALID, "reason": "The runs cannot answer."})
+    invalid = sample.model_copy(update={"hypothesis": asked})
+
+    assert "better by more than the margin" in effect_picture(sample).title
+    assert effect_picture(invalid).title == (
+        "The verdict is invalid: what these runs show of “off” cannot be relied on"
+    )
+    assert "What else changes" in draw(sample)
+    assert "What else changes" not in draw(invalid)
 
 
 def test_places_keep_the_distances_of_the_logarithms(sample):

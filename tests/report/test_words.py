@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from pgtrial.report.words import (
     change_text,
     claim_text,
     detectable_text,
+    escape_json,
     format_metric,
     format_p,
     interval_text,
@@ -23,6 +26,16 @@ from pgtrial.report.words import (
 )
 def test_ratios_read_as_signed_changes(ratio, text):
     assert change_text(ratio) == text
+
+
+def test_json_steers_no_terminal_and_says_the_same():
+    said = {"name": "a\x9b31m\x7f\u202eb\u2028 é \U000e0041 ±1 %"}
+    text = escape_json(json.dumps(said, ensure_ascii=False, indent=2))
+
+    assert text.count("\n") == 2
+    assert all(character.isprintable() for character in text.replace("\n", ""))
+    assert "é" in text
+    assert json.loads(text) == said
 
 
 def test_a_missing_interval_is_a_dash():

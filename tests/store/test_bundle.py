@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -122,6 +123,26 @@ def test_what_is_not_as_it_was_packed_is_refused_and_nothing_is_written(
     assert error.value.hint
     assert not (tmp_path / "results").exists()
     assert not list(tmp_path.rglob("evil"))
+
+
+def test_an_entry_that_is_packed_in_another_way_is_refused(packed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "lzma.zip"
+    with zipfile.ZipFile(packed) as archive, zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as other:
+        for info in archive.infolist():
+            other.writestr(info.filename, archive.read(info))
+
+    with pytest.raises(StoreError, match="it has an entry"):
+        verify(out)
+
+
+def test_what_has_no_room_is_not_unpacked(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
+
+    with pytest.raises(StoreError, match=r"holds .* has room for 100 B"):
+        unpack(packed, tmp_path / "results")
+
+    assert not list((tmp_path / "results").iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04" + b"\0" * 100])

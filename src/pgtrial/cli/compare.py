@@ -49,6 +49,8 @@ def command(
       pgtrial compare results/commit-monday results/commit-tuesday -o compare.html
       pgtrial compare --pgbench-log old/ --pgbench-log new/ --skip 30s
     """
+    from pgtrial.report.words import escape_json
+
     _check(folders, logs, skip)
     if output is not None:
         _check_output(output)
@@ -56,7 +58,7 @@ def command(
     if output is not None:
         _write(found, output)
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        click.echo(escape_json(found.model_dump_json(indent=2)))
         return
     click.echo(_render(found))
     if output is not None:

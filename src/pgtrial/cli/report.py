@@ -32,11 +32,12 @@ def command(*, folder: Path, output: Path | None, as_json: bool, language: Langu
       pgtrial report results/first-20260120T101500Z --assert --junit first.xml
     """
     from pgtrial.cli.session import print_report, write_report
+    from pgtrial.report.words import escape_json
 
     gate.prepare()
     reported = write_report(folder, output=output, language=language)
     if as_json:
-        click.echo(reported.findings.model_dump_json(indent=2))
+        click.echo(escape_json(reported.findings.model_dump_json(indent=2)))
     else:
         print_report(reported)
     gate.write(reported.findings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pgtrial.narrate.context import KNOWN_METRICS, LATENCIES, Context, find_contexts
-from pgtrial.narrate.directions import Direction, find_direction, find_movement
+from pgtrial.narrate.directions import Direction, find_direction, find_movement, is_denied
 from pgtrial.narrate.mentions import find_mentions
 from pgtrial.narrate.quantity import WRITTEN, Mention, Number, Quantity
 
@@ -24,6 +24,13 @@ _MEANT_BY = {
 }
 _UNDIRECTED = frozenset({Quantity.COUNT, Quantity.PLAIN, Quantity.P_VALUE, Quantity.NUMBERED, Quantity.PERCENTILE})
 _OF = re.compile(r"\s+(?:of|as)\b(?!\s+the\s+time)")
+# "Rose to 265 %" is of what it was; "rose by 165 %" says the same.
+_REACHED = re.compile(
+    r"\b(?:rose|risen|rises|grew|grown|grows|increase[sd]?|climb(?:s|ed)|jump(?:s|ed)|fell|fallen|falls|drop(?:s|ped)"
+    r"|decrease[sd]?|declined?|reduced|shrank|went|(?:went|is|was)\s+(?:down|up))\s+to"
+    r"\s+(?:about\s+|roughly\s+|only\s+|nearly\s+|almost\s+)?$",
+    re.IGNORECASE,
+)
 _NUMERAL = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _FROM = re.compile(r"\bfrom\s+(?:about\s+|roughly\s+)?$", re.IGNORECASE)
 _TO = re.compile(r"\s*(?:down\s+|up\s+)?to\s+(?:about\s+|roughly\s+|only\s+)?")
@@ -122,7 +129,8 @@ def _hold_against(
     word = 0 if direction is None else direction.sign(number.better)
     for target in fitting:
         if target.is_signed and _is_same_way(mention, target, direction, word):
-            return ""
+            is_void = is_denied(context.clause[: mention.start - context.start])
+            return f"the text denies it; the facts say {number.shown}" if is_void else ""
         if not target.is_signed and _may_stand_alone(mention, number, context, direction):
             return ""
     return f"{_WRONG_SIGN}; the facts say {number.shown}" if number.is_signed else "in the facts this is no change"
@@ -136,6 +144,9 @@ def _targets(mention: Mention, number: Number, context: Context, is_flipped: boo
         sign = (ratio > 1) - (ratio < 1)
         match mention.quantity:
             case Quantity.PERCENT:
+                if _REACHED.search(context.clause, 0, mention.start - context.start):
+                    yield _Target(value=ratio)
+                    return
                 yield _Target(value=abs(ratio - 1), sign=sign, is_signed=True)
                 if _OF.match(context.clause[mention.end - context.start :]):
                     yield _Target(value=ratio)
@@ -215,7 +226,9 @@ def _is_written(mention: Mention, number: Number) -> bool:
 
 
 def _other_unit(mention: Mention, known: Known) -> str:
-    """Where the same digits are in the facts with another unit."""
+    """Where the same digits are in the facts with another unit; "sixfold" has none."""
+    if mention.is_word:
+        return ""
     digits, step = mention.value / mention.factor, mention.step / mention.factor
     for number in known.numbers:
         if number.quantity in WRITTEN or not (found := _NUMERAL.search(number.shown)):

@@ -75,6 +75,12 @@ _MOVED = re.compile(r"(?:\s+[\w.%“”\"-]+){0,5}\s*")
 _NOT_OF_IT = re.compile(r"^\s+(?:end|bound|limit|edge|side|half|part|level|is better|the better)\b", re.IGNORECASE)
 _THAN_NUMBER = re.compile(r"^\s+than\s+(?:the\s+|about\s+|a\s+|margin\s+of\s+|by\s+)*$", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:not|no|never|nor|neither|without|cannot|\w+n[’']t)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
+# In front of a number: "did not fall by about", "was not". Of "not only", "not more than" it is none.
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|cannot|hardly)|\w+n[’']t)\s+(?:(?:have|be|been|even|really|clearly|actually)\s+)*"
+    r"(?:[\w-]+\s+(?:in\s+[\w.-]+\s+)?by\s+)?(?:about\s+|roughly\s+|a\s+|an\s+|the\s+)?$",
+    re.IGNORECASE,
+)
 _FAR_AWAY = 90  # characters beyond which no word belongs to a number
 
 
@@ -113,6 +119,11 @@ def find_movement(before: str) -> Direction | None:
     if found and _MOVED.fullmatch(before, found[-1].end()):
         return _direction(found[-1], is_bound=True)
     return None
+
+
+def is_denied(before: str) -> bool:
+    """Whether the text in front of a number says that it is not so: "did not fall by 62 %"."""
+    return bool(_DENIED.search(before[-_FAR_AWAY:]))
 
 
 def _direction(match: re.Match[str], *, is_bound: bool) -> Direction:

@@ -293,6 +293,13 @@ def _check_url(url: str, name: str) -> str:
         raise EndpointUsageError(
             f"{name} is not an address of the web", hint="It should look like http://127.0.0.1:11434/v1."
         )
+    # What no name can be would be found out only on the way, by another kind of error.
+    labels = parts.hostname.removesuffix(".").split(".")
+    if not url.isascii() or not all(0 < len(label) < 64 for label in labels):
+        raise EndpointUsageError(
+            f"{name} is not an address of the web",
+            hint="Write names of other alphabets as they are sent: http://xn--bcher-kva.example/v1.",
+        )
     if "@" in parts.netloc:
         raise EndpointUsageError(f"{name} holds a user or a password", hint=f"Put the key into {KEY}.")
     if parts.query or parts.fragment or " " in url:

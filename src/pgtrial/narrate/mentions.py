@@ -12,6 +12,7 @@ from pgtrial.narrate.labels import find_labels
 from pgtrial.narrate.numerals import (
     Span,
     find_digit_numbers,
+    find_fractions,
     find_multiples,
     find_word_numbers,
     search_before,
@@ -44,7 +45,7 @@ def find_mentions(text: str, *, names: Iterable[str] = ()) -> tuple[Mention, ...
     """Numbers in the order of the text. Digits that belong to one of the ``names`` are none."""
     taken = _taken_by_names(text, names)
     found: list[Mention] = []
-    for mention in (*find_labels(text), *find_multiples(text)):
+    for mention in (*find_labels(text), *find_multiples(text), *find_fractions(text)):
         _claim(mention, found, taken)
     taken += [match.span() for match in _LISTED.finditer(text)]
     taken += _inline_list(text)

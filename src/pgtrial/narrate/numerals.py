@@ -3,16 +3,19 @@
 import re
 from collections.abc import Sequence
 
-from pgtrial.narrate.number_words import MULTIPLES, NUMBER_WORDS, read_words
+from pgtrial.narrate.number_words import FRACTION_WORDS, MULTIPLES, NUMBER_WORDS, read_fraction, read_words
 from pgtrial.narrate.quantity import Mention, Quantity
-from pgtrial.narrate.units_in_text import read_unit
+from pgtrial.narrate.units_in_text import Unit, read_unit
 
 Span = tuple[int, int]
 
 _DIGITS = r"\d{1,3}(?:[,\u00a0\u202f\u2009 ]\d{3})+(?!\d)|\d+"
 _EXPONENT = r"[eE][+-]?\d+|\s?[×·*x]\s?10(?:\^\(?[-−+]?\d+\)?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)"
+# A comma, with one or two digits and a unit behind it, is a decimal one; between others it makes a list.
+_FRACTION = r"\.\d+|(?<=\d),\d{1,2}(?![\d,])(?=\s?(?:%|(?!and\b|or\b|to\b)[A-Za-zµμ×]))"
 _NUMBER = re.compile(
-    rf"(?:(?<![\w.])|(?<=(?<!\w)[xX]))(?=\.?\d)(?P<digits>{_DIGITS})?(?P<fraction>\.\d+)?(?P<exponent>{_EXPONENT})?"
+    rf"(?:(?<![\w.])|(?<=(?<!\w)[xX]))(?=\.?\d)(?P<digits>{_DIGITS})?(?P<fraction>{_FRACTION})?"
+    rf"(?P<exponent>{_EXPONENT})?"
 )
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 _NEARBY = 60  # characters before a number that can belong to it
@@ -33,7 +36,12 @@ _QUALIFIER = re.compile(
     r"\s+(?:a\s+|the\s+)?$",
     re.IGNORECASE,
 )
-_WORD_UNITS = frozenset({Quantity.PERCENT, Quantity.POINTS, Quantity.TIMES, Quantity.SECONDS})
+_WORD_UNITS = frozenset(
+    {Quantity.PERCENT, Quantity.POINTS, Quantity.TIMES, Quantity.SECONDS}
+    | {Quantity.RATE, Quantity.BYTES, Quantity.BYTE_RATE}
+)
+_AND_A_HALF = re.compile(r"\s+and\s+a\s+half\b", re.IGNORECASE)
+_FRACTION_STEP = 0.08  # "a third" is 29 % to 37 %
 _WORD_NOUNS = frozenset({"block", "client", "level", "run", "arm"})
 
 
@@ -59,17 +67,40 @@ def find_multiples(text: str) -> list[Mention]:
     ]
 
 
+def find_fractions(text: str) -> list[Mention]:
+    """ "A third", "by half", "¾": shares, and as coarse as such words are."""
+    return [
+        Mention(
+            start=match.start(),
+            end=match.end(),
+            text=match[0],
+            quantity=Quantity.PERCENT,
+            value=read_fraction(match),
+            step=_FRACTION_STEP,
+            relation=_relation(text, match.start()),
+            is_word=True,
+        )
+        for match in FRACTION_WORDS.finditer(text)
+    ]
+
+
 def find_word_numbers(text: str) -> list[Mention]:
-    """Words that say a number, where a unit follows that makes them one; "one" alone is none."""
+    """Words that say a number, where a unit follows, or "a factor of" stands before, that makes them one; "one" alone
+    is none.
+    """
     found = []
     for match in NUMBER_WORDS.finditer(text):
-        unit = read_unit(text, match.end())
-        value = read_words(match[0])
+        half = _AND_A_HALF.match(text, match.end())
+        after = half.end() if half else match.end()
+        unit = read_unit(text, after)
+        value = read_words(match[0]) + (0.5 if half else 0)
+        if unit is None and search_before(_TIMES_BEFORE, text, match.start()):
+            unit = Unit(quantity=Quantity.TIMES, factor=1.0, length=0)
         if unit is None or not (unit.quantity in _WORD_UNITS or unit.noun in _WORD_NOUNS):
             continue
-        if match[0].lower() == "one" and unit.quantity not in {Quantity.PERCENT, Quantity.POINTS}:
+        if value == 1 and unit.quantity not in {Quantity.PERCENT, Quantity.POINTS}:
             continue
-        end = match.end() + unit.length
+        end = after + unit.length
         found.append(
             Mention(
                 start=match.start(),
@@ -77,7 +108,7 @@ def find_word_numbers(text: str) -> list[Mention]:
                 text=text[match.start() : end],
                 quantity=unit.quantity,
                 value=value * unit.factor,
-                step=unit.factor,
+                step=unit.factor * (0.5 if half else 1),
                 relation=_relation(text, match.start()),
                 noun=unit.noun,
                 factor=unit.factor,
@@ -97,7 +128,7 @@ def find_digit_numbers(text: str, taken: Sequence[Span]) -> list[Mention]:
 
 def _read_number(text: str, match: re.Match[str]) -> Mention:
     digits = re.sub(r"\D", "", match["digits"] or "0")
-    value = float(f"{digits}{match['fraction'] or ''}")
+    value = float(f"{digits}{(match['fraction'] or '').replace(',', '.')}")
     step = 10.0 ** -(len(match["fraction"]) - 1) if match["fraction"] else _integer_step(digits)
     if match["exponent"]:
         power = _power(match["exponent"])

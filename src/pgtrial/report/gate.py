@@ -21,7 +21,6 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.shown import effects_by_level, overall_effects
-from pgtrial.report.trust_words import placebo_text
 from pgtrial.report.words import (
     arm_label,
     change_text,
@@ -143,10 +142,15 @@ def _effects(findings: Findings) -> Iterator[Case]:
             name=f"{'placebo' if is_placebo else 'effect'}: {what} of {arm_label(findings, effect.arm)}, {where}",
             outcome=outcome,
             kind={Outcome.FAILED: "false alarm", Outcome.SKIPPED: str(effect.decision)}.get(outcome, ""),
-            message=placebo_text(findings) if is_alarm else "" if outcome is Outcome.PASSED else _effect_line(effect),
+            message=_alarm_text(effect) if is_alarm else "" if outcome is Outcome.PASSED else _effect_line(effect),
             text=_effect_line(effect),
             figures=_figures(effect),
         )
+
+
+def _alarm_text(effect: Effect) -> str:
+    """Of this metric and load level: what placebo_text() says is about the claim's."""
+    return f"A difference was found where there is none, so the others are in doubt: {_effect_line(effect)}"
 
 
 def _level(effect: Effect) -> str:

@@ -71,8 +71,12 @@
     });
   }
 
+  // A spreadsheet takes a text that begins so for a formula; a number with its sign is none.
+  const FORMULA = /^(?:[=@\uff1d\uff0b\uff0d\uff20]|[+-](?!\d[^=(|!]*$))/u;
+
   function textOf(table) {
-    const cells = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
+    const shown = (text) => (FORMULA.test(text) ? `'${text}` : text);
+    const cells = (row) => [...row.cells].map((cell) => shown(cell.textContent.replace(/\s+/g, " ").trim()));
     return [...table.rows].map((row) => cells(row).join("\t")).join("\n") + "\n";
   }
 

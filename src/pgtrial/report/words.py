@@ -4,11 +4,14 @@ All of it is in the language in use.
 """
 
 import math
+import re
+import struct
 import unicodedata
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
 from pgtrial.language import decimal_sign, mark, ptr, tr
 from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.spec.experiment import Expect
 from pgtrial.units import (
@@ -79,6 +82,7 @@ _TESTED: dict[str, str] = {
 
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+_NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 def make_visible(text: str, *, keep: str = "") -> str:
@@ -90,6 +94,19 @@ def make_visible(text: str, *, keep: str = "") -> str:
         if unicodedata.category(c) in _HIDDEN_CATEGORIES and c not in keep
         else c
         for c in text
+    )
+
+
+def escape_json(text: str) -> str:
+    """JSON for a terminal: the same characters in its strings as JSON's own escapes; the line breaks between stay."""
+    return _NO_ASCII.sub(lambda found: _escape_hidden(found[0]), text)
+
+
+def _escape_hidden(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN_CATEGORIES:
+        return character
+    return "".join(
+        f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", character.encode("utf-16-be", "surrogatepass"))
     )
 
 
@@ -244,6 +261,18 @@ def is_finished(findings: Findings) -> bool:
     """Whether no run is due any more: the schedule is done, or its rule for stopping ended it."""
     ended = findings.stopping is not None and findings.stopping.ended is not None
     return findings.experiment.complete or ended
+
+
+def block_numbers(findings: Findings, effect: Effect) -> tuple[int, ...]:
+    """The blocks of an effect's ratios as its runs are numbered; a block without a valid run of both has no ratio.
+
+    Counted from 1 where the runs do not tell.
+    """
+    done = {(run.arm, run.block) for run in findings.runs if run.state == RunState.DONE}
+    control = control_of(findings)
+    blocks = sorted(block for arm, block in done if arm == effect.arm and (control, block) in done)
+    count = len(effect.block_ratios)
+    return tuple(blocks) if len(blocks) == count else tuple(range(1, count + 1))
 
 
 def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:

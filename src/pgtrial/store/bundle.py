@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pgtrial.errors import StoreError
+from pgtrial.units import format_bytes
 
 FORMAT = 1
 FACTS, SUMS = "bundle.json", "SHA256SUMS"
@@ -103,7 +104,9 @@ def unpack(bundle: Path, results: Path) -> Path:
         raise StoreError(f'cannot make "{part}": {err.strerror}') from err
     try:
         with _opened(bundle) as archive:
-            for file, info in _listed(bundle, archive)[1].items():
+            files = _listed(bundle, archive)[1]
+            _check_room(bundle, sum(info.file_size for info in files.values()), part)
+            for file, info in files.items():
                 if file != SUMS:  # report and findings will be made anew, and the list would not fit them any more
                     (part / file).parent.mkdir(parents=True, exist_ok=True)
                     with archive.open(info) as source, (part / file).open("xb") as target:
@@ -113,6 +116,16 @@ def unpack(bundle: Path, results: Path) -> Path:
         raise StoreError(f'cannot write "{folder}": {err.strerror or err}') from err
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _check_room(bundle: Path, needed: int, place: Path) -> None:
+    """A small archive may hold more than there is room for. No entry has more bytes than it announces."""
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise StoreError(
+            f'"{bundle}" holds {format_bytes(needed)}, and "{place.parent}" has room for {format_bytes(free)}',
+            hint="Choose another place with --results.",
+        )
 
 
 def read_facts(folder: Path) -> BundleFacts | None:
@@ -148,6 +161,7 @@ def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipf
         parts = PurePosixPath(info.filename).parts
         is_odd = info.filename.startswith("/") or "\\" in info.filename or not info.filename.isprintable()
         is_odd |= not {"..", "."}.isdisjoint(info.filename.split("/"))
+        is_odd |= info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as they are packed here
         if is_odd or len(parts) < 2 or info.is_dir() or "/".join(parts[1:]) in files:
             raise StoreError(f'"{bundle}" is no bundle: it has an entry "{_shown(info.filename)}"', hint=_NO_BUNDLE)
         names.add(parts[0])

@@ -150,6 +150,40 @@ def test_bars_of_effects_begin_at_no_change(book, sample):
     assert crossings == ["1"]
 
 
+def test_levels_of_an_open_loop_lie_at_their_rates(sample):
+    levels = tuple(
+        level.model_copy(update={"clients": 8, "rate": 100.0 * (level.index + 1)}) for level in sample.experiment.levels
+    )
+    experiment = sample.experiment.model_copy(update={"levels": levels})
+    curves = [
+        one for one in pictures_of(sample.model_copy(update={"experiment": experiment})) if " by load" in one.title
+    ]
+
+    assert curves
+    assert {(one.at, one.x) for one in curves} == {((100.0, 200.0), "arrival rate (1/s)")}
+
+
+def test_the_title_of_the_effects_says_what_their_bars_show(sample):
+    scenario = sample.experiment.scenarios[0]
+    asked = sample.hypothesis.model_copy(update={"scenario": scenario})
+    overall = pictures_of(sample)[0]
+
+    assert pictures_of(sample.model_copy(update={"hypothesis": asked}))[0].title == overall.title
+
+
+def test_blocks_stand_at_their_numbers(sample):
+    runs = tuple(run for run in sample.runs if (run.arm, run.block) != ("off", 2))
+    effects = tuple(
+        effect.model_copy(update={"block_ratios": effect.block_ratios[:1] + effect.block_ratios[2:]})
+        for effect in sample.effects
+    )
+    found = pictures_of(sample.model_copy(update={"runs": runs, "effects": effects}))
+    blocks = next(one for one in found if one.x == "block")
+
+    assert blocks.at == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    assert [line.values[1] is None for line in blocks.lines] == [True, False]
+
+
 def test_no_name_becomes_a_formula_a_link_or_a_number(hostile_book):
     assert not [name for name in hostile_book.archive.namelist() if "externalLink" in name]
     for name, part in hostile_book.parts.items():

@@ -90,6 +90,19 @@ def test_the_experiment_stays_one(folder: Path, tmp_path: Path) -> None:
     assert QUERY in (to / layout.FILES / "lookup.sql").read_text()
 
 
+def test_a_secret_among_the_arguments_of_a_command_is_known_by_what_stands_before_it(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace(
+        "[workload]", '[target]\nkind = "server"\nrestart = ["restart-pg", "--token", "hunter2xyz"]\n[workload]'
+    )
+    made = write_result_folder(tmp_path / "commit-1", text=text, runs=1)
+    to = tmp_path / "copy"
+    to.mkdir()
+
+    copy_folder(made, to, [Redaction.SECRETS])
+
+    assert 'restart = ["restart-pg", "--token", "secret1"]' in (to / layout.EXPERIMENT).read_text()
+
+
 def test_links_that_lead_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "passwd").write_text("root")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.store.redact.tree import format_toml, parse_json, strings, with_strings
+from pgtrial.store.redact.tree import format_toml, lists, parse_json, strings, with_strings
 
 ROOT = Path(__file__).parents[3]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -30,6 +30,12 @@ def test_experiments_stay_the_same_and_in_order(path: Path) -> None:
 
     assert json.dumps(again, default=str) == json.dumps(tables, default=str) or again == tables
     assert list(again.get("arms", {})) == list(tables.get("arms", {}))
+
+
+def test_lists_of_strings_are_found_wherever_they_stand() -> None:
+    tables = {"target": {"restart": ["run", "--token", "abc"]}, "x": [{"y": ["a"]}, 1], "clients": [1, 2], "none": []}
+
+    assert list(lists(tables)) == [["run", "--token", "abc"], ["a"]]
 
 
 def test_strings_come_with_the_keys_whose_values_they_are() -> None:

@@ -5,7 +5,14 @@ from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label
 from pgtrial.report.charts.ticks import place_changes, place_counts
-from pgtrial.report.words import change_text, interval_text, metric_label, placebo_effect, primary_effect
+from pgtrial.report.words import (
+    block_numbers,
+    change_text,
+    interval_text,
+    metric_label,
+    placebo_effect,
+    primary_effect,
+)
 
 
 def blocks_chart(findings: Findings) -> Chart | None:
@@ -103,7 +110,7 @@ def _range_text(findings: Findings, effect: Effect) -> str:
 
 
 def _rows(findings: Findings, effect: Effect) -> list[Spec]:
-    """Blocks with a ratio; they are numbered in the order in which both arms of them were measured."""
+    """Blocks with a ratio, by their numbers in the schedule."""
     return [
         {
             "arm": effect.arm,
@@ -112,6 +119,6 @@ def _rows(findings: Findings, effect: Effect) -> list[Spec]:
             "ratio": shorten(ratio),
             "text": change_text(ratio),
         }
-        for place, ratio in enumerate(effect.block_ratios, start=1)
+        for place, ratio in zip(block_numbers(findings, effect), effect.block_ratios, strict=True)
         if is_plottable(ratio)
     ]

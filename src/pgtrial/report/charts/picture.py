@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.language import ptr, tr
-from pgtrial.model.verdict import Decision
+from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours, is_plottable
 from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.terms import decision_word
@@ -73,7 +73,7 @@ def effect_picture(findings: Findings) -> Picture | None:
         tr("{arm} {change}", arm=arm_label(findings, effect.arm), change=_change_text(effect)) for effect in shown
     )
     return Picture(
-        title=_title(primary, margin),
+        title=_title(findings, primary, margin),
         text=tr(
             "Change of {metric} against {control}: {changes}. The margin is ±{margin}.",
             metric=metric_label(findings.hypothesis.metric),
@@ -101,9 +101,11 @@ def _sides(better: str) -> tuple[str, str]:
             return ptr("change", "less"), ptr("change", "more")
 
 
-def _title(primary: Effect, margin: float) -> str:
-    """Where the interval lies, in a sentence."""
+def _title(findings: Findings, primary: Effect, margin: float) -> str:
+    """Where the interval lies, in a sentence; of runs that cannot answer it says nothing."""
     values = {"arm": primary.arm, "margin": f"±{format_share(margin)}"}
+    if findings.hypothesis.verdict is Verdict.INVALID:
+        return tr("The verdict is invalid: what these runs show of “{arm}” cannot be relied on", arm=primary.arm)
     if primary.low is None or primary.high is None:
         return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
     match primary.decision:

@@ -7,7 +7,7 @@ from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_counts, place_seconds
 from pgtrial.report.terms import state_word
-from pgtrial.report.words import format_metric, throughput_of
+from pgtrial.report.words import REQUESTS, format_metric, throughput_of
 from pgtrial.units import format_duration
 
 BAR = {"type": "bar", "height": 24, "yOffset": 4}
@@ -117,14 +117,14 @@ def order_chart(findings: Findings) -> Chart | None:
     counted = [run for run in findings.runs if run.state == RunState.DONE and shorten(run.tps) is not None]
     if len(counted) < 2:
         return None
-    colours = arm_colours(findings)
+    colours, metric = arm_colours(findings), throughput_of(findings)
     rows = [
         {
             "order": run.slot,
             "tps": shorten(run.tps),
             "arm": run.arm,
             "colour": colours.get(run.arm, "currentColor"),
-            "text": format_metric(throughput_of(findings), run.tps),
+            "text": format_metric(metric, run.tps),
             "block": run.block,
         }
         for run in counted
@@ -155,7 +155,7 @@ def order_chart(findings: Findings) -> Chart | None:
                         "field": "tps",
                         "type": "quantitative",
                         "scale": {"zero": True},
-                        "axis": {"title": tr("transactions per second"), "labelExpr": COUNT_LABEL, "tickCount": 4},
+                        "axis": {"title": tr(REQUESTS[metric]), "labelExpr": COUNT_LABEL, "tickCount": 4},
                     },
                     "color": {"field": "colour", "type": "nominal", "scale": None},
                     "detail": {"field": "arm"},

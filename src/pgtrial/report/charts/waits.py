@@ -1,8 +1,9 @@
 """Waits: what a transaction spends its time on, as stacked bars by arm."""
 
-from pgtrial.analysis.causes.words import part_name
+from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.analysis.findings import Findings, WaitShare
 from pgtrial.language import tr
+from pgtrial.report.cause_words import format_value, lead_arms
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.words import level_label
@@ -44,7 +45,7 @@ def _waits(findings: Findings, level: int | str) -> Chart | None:
     where = level_label(findings, level)
     title, text = _say(where, per_transaction=per_transaction)
     return Chart(
-        title=title,
+        title=": ".join(filter(None, (title, _message(findings, waits, per_transaction=per_transaction)))),
         text=text,
         legend=tuple((WAIT_COLOURS.get(name, OTHER_COLOUR), part_name(name, "")) for name in types),
         spec=wrap_spec(
@@ -99,13 +100,40 @@ def _say(where: str, *, per_transaction: bool) -> tuple[str, str]:
     )
 
 
+def _message(findings: Findings, waits: list[WaitShare], *, per_transaction: bool) -> str:
+    """How much the control and the claim's arm have in all, and the largest part of it."""
+    words = []
+    for arm in lead_arms(findings, (wait.arm for wait in waits)):
+        sums: dict[str, float] = {}
+        for wait in waits:
+            if wait.arm == arm:
+                sums[wait.wait_type] = sums.get(wait.wait_type, 0.0) + (
+                    _value(wait, per_transaction=per_transaction) or 0.0
+                )
+        part, unit = max(sums, key=lambda kind: sums[kind]), "s" if per_transaction else "sessions"
+        words.append(
+            tr(
+                "{time} with “{arm}” ({part}: {part_time} of it)",
+                time=format_value(sum(sums.values()), unit),
+                arm=arm,
+                part=part_name(part, ""),
+                part_time=format_value(sums[part], unit),
+            )
+        )
+    return join(words)
+
+
+def _value(wait: WaitShare, *, per_transaction: bool) -> float | None:
+    return wait.seconds_per_transaction if per_transaction else wait.sessions
+
+
 def _rank(name: str) -> tuple[int, str]:
     known = list(WAIT_COLOURS)
     return (known.index(name) if name in known else len(known), name)
 
 
 def _row(wait: WaitShare, types: list[str], *, per_transaction: bool) -> Spec:
-    value = wait.seconds_per_transaction if per_transaction else wait.sessions
+    value = _value(wait, per_transaction=per_transaction)
     return {
         "arm": wait.arm,
         "type": part_name(wait.wait_type, ""),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from pgtrial.analysis.compare.pooling import HETEROGENEOUS
 from pgtrial.analysis.comparison_findings import (
     ComparedExperiment,
     Contrast,
@@ -102,6 +103,10 @@ def answer_text(found: ExperimentComparison) -> str:
         assert contrast.pooled is not None
         decision = f": {contrast.pooled.decision}" if contrast.pooled.decision else ""
         text = f"{contrast.title}, {subject_text(contrast)}: {pooled_text(contrast.pooled)}{decision}."
+        if contrast.pooled.q_p < HETEROGENEOUS:
+            text += (
+                " The experiments differ by more than their own noise explains: this is a mean of different effects."
+            )
         rest = len({one.title for one in pooled}) - 1
         return f"{text} {plural(rest, 'further comparison')} below." if rest else text
     if found.indirect:

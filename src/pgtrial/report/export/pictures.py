@@ -7,11 +7,13 @@ from enum import StrEnum
 
 from pgtrial.analysis.findings import CurvePoint, Effect, Findings
 from pgtrial.report.charts.base import arm_colours
+from pgtrial.report.charts.curve import load_of
 from pgtrial.report.charts.waits import OTHER_COLOUR, WAIT_COLOURS
 from pgtrial.report.words import (
     ALL,
     LATENCY_METRICS,
     arm_label,
+    block_numbers,
     control_of,
     effect_text,
     is_finished,
@@ -20,7 +22,6 @@ from pgtrial.report.words import (
     make_visible,
     metric_label,
     plural,
-    primary_effect,
     throughput_of,
 )
 
@@ -74,8 +75,9 @@ def _effects(findings: Findings) -> Picture | None:
     shown = [metric for metric in metrics if any(key[1] == metric for key in effects)]
     if not shown:
         return None
-    primary = primary_effect(findings)
-    message = f"{arm_label(findings, asked.arm)}: {metric_label(asked.metric)} {effect_text(primary)}"
+    # That of the claim's own scenario is none of the bars.
+    claimed = effects.get((asked.arm, asked.metric))
+    message = f"{arm_label(findings, asked.arm)}: {metric_label(asked.metric)} {effect_text(claimed)}"
     return Picture(
         title=message,
         shape=Shape.BARS,
@@ -114,21 +116,22 @@ def _blocks(findings: Findings) -> Picture | None:
     ]
     if not effects:
         return None
-    most = max(len(effect.block_ratios) for effect in effects)
+    ratios = [dict(zip(block_numbers(findings, effect), effect.block_ratios, strict=True)) for effect in effects]
+    blocks = sorted({block for each in ratios for block in each})
     colours = arm_colours(findings)
     return Picture(
         title=f"Every block: {metric_label(asked.metric)} of each arm divided by {control_of(findings)}'s",
         shape=Shape.DOTS,
         x="block",
         y="ratio (1: no change)",
-        at=tuple(float(block) for block in range(1, most + 1)),
+        at=tuple(map(float, blocks)),
         lines=tuple(
             Line(
                 name=arm_label(findings, effect.arm),
                 colour=colours.get(effect.arm, OTHER_COLOUR),
-                values=(*effect.block_ratios, *(None,) * (most - len(effect.block_ratios))),
+                values=tuple(each.get(block) for block in blocks),
             )
-            for effect in effects
+            for effect, each in zip(effects, ratios, strict=True)
         ),
     )
 
@@ -145,9 +148,9 @@ def _curve(findings: Findings, metric: str, unit: str) -> Picture | None:
     return Picture(
         title=f"{metric_label(metric).capitalize()} by load, with intervals over the blocks",
         shape=Shape.LINES,
-        x="clients",
+        x="arrival rate (1/s)" if any(level.rate is not None for level in levels) else "clients",
         y=f"{metric_label(metric)} ({unit})",
-        at=tuple(float(level.clients) for level in levels),
+        at=tuple(float(load_of(level)) for level in levels),
         lines=tuple(
             _curve_line(arm_label(findings, arm), colour, [found.get((arm, level.index)) for level in levels])
             for arm, colour in arm_colours(findings).items()

@@ -43,7 +43,8 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
         reason=cite(close(asked.reason), "hypothesis.reason"),
     )
     yield from _by_level(findings)
-    yield from _elsewhere(findings)
+    if asked.verdict is not Verdict.INVALID:
+        yield from _elsewhere(findings)
     yield from _other_arms(findings)
 
 

@@ -26,9 +26,11 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
         yield (cite(needed_text(findings), "needed.text"),)
         yield (tr("Until then the claim is open: an inconclusive result is no evidence that there is no difference."),)
     yield from _choice(findings)
-    yield from _costs(findings)
+    if verdict is not Verdict.INVALID:
+        yield from _costs(findings)
     yield from _hints(findings)
-    yield from _recommendations(findings)
+    if verdict is not Verdict.INVALID:
+        yield from _recommendations(findings)
     if verdict in {Verdict.SUPPORTED, Verdict.REFUTED}:
         yield (tr("Before production, repeat it with the load, the data and the machine that matter there."),)
 

@@ -4,6 +4,7 @@ from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
 from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.analysis.findings import Findings
 from pgtrial.language import decimal_sign, mark, tr
+from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import goal_word
@@ -15,13 +16,19 @@ from pgtrial.units import format_decimal, format_share
 def _build(findings: Findings) -> dict[str, object]:
     card = causes_of(findings).scorecard or Scorecard(arms=(), recommendations=(), trade_off="")
     arms = sorted(card.arms, key=lambda arm: place_arm(findings, arm.arm))
+    # Of runs that cannot answer the claim the figures are shown, and nothing is advised.
+    advice = (
+        card
+        if findings.hypothesis.verdict is not Verdict.INVALID
+        else Scorecard(arms=(), recommendations=(), trade_off="")
+    )
     heads = {value.criterion: value for arm in arms for value in arm.values}
     return {
         "heads": [_head(value) for value in heads.values()],
         "arms": [_arm(findings, arm, list(heads)) for arm in arms],
-        "recommendations": [{"goal": goal_word(each.goal), "text": each.text} for each in card.recommendations],
+        "recommendations": [{"goal": goal_word(each.goal), "text": each.text} for each in advice.recommendations],
         "is_declared": any(each.goal == WEIGHTED for each in card.recommendations),
-        "trade_off": card.trade_off,
+        "trade_off": advice.trade_off,
         "has_scores": any(arm.score is not None for arm in arms),
         "control": control_of(findings),
     }

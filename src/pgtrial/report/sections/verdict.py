@@ -88,9 +88,11 @@ def _interval(effect: Effect | None) -> str:
 def _elsewhere(findings: Findings) -> list[dict[str, str]]:
     """What else of the claim's arm is surely better or worse: what is worse first, then the largest changes.
 
-    Of latencies the mean and p99 stand for the others.
+    Of latencies the mean and p99 stand for the others. Runs that cannot answer the claim show nothing surely.
     """
     asked = findings.hypothesis
+    if asked.verdict is Verdict.INVALID:
+        return []
     found = [
         (effect, effect.ratio)
         for effect in findings.effects

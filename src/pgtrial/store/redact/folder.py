@@ -20,7 +20,7 @@ from pgtrial.store.redact.known import Known, Redaction
 from pgtrial.store.redact.log import learn_log, redact_log
 from pgtrial.store.redact.names import Names
 from pgtrial.store.redact.state import copy_state, learn_state, redact_state
-from pgtrial.store.redact.tree import format_toml, strings, with_strings
+from pgtrial.store.redact.tree import format_toml, lists, strings, with_strings
 from pgtrial.store.server_log.times import find_zone
 from pgtrial.store.state import State
 
@@ -106,6 +106,8 @@ def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, A
     known.learn_hosts([platform.node()])
     for key, text in strings(tables):
         known.learn(text, key)
+    for words in lists(tables):
+        known.learn(" ".join(words))  # what follows "--password" is told by what stands before it
     for text in _statements(tables):
         known.learn_query(text)
     learn_state(state, known)

@@ -22,10 +22,16 @@ SECRETS = tuple(
         rf"{_KEY}[\"']?\s*[=:]\s*\"([^\"]+)\"",
         rf"{_KEY}[\"']?\s*[=:]\s*'([^']+)'",
         rf"{_KEY}\s*=\s*([^\s\"',;&)}}\]]+)",
+        rf"{_KEY}:\s+([^\s\"',;&)}}\]]{{3,}})",  # a header, or a line of YAML
+        rf"(?<!\w)--(?!no-){_KEY}\s+([^\s\"'-][^\s\"']*)",  # arguments of a command
+        r"\bsshpass\s+-p\s*([^\s\"']+)",
+        r"\b\w*pwd\s*=\s*([^\s\"',;&)}\]/][^\s\"',;&)}\]]*)",  # a path is the working directory
         r"\bPASSWORD\s+E?'((?:[^']|'')+)'",  # CREATE ROLE … PASSWORD '…'
+        r"\bPASSWORD\s+\$\w*\$([^$]+)\$",
         r"://[^/@\s:'\"]*:([^/@\s'\"]+)@",
         r"\b(?:Bearer|Basic)\s+([\w.~+/=-]{8,})",
         r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b",
+        r"\b((?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk-|hf_|npm_|pypi-)[\w-]{16,})",
         r"\b(md5[0-9a-f]{32})\b",
         r"\b(SCRAM-SHA-256\$[\w+/=:$]+)",
         r"\b(ey[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,})",  # a JSON web token
@@ -77,7 +83,7 @@ USERS = (
 # The second group is, or quotes, a statement.
 STATEMENTS = (
     re.compile(r"(\bLINE \d+: )([^\n]+(?:\n *\^)?)"),
-    re.compile(r"(\b(?:STATEMENT|statement|QUERY|query|CONTEXT|execute [^:\n]{1,60}): +)([^\n]+)"),
+    re.compile(r"(\b(?:STATEMENT|statement|QUERY|query|Query was|CONTEXT|execute [^:\n]{1,60}): +)([^\n]+)"),
 )
 MESSAGES = re.compile(r"(\b(?:ERROR|FATAL|PANIC|DETAIL): +)([^\n]+)")  # of a server, which quote names and values
 

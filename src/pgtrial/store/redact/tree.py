@@ -20,6 +20,18 @@ def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
             yield from strings(item, key)
 
 
+def lists(value: Any) -> Iterator[list[str]]:
+    """Every list of strings, such as a command with its arguments."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from lists(item)
+    elif isinstance(value, list):
+        if value and all(isinstance(item, str) for item in value):
+            yield value
+        for item in value:
+            yield from lists(item)
+
+
 def with_strings(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
     """The same with every string replaced by ``change(text, key)``; keys stay."""
     if isinstance(value, str):
