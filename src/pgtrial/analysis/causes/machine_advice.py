@@ -162,6 +162,21 @@ def _direct_reclaim(facts: Facts) -> str:
     )
 
 
+def _reclaim_writing(facts: Facts) -> str:
+    dirty = facts.mean("dirty.bytes")
+    seen = ""
+    if dirty is not None:
+        seen = tr("On average {bytes} of dirty pages are in memory.", bytes=format_bytes(dirty))
+    return say(
+        seen,
+        tr(
+            "Memory is short, and what could be freed has to be written first: tasks that want memory sleep until the "
+            "device has done that. A lower vm.dirty_background_bytes has pages written before; less memory in use, or "
+            "more of it, ends it."
+        ),
+    )
+
+
 def _dirty(facts: Facts) -> str:
     dirty, limit = facts.mean("dirty.bytes"), facts.mean("dirty.threshold")
     seen = ""
@@ -266,6 +281,7 @@ MACHINE_ADVICE: Mapping[str, Callable[[Facts], str]] = {
     "swap-out": _swap,
     "memory-pressure": _memory_pressure,
     "direct-reclaim": _direct_reclaim,
+    "reclaim-writing": _reclaim_writing,
     "dirty-pages": _dirty,
     "background-writing": _background_writing,
     "throttled-writers": _dirty,
