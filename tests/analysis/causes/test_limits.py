@@ -296,6 +296,18 @@ def test_demand_that_runs_free_waits_for_the_time_that_requests_take(judge: Judg
     assert "2 ms" in limit.text
 
 
+def test_requests_are_those_of_all_disks_of_an_array(judge: Judge) -> None:
+    # Eight disks: each has an eighth of the requests for which the sessions wait.
+    shares, disks = {READ: 0.8, (CPU, ""): 0.1}, [f"nvme{i}n1" for i in range(8)]
+    each = disk(free(400), queue=0.8)
+    series = {(metric, name): value for (metric, _), value in each.items() for name in disks}
+    limit = judge(shares, {**BUSY, **series})
+
+    assert limit.resource is Resource.DISK_LATENCY
+    assert "6.4 requests are under way for 6.4 sessions" in limit.text
+    assert strength(limit, Resource.CPU) == 0
+
+
 def test_steady_requests_without_a_queue_are_no_ceiling(judge: Judge) -> None:
     limit = judge({READ: 0.6, (CPU, ""): 0.3}, {**QUIET, **disk(held(300), queue=0.6)}, clients=1)
 

@@ -8,7 +8,6 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.parts import (
-    busiest_device,
     device_sessions,
     is_cpu,
     is_cpu_queue,
@@ -17,6 +16,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_lag,
     is_outside,
     is_temporary,
+    under_way,
 )
 from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.metrics import CLIENT_BACKEND
@@ -140,8 +140,7 @@ def _from_page_cache(scene: Scene) -> float:
     Nor is it a limit that holds requests back before they reach the device, if the kernel's accounts know of sessions
     that want a CPU and are not among those that are known to: these are in waits.
     """
-    share, sessions, device = scene.share(is_data, is_temporary), device_sessions(scene), busiest_device(scene)
-    requests = scene.mean("iostat.aqu", device) if device else None
+    share, sessions, requests = scene.share(is_data, is_temporary), device_sessions(scene), under_way(scene)
     if not share or not sessions or requests is None:
         return 0.0
     elsewhere = share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))

@@ -77,6 +77,15 @@ def device_sessions(scene: Scene) -> float | None:
     return scene.sessions(is_data, is_temporary)
 
 
+def under_way(scene: Scene) -> float | None:
+    """Average number of requests under way, on all devices together: those of an array, or of a volume that spans
+    several, share the requests of the sessions.
+    """
+    found = [scene.mean("iostat.aqu", device) for device in scene.objects("iostat.aqu")]
+    known = [each for each in found if each is not None]
+    return sum(known) if known else None
+
+
 def busiest_device(scene: Scene) -> str:
     """The device with the most requests under way, "" where none was seen."""
     ranked = [
