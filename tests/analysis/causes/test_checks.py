@@ -361,6 +361,8 @@ def test_a_check_has_advice_only_where_it_is_not_ok(make_timeline: Make, look: A
         ),
         ("read-response", "iostat.r_await", {("wait.IO", "DataFileRead"): 6.0}, "6 sessions wait for a read."),
         ("write-response", "iostat.w_await", {("wait.IO", "WalSync"): 2.0}, "2 sessions wait for the WAL to be safe"),
+        ("write-response", "iostat.w_await", {("wait.IO", "WALWrite"): 1.0}, "1 sessions wait for the WAL to be safe"),
+        ("write-response", "iostat.w_await", {("wait.LWLock", "WALWrite"): 5.0}, "5 sessions wait for the WAL"),
         ("write-response", "iostat.w_await", {}, "Nobody waits for a commit there"),
         ("requested-checkpoints", "checkpoints.requested", {"wal.bytes": 2.0**25}, "32 MB of WAL per second fill"),
         ("temporary-files", "db.temp_bytes", {("wait.IO", "BufFileWrite"): 1.5}, "1.5 sessions wait for them."),
