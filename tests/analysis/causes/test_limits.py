@@ -99,6 +99,7 @@ def make_scene(make_timeline: Callable[..., Timeline]) -> Callable[..., Scene]:
         *,
         clients: int = 8,
         rate: float | None = None,
+        seconds: int = SECONDS,
         tps: Any = None,
         facts: Facts | None = None,
         below: Scene | None = None,
@@ -111,7 +112,7 @@ def make_scene(make_timeline: Callable[..., Timeline]) -> Callable[..., Scene]:
                     dict(series),
                     run=run,
                     block=run,
-                    seconds=SECONDS,
+                    seconds=seconds,
                     tps=clients / LATENCY if tps is None else tps,
                     latency=LATENCY,
                 )
@@ -617,6 +618,18 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     assert judge(shares, by_time).detail == "timed"
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
+
+
+def test_a_single_checkpoint_in_each_run_does_not_come_often(judge: Judge) -> None:
+    # A timer of five minutes that falls into this level of 20 s, in every run at the same moment.
+    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.35}
+    series = {**BUSY, "wal.bytes": 30e6, "wal.fpi": 3000.0}
+    once, twice = (np.where(np.isin(np.arange(20), at), 1.0, 0.0) for at in ([8], [3, 13]))
+
+    alone = judge(shares, {**series, "checkpoints.timed": once}, seconds=20)
+    assert (alone.resource, suspect(alone, Resource.CHECKPOINTS)) == (Resource.CPU, None)
+    often = judge(shares, {**series, "checkpoints.timed": twice}, seconds=20)
+    assert "a checkpoint comes every 10 s" in often.text
 
 
 def test_autovacuum_limits_when_throughput_dips_with_it(judge: Judge) -> None:

@@ -142,9 +142,7 @@ def _rhythm(scene: Scene) -> Clue | None:
 
 
 def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
-    rates = [scene.mean(f"checkpoints.{name}") for name in ("timed", "requested")]
-    rate = sum(each for each in rates if each is not None)
-    interval = 1 / rate if rate > 0 else None
+    interval = _checkpoint_interval(scene)
     pages, wal = scene.mean("wal.fpi"), scene.mean("wal.bytes")
     whole = min(1.0, pages * _BLOCK / wal) if pages is not None and wal else None
     return accuse(
@@ -166,6 +164,21 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
         ),
         at_most=limits.WITHOUT_WHOLE_PAGES if whole is None else 1.0,
     )
+
+
+def _checkpoint_interval(scene: Scene) -> float | None:
+    """Seconds from one checkpoint to the next; None where no run had two of them.
+
+    A single one says nothing of that: with a checkpoint_timeout of minutes it falls into the same short load level of
+    every run, because they all go by the same clock from the server's start.
+    """
+    names = [f"checkpoints.{name}" for name in (TIMED, REQUESTED)]
+    counts = [
+        sum(float(np.nansum(series)) for name in names if (series := each.get(name)) is not None)
+        for each in scene.timelines
+    ]
+    rate = sum(mean for name in names if (mean := scene.mean(name)) is not None)
+    return 1 / rate if rate > 0 and round(max(counts)) > 1 else None
 
 
 def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
