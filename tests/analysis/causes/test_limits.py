@@ -1,6 +1,7 @@
 """Constructed loads whose limit is known, beside those that look alike and have another one."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from pgtrial.analysis.cause_findings import BudgetPart, Estimate, LatencyBudget, Limit, Resource, Suspect
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
+from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.model.run import LoadLevel
 from pgtrial.testing import EXPERIMENT, write_result_folder
@@ -853,6 +856,18 @@ def test_facts_are_those_of_the_record(evidence: Evidence) -> None:
     assert facts.threads == {0: 2}
     assert gather_facts(evidence, (), cpus=64).threads == {0: 4}
     assert gather_facts(evidence, (), cpus=None).threads == {}
+
+
+def test_sessions_are_busy_with_transactions_that_fail_too(
+    evidence: Evidence, reduction: Reduction, make_scene: Callable[..., Scene]
+) -> None:
+    totals = {key: replace(each, failed=3 * each.count) for key, each in reduction.totals.items()}
+    facts = gather_facts(evidence, (), cpus=2, reduction=replace(reduction, totals=totals))
+    assert facts.attempts == {(arm, 0): 4.0 for arm in ("on", "off", "placebo")}
+
+    # A quarter of 8 clients' transactions succeeds; half of the latency is half of the sessions all the same.
+    scene = make_scene({READ: 0.5}, tps=8 / LATENCY / 4, facts=facts)
+    assert scene.sessions(is_data) == pytest.approx(4.0)
 
 
 def test_limits_of_an_arms_control_group_are_known(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pgtrial.analysis.causes.limit_rules.parts import is_lag
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
 from pgtrial.language import mark, tr
@@ -79,7 +80,9 @@ _UNDETERMINED = {
 }
 
 
-def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None) -> Facts:
+def gather_facts(
+    evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None, reduction: Reduction | None = None
+) -> Facts:
     """Facts that the record of an experiment has. ``cpus`` of the machine, which pgbench's threads default to."""
     workload = evidence.experiment.workload
     processes = 1 if workload.share == "transactions" else max(1, len(evidence.scenarios))
@@ -102,7 +105,19 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
+        attempts=dict(_attempts(evidence, reduction)) if reduction is not None else {},
     )
+
+
+def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[str, int], float]]:
+    """Of all runs of an arm together."""
+    for arm in evidence.arms:
+        for level in evidence.levels:
+            keys = [(run.id, level.index, None) for run in evidence.runs_of(arm.name)]
+            found = [reduction.totals[key] for key in keys if key in reduction.totals]
+            count = sum(totals.count for totals in found)
+            if count:
+                yield (arm.name, level.index), 1 + sum(totals.failed for totals in found) / count
 
 
 def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
