@@ -216,6 +216,22 @@ def test_reads_from_the_page_cache_are_cpu_time(judge: Judge) -> None:
     assert judge(shares, {**BUSY, **disk(free(900), queue=3.9)}).resource is Resource.DISK_LATENCY
 
 
+def test_leaders_of_parallel_queries_wait_for_workers_that_compute(judge: Judge) -> None:
+    shares = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.05, ("IPC", "ExecuteGather"): 0.5, ("IPC", "HashBuildHashInner"): 0.3}
+
+    def workers(cpus: float, queue: float) -> dict[Any, float]:
+        return {("server.cpu", "parallel worker"): cpus, ("server.cpu_queue", "parallel worker"): queue}
+
+    limit = judge(shares, {**BUSY, **workers(1.7, 8.0)})
+    assert limit.resource is Resource.CPU
+    assert "95 % of the latency is on a CPU or waiting for one, that of parallel workers included" in limit.text
+    # Workers that wait themselves compute nothing for anybody.
+    assert strength(judge(shares, {**BUSY, **workers(0.1, 0.1)}), Resource.CPU) < 0.1
+    # And those who wait for a standby do not wait for them.
+    other = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.05, ("IPC", "SyncRep"): 0.8}
+    assert strength(judge(other, {**BUSY, **workers(1.7, 8.0)}), Resource.CPU) < 0.1
+
+
 def test_reads_that_are_held_back_before_the_device_are_no_cpu_time(judge: Judge) -> None:
     """Hardly anything is under way at the device in both cases; the kernel's accounts tell them apart."""
     shares = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.15, READ: 0.6}

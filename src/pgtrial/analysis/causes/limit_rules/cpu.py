@@ -15,11 +15,12 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_idle_in_transaction,
     is_lag,
     is_outside,
+    is_parallel,
     is_temporary,
     under_way,
 )
 from pgtrial.analysis.causes.words import number, percent
-from pgtrial.analysis.metrics import CLIENT_BACKEND
+from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timeline import Array
 from pgtrial.language import mark, tr
 
@@ -78,13 +79,15 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     """The CPU limits when it has no time left and transactions spend theirs on it.
 
     A busy CPU alone proves nothing, since the waits may be elsewhere; nor does a large part of CPU time, since with few
-    clients no CPU is short. Reads that the page cache answers are waits to the server, but CPU time to the kernel; and
-    time outside the server is CPU time as far as the load generator waits for a CPU of the same machine.
+    clients no CPU is short. Leaders of parallel queries wait while their workers compute. Reads that the page cache
+    answers are waits to the server, but CPU time to the kernel; and time outside the server is CPU time as far as the
+    load generator waits for a CPU of the same machine.
     """
     share, outside = scene.share(is_cpu), scene.share(is_outside, is_idle_in_transaction, is_lag)
     if share is None or outside is None:
         return
-    inside = share + _from_page_cache(scene)
+    workers = _by_workers(scene)
+    inside = share + workers + _from_page_cache(scene)
     waiting_clients = (scene.share(is_outside, is_idle_in_transaction) or 0.0) * _client_queue(scene)
     used = min(1.0, inside + waiting_clients)
     of_server = min(1.0, (inside + waiting_clients) / (1 - outside + waiting_clients)) if used > 0 else 0.0
@@ -104,7 +107,11 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
             saturation,
             find_clue(
                 *("latency.CPU", used, "share", limits.CPU_SHARE),
-                _tell_share(used, has_clients=waiting_clients >= limits.NAMED_CLIENTS * used),
+                _tell_share(
+                    used,
+                    has_clients=waiting_clients >= limits.NAMED_CLIENTS * used,
+                    has_workers=workers >= limits.NAMED_CLIENTS * used,
+                ),
             ),
             find_clue(
                 *("latency.CPU/server", of_server, "share", limits.CPU_OF_SERVER),
@@ -120,12 +127,24 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     )
 
 
-def _tell_share(used: float, *, has_clients: bool) -> str:
-    if has_clients:
+def _tell_share(used: float, *, has_clients: bool, has_workers: bool) -> str:
+    if has_workers:
+        text = mark("{share} of the latency is on a CPU or waiting for one, that of parallel workers included")
+    elif has_clients:
         text = mark("{share} of the latency is on a CPU or waiting for one, that of clients included")
     else:
         text = mark("{share} of the latency is on a CPU or waiting for one")
     return tr(text, share=percent(used))
+
+
+def _by_workers(scene: Scene) -> float:
+    """Share of the latency in which leaders wait for parallel workers that compute or want to.
+
+    By the kernel's accounts, and as far as there is one such worker for each leader that waits.
+    """
+    share, sessions = scene.share(is_parallel), scene.sessions(is_parallel)
+    wanting = sum(scene.mean(f"server.{name}", PARALLEL_WORKER) or 0.0 for name in ("cpu", "cpu_queue"))
+    return share * min(1.0, wanting / sessions) if share and sessions else 0.0
 
 
 def _client_queue(scene: Scene) -> float:

@@ -8,6 +8,8 @@ from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANS
 
 _BUFFER_IO = "bufferio"  # waits for a block that another session reads or writes: LWLock until 13, IPC since
 _WAL_LWLOCKS = ("walwrite", "walwritelock")
+# What leaders of parallel queries wait for: that their workers start, send rows, or are as far as they are.
+_PARALLEL = ("executegather", "parallel", "bgworker", "messagequeue", "hash", "btreepage", "appendready")
 _DATA_WRITES = (
     *("datafilewrite", "datafileextend", "datafileflush", "datafilesync", "datafileimmediatesync"),
     *("walwrite", "walinitwrite", "slruwrite", "buffilewrite"),
@@ -46,6 +48,11 @@ def is_data(kind: str, event: str) -> bool:
 def is_write(kind: str, event: str) -> bool:
     """What writes to the page cache: there the kernel slows down writers."""
     return kind == "IO" and event.lower() in _DATA_WRITES
+
+
+def is_parallel(kind: str, event: str) -> bool:
+    """Waiting for the workers of a parallel query."""
+    return kind == "IPC" and event.lower().startswith(_PARALLEL)
 
 
 def is_lock(kind: str, _event: str) -> bool:
