@@ -187,6 +187,18 @@ def test_a_quota_limits_the_cpu_of_an_idle_machine(judge: Judge) -> None:
     assert (limit.resource, limit.detail) == (Resource.CPU, "quota of the control group")
 
 
+def test_sessions_kept_from_the_free_cpus_of_a_machine_are_limited_by_those_they_have(judge: Judge) -> None:
+    # A container on one of many CPUs, of whose quota nobody told.
+    shares = {(CPU, ""): 0.12, (CPU_QUEUE, ""): 0.78}
+    limit = judge(shares, {**QUIET, "vmstat.us": 0.07, "vmstat.sy": 0.03, "vmstat.cpus": 16.0})
+
+    assert (limit.resource, limit.detail) == (Resource.CPU, "the machine has more than the server may use")
+    assert "wait for one 87 % of the time" in limit.text
+    # Two busy CPUs of three make sessions wait by chance: no name for that.
+    by_chance = judge({(CPU, ""): 0.5, (CPU_QUEUE, ""): 0.4}, {**QUIET, "vmstat.us": 0.5, "vmstat.sy": 0.15})
+    assert by_chance.resource is Resource.UNDETERMINED
+
+
 def test_stolen_cpu_time_is_named(judge: Judge) -> None:
     limit = judge(
         {(CPU, ""): 0.4, (CPU_QUEUE, ""): 0.4}, {**BUSY, "vmstat.us": 0.5, "vmstat.sy": 0.1, "vmstat.st": 0.38}

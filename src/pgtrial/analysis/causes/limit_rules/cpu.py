@@ -24,6 +24,8 @@ from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timeline import Array
 from pgtrial.language import mark, tr
 
+CPU_QUEUED = "server.cpu_queue/client backend"
+
 
 def busy_seconds(scene: Scene) -> Array:
     """(seconds,) share of the CPU time that is not free; what the hypervisor gave to others is not."""
@@ -47,7 +49,8 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     """How short CPU time is: on the machine, or in the server's control group; None where it was not seen.
 
     Where arms shared the time of a block, the machine's figures are nobody's; there the kernel's accounts of the
-    sessions tell how long they waited for a CPU.
+    sessions tell how long they waited for a CPU. They also do where the machine has free CPUs, but not for the server:
+    a quota or a set of CPUs that nobody told pgtrial of, as a container has.
     """
     busy, throttled = cpu_busy(scene), scene.mean("cgroup.throttled")
     clue = strongest(
@@ -66,13 +69,14 @@ def cpu_saturation(scene: Scene) -> Clue | None:
         )
     )
     wanted, queued = scene.share(is_cpu), scene.share(is_cpu_queue)
-    if clue is not None or not wanted or not queued:
+    if not wanted or not queued:
         return clue
     waiting = queued / wanted
-    return find_clue(
-        *("server.cpu_queue/client backend", waiting, "share", limits.CPU_WAITING),
+    kept = find_clue(
+        *(CPU_QUEUED, waiting, "share", limits.CPU_WAITING if clue is None else limits.CPU_KEPT_FROM),
         tr("sessions that want a CPU wait for one {share} of the time", share=percent(waiting)),
     )
+    return strongest((clue, kept))
 
 
 def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
@@ -98,6 +102,8 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     detail = ""
     if saturation and saturation.evidence.metric == "cgroup.throttled":
         detail = tr("quota of the control group")
+    elif saturation and saturation.evidence.metric == CPU_QUEUED and (cpu_busy(scene) or 1.0) < limits.CPU_FREE.high:
+        detail = tr("the machine has more than the server may use")
     elif steal >= limits.STEAL:
         detail = tr("the hypervisor gives {share} of it to others", share=percent(steal))
     yield accuse(
