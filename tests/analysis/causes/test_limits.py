@@ -647,6 +647,11 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     assert "a checkpoint comes every 3.33 s; 82 % of the WAL is whole pages" in limit.text
     by_time = {**often, "checkpoints.requested": 0.0, "checkpoints.timed": 0.3}
     assert judge(shares, by_time).detail == "timed"
+    # Compressed pages are a smaller part of it.
+    compressed = judge(shares, often, facts=Facts(compressed_wal=frozenset({"on"})))
+    assert compressed.resource is Resource.CPU
+    much = judge(shares, {**often, "wal.bytes": 9e6}, facts=Facts(compressed_wal=frozenset({"on"})))
+    assert "about 68 % of the WAL is whole pages, if wal_compression leaves a quarter of each" in much.text
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
 
@@ -880,6 +885,10 @@ def test_facts_are_those_of_the_record(evidence: Evidence) -> None:
     facts = gather_facts(evidence, (), cpus=2)
 
     assert facts.max_connections == {"on": 100, "off": 100, "placebo": 100}
+    assert facts.compressed_wal == frozenset()
+    run = evidence.runs_of("off")[0].id
+    settings = {**evidence.settings, run: {**evidence.settings[run], "wal_compression": ("lz4", "configuration file")}}
+    assert gather_facts(replace(evidence, settings=settings), (), cpus=2).compressed_wal == {"off"}
     # One process with a thread for each CPU, of which there are fewer than clients.
     assert facts.threads == {0: 2}
     assert gather_facts(evidence, (), cpus=64).threads == {0: 4}
