@@ -340,6 +340,21 @@ def test_requests_are_those_of_all_disks_of_an_array(judge: Judge) -> None:
     assert strength(limit, Resource.CPU) == 0
 
 
+def test_reads_are_those_of_the_device_that_is_read_and_not_of_the_wals(judge: Judge) -> None:
+    writes = free(900, seed=2)
+    wal = {
+        **{("iostat.r", "vdb"): 0.0, ("iostat.w", "vdb"): writes, ("iostat.iops", "vdb"): writes},
+        **{("iostat.r_bytes", "vdb"): 0.0, ("iostat.w_bytes", "vdb"): 8192 * writes},
+        **{("iostat.bytes", "vdb"): 8192 * writes, ("iostat.aqu", "vdb"): 6.0},
+        **{("iostat.r_await", "vdb"): np.nan, ("iostat.w_await", "vdb"): 0.006},
+    }
+    reading = judge({READ: 0.7, (CPU, ""): 0.1}, {**QUIET, **disk(free(1100), queue=4.4, await_=0.004), **wal})
+    assert (reading.resource, reading.detail) == (Resource.DISK_LATENCY, "vda")
+
+    writing = judge({("IO", "DataFileWrite"): 0.7}, {**QUIET, **disk(free(20), queue=0.1), **wal})
+    assert (writing.resource, writing.detail) == (Resource.DISK_LATENCY, "vdb")
+
+
 def test_steady_requests_without_a_queue_are_no_ceiling(judge: Judge) -> None:
     limit = judge({READ: 0.6, (CPU, ""): 0.3}, {**QUIET, **disk(held(300), queue=0.6)}, clients=1)
 
