@@ -811,7 +811,9 @@ def test_without_anything_known_nothing_is_suspected(judge: Judge) -> None:
     limit = judge(None, {})
 
     assert (limit.resource, limit.suspects) == (Resource.UNDETERMINED, ())
-    assert limit.text == "What limits on with 8 clients is undetermined: no resource is short."
+    assert limit.text == "What limits on with 8 clients is undetermined: what its sessions do is not known."
+    idle = judge(None, QUIET)
+    assert "what its sessions do is not known, the CPUs are 30 % busy" in idle.text
 
 
 def test_suspects_come_strongest_first_and_each_resource_once() -> None:

@@ -284,6 +284,15 @@ def test_sessions_that_were_not_sampled_are_not_known(evidence: Evidence, reduct
     assert split_sessions(replace(reduction, sessions={}), evidence.valid[0], 0, tier=SAMPLED) is None
 
 
+def test_sessions_that_hide_what_they_do_are_not_taken_for_clients_that_pause(
+    evidence: Evidence, reduction: Reduction
+) -> None:
+    # Behind a pooler with names of its own none is found; with track_activities = off all are "disabled".
+    for groups in ((), (group("disabled", 3.0), group("disabled", 1.0, SYNC)), (group("", 4.0),)):
+        hidden = replace(reduction, sessions={(run.id, 0): groups for run in evidence.valid})
+        assert split_sessions(hidden, evidence.valid[0], 0, tier=SAMPLED) is None
+
+
 def test_the_better_tier_is_used_where_every_run_has_it(evidence: Evidence, reduction: Reduction) -> None:
     counts = {(run.id, 0): {SYNC: 10.0} for run in evidence.valid}
     missing = {key: value for key, value in counts.items() if key[0] != evidence.valid[-1].id}

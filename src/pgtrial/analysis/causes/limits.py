@@ -221,6 +221,9 @@ def _describe_doubt(scene: Scene, first: Suspect | None) -> str:
             decided=number(limits.DECIDED),
         )
         return f"{weakly}, {busy}" if busy else weakly
+    if scene.budget is None:  # then most rules have nothing to go by
+        unknown = tr("what its sessions do is not known")
+        return f"{unknown}, {busy}" if busy else unknown
     if saturation and saturation.weight >= limits.DECIDED:
         return tr("{busy}, but transactions hardly use them", busy=busy)
     return tr("no resource is short, {busy}", busy=busy) if busy else tr("no resource is short")
