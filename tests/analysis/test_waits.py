@@ -33,6 +33,16 @@ def test_seconds_per_transaction_follow_from_littles_law(
     assert seconds["off"] == pytest.approx(0.5 * (seconds["on"] or 0), rel=0.05)
 
 
+def test_failed_transactions_wait_as_well(evidence: Evidence, reduction: Reduction, values: Values) -> None:
+    one_in_five = {key: replace(each, failed=each.count // 4) for key, each in reduction.totals.items()}
+
+    def seconds(found: Reduction) -> list[float]:
+        return [share.seconds_per_transaction or 0.0 for share in describe_waits(evidence, found, values)]
+
+    expected = [0.8 * each for each in seconds(reduction)]
+    assert seconds(replace(reduction, totals=one_in_five)) == pytest.approx(expected, rel=0.01)
+
+
 def test_a_wait_that_one_run_did_not_have_counts_as_zero_there(
     evidence: Evidence, reduction: Reduction, values: Values
 ) -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from pgtrial.collectors import sessions
 from pgtrial.collectors.sessions import SessionGroup
 
@@ -13,6 +15,21 @@ def test_groups_that_differ_in_white_space_become_one() -> None:
     assert list(sessions.COLLECTOR.parse(COLUMNS, rows)) == [
         SessionGroup("client backend", "a", "active", "", "", "SELECT ? FROM t", 5)
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("SELECT 'a''b', 12.5, t1.x FROM t1 WHERE y = $1", "SELECT ?, ?, t1.x FROM t1 WHERE y = $1"),
+        (r"SELECT E'it\'s secret', e'\\', 'C:\' FROM t", "SELECT E?, e?, ? FROM t"),
+        ("DO $$BEGIN PERFORM 'x'; secret; END$$; SELECT $a$it's$$secret$a$, 1", "DO ?; SELECT ?, ?"),
+        ("SELECT $body$secret that is cut", "SELECT ?"),
+        ("SELECT 'secret that is cut", "SELECT ?"),
+        ("SELECT E'secret that is cut\\", "SELECT E?"),
+    ],
+)
+def test_a_statement_keeps_none_of_its_values(query: str, kept: str) -> None:
+    assert sessions.without_literals(query) == kept
 
 
 def test_query_text_is_cut_after_80_characters() -> None:

@@ -113,6 +113,7 @@ CHECKPOINTS = (
 BACKEND_RUN = "backend_cpu.run"
 BACKEND_QUEUE = "backend_cpu.queue"
 CLIENT_BACKEND = "client backend"
+PARALLEL_WORKER = "parallel worker"
 
 # Counters with objects that come and go: one that was not there all the time says nothing of the others.
 SEPARATE = frozenset({BACKEND_RUN, BACKEND_QUEUE})

@@ -39,6 +39,11 @@ class Totals:
     late: int
     lag_sum: float = 0.0
 
+    @property
+    def attempts(self) -> float:
+        """Transactions that ended, failed ones included, for each that succeeded; 1 where none did."""
+        return (self.count + self.failed) / self.count if self.count else 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:

@@ -96,8 +96,6 @@ _MEMORY = (
     _gauge("dirty.share", "share",
            mark("pages dirty or being written, of the limit from which on writers are slowed down"),
            "proc_vmstat.nr_dirty proc_vmstat.nr_writeback", per="proc_vmstat.nr_dirty_threshold", better=_LOW),
-    _rate("dirty.throttled", "1/s", mark("pages written while a writer was slowed down"),
-          "proc_vmstat.nr_throttled_written", better=_LOW),
     _rate("throttling.pauses", "1/s", mark("times a writer was made to sleep because of dirty pages"),
           "throttling.pauses",
           better=_LOW),
@@ -108,6 +106,9 @@ _MEMORY = (
           "proc_vmstat.pgscan_direct", better=_LOW),
     _rate("reclaim.kswapd", "1/s", mark("pages looked at by the kernel in the background"),
           "proc_vmstat.pgscan_kswapd"),
+    # Of reclaim (reclaim_throttle, mm/vmscan.c), not of writers: how those wait in balance_dirty_pages has no counter.
+    _rate("reclaim.throttled", "1/s", mark("pages written while tasks that had to free memory waited for it"),
+          "proc_vmstat.nr_throttled_written", better=_LOW),
     _rate("reclaim.stall", "1/s", mark("allocations that had to wait for memory"), _STALLS, is_any=True, better=_LOW),
     _rate("reclaim.refault", "1/s", mark("pages that were needed again soon after they had been thrown out"), _REFAULTS,
           otherwise="proc_vmstat.workingset_refault", better=_LOW),

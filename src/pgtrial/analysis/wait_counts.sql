@@ -1,7 +1,7 @@
 -- How often pg_wait_sampling found a session of the load in each kind of wait: the increase of its counts from the
 -- first to the last reading inside every measured window. An event has no row until it is counted for the first time,
 -- so what had none at the first reading stood at zero. Nothing of a window in which a count went down or went away,
--- which is a reset.
+-- which is a reset. Since 1.1.6 the extension also counts sessions that wait for nothing ("/"): these are no wait.
 WITH inside AS (
     SELECT samples.run, level, object, t, value
     FROM samples
@@ -27,5 +27,5 @@ counted AS (
 )
 SELECT run, level, object, count
 FROM counted
-QUALIFY count > 0 AND NOT bool_or(is_reset) OVER (PARTITION BY run, level)
+QUALIFY count > 0 AND object <> '/' AND NOT bool_or(is_reset) OVER (PARTITION BY run, level)
 ORDER BY run, level, object

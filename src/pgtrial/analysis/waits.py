@@ -16,8 +16,8 @@ def describe_waits(evidence: Evidence, reduction: Reduction, values: Values) -> 
     """Average active sessions of every arm by wait, per load level and over all, the largest first.
 
     Only client sessions of the load count. The mean over an arm's runs gives each run the same weight; "all" is the
-    mean over the load levels. By Little's law (Little 1961, L = λW) the sessions in a wait divided by the throughput
-    are the seconds that a transaction spends in it; the sum over all waits is the time spent in the server.
+    mean over the load levels. By Little's law (Little 1961, L = λW) the sessions in a wait divided by the transactions
+    that end per second are the seconds that one spends in it; the sum over all waits is the time spent in the server.
     """
     return tuple(share for arm in evidence.arms for share in _describe_arm(evidence, reduction, values, arm.name))
 
@@ -31,15 +31,22 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, values: Values, arm:
             continue
         by_run = [_sessions(reduction, run, level.index) for run in runs]
         per_transaction = [
-            {kind: number / tps for kind, number in found.items()}
+            {kind: number / ended for kind, number in found.items()}
             for run, found in zip(runs, by_run, strict=True)
-            if (tps := values.get((run, evidence.load.throughput.name, None, level.index), 0.0)) > 0
+            if (ended := _ended(evidence, reduction, values, run, level.index)) > 0
         ]
         sessions.append(_mean(by_run))
         seconds.append(_mean(per_transaction))
         yield from _shares(arm, level.index, sessions[-1], seconds[-1])
     if len(sessions) == len(evidence.levels):
         yield from _shares(arm, ALL, _mean(sessions), _mean(seconds))
+
+
+def _ended(evidence: Evidence, reduction: Reduction, values: Values, run: int, level: int) -> float:
+    """Transactions per second, failed ones included: sessions wait for those too."""
+    totals = reduction.totals.get((run, level, None))
+    succeeded = values.get((run, evidence.load.throughput.name, None, level), 0.0)
+    return succeeded * totals.attempts if totals is not None else succeeded
 
 
 def _sessions(reduction: Reduction, run: int, level: int) -> dict[_Kind, float]:

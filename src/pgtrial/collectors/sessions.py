@@ -18,7 +18,16 @@ POLLS = "sessions.polls"
 QUERY = "query"  # the column with the statement
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
-_LITERAL = re.compile(r"'(?:[^']|'')*'?|(?<![$\w])[0-9][0-9.]*")
+# Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers.
+_LITERAL = re.compile(
+    r"""
+    (?<=\b[eE])'(?:[^'\\]|''|\\.)*(?:'|\Z)
+    | '(?:[^']|'')*'?
+    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z)
+    | (?<![$\w])[0-9][0-9.]*
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def without_literals(query: str) -> str:

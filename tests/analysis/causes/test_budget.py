@@ -262,6 +262,13 @@ def test_the_budget_finds_the_true_times_of_simulated_sessions(
     changed = replace(reduction, sessions={(run, 0): groups}, totals={(run, 0, None): totals})
 
     budget = find(describe_budgets(evidence, changed, values), "on", 0)
+    # Of the same transactions three in ten are rolled back at their end: the others take no more time for that.
+    count = round(0.7 * totals.count)
+    failing = replace(changed, totals={(run, 0, None): replace(totals, count=count, failed=totals.count - count)})
+    fewer = {**values, (run, TPS, None, 0): count / 300.0}
+    rolled_back = find(describe_budgets(evidence, failing, fewer), "on", 0)
+    assert seconds(rolled_back.parts) == pytest.approx(seconds(budget.parts))
+    assert rolled_back.closure == pytest.approx(budget.closure)
 
     # 24 000 sampled sessions: the standard error of a share of 0.45 is 0.3 %, of 0.04 it is 0.13 %.
     parts = seconds(budget.parts)

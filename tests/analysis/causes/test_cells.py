@@ -48,6 +48,25 @@ def test_a_pooled_mean_is_over_the_seconds_that_are_known(make_timeline: Make) -
     assert pooled_mean([make_timeline({"x": np.nan})], "x") is None
 
 
+def test_the_time_of_a_request_is_the_mean_over_requests_as_iostats(make_timeline: Make) -> None:
+    # A checkpoint: in 5 of 100 seconds 5000 writes of 80 ms each, in the others 50 of 1 ms; nothing is read.
+    writes = np.where(np.arange(100) < 5, 5000.0, 50.0)
+    series = {
+        ("iostat.w", "vda"): writes,
+        ("iostat.w_await", "vda"): np.where(writes > 50, 0.08, 0.001),
+        ("iostat.wareq", "vda"): np.where(writes > 50, 65536.0, 8192.0),
+        ("iostat.r", "vda"): 0.0,
+        ("iostat.r_await", "vda"): np.nan,
+    }
+    cell = [make_timeline(series), make_timeline()]
+
+    time, volume = 5 * 5000 * 0.08 + 95 * 50 * 0.001, 5 * 5000 * 65536 + 95 * 50 * 8192
+    assert pooled_mean(cell, "iostat.w_await", "vda") == pytest.approx(time / writes.sum())
+    assert pooled_mean(cell, "iostat.wareq", "vda") == pytest.approx(volume / writes.sum())
+    assert pooled_mean(cell, "iostat.r_await", "vda") is None
+    assert rank_objects(cell, "iostat.w_await") == (("vda", pytest.approx(time / writes.sum())),)
+
+
 def test_an_estimate_over_blocks_is_students() -> None:
     values = [1.0, 2.0, 4.0]
     found = estimate_mean([*values, None, float("nan")], confidence=0.9)

@@ -161,6 +161,16 @@ def test_what_should_never_happen_is_worth_a_remark_when_it_does(make_timeline: 
     assert "954 MB lie in swap" in check.advice
 
 
+def test_reclaim_that_waits_for_dirty_pages_is_not_taken_for_writers_that_do(make_timeline: Make, look: Any) -> None:
+    # nr_throttled_written of the kernel is of reclaim (mm/vmscan.c); writers sleep in balance_dirty_pages.
+    reclaim = look(make_timeline({"reclaim.throttled": 50.0}))
+    writers = look(make_timeline({"reclaim.throttled": 0.0, "throttling.paused": 0.8}))
+
+    assert (reclaim["reclaim-writing"].level, "throttled-writers" in reclaim) == (Level.ALARM, False)
+    assert "Memory is short" in reclaim["reclaim-writing"].advice
+    assert (writers["reclaim-writing"].level, writers["throttled-writers"].level) == (Level.OK, Level.ALARM)
+
+
 def test_memory_is_judged_by_what_is_available_of_the_machines(
     make_timeline: Make, look: Any, evidence: Evidence
 ) -> None:
@@ -339,12 +349,20 @@ def test_a_check_has_advice_only_where_it_is_not_ok(make_timeline: Make, look: A
         ("direct-reclaim", "reclaim.direct", {"reclaim.direct": 4000.0}, "4 k pages per second"),
         (
             "throttled-writers",
-            "dirty.throttled",
+            "throttling.paused",
             {"dirty.bytes": 2.0**20, "dirty.threshold": 2.0**21},
             "1 MB wait to be written, of 2 MB at which writers stop.",
         ),
+        (
+            "reclaim-writing",
+            "reclaim.throttled",
+            {"dirty.bytes": 2.0**20},
+            "On average 1 MB of dirty pages are in memory.",
+        ),
         ("read-response", "iostat.r_await", {("wait.IO", "DataFileRead"): 6.0}, "6 sessions wait for a read."),
         ("write-response", "iostat.w_await", {("wait.IO", "WalSync"): 2.0}, "2 sessions wait for the WAL to be safe"),
+        ("write-response", "iostat.w_await", {("wait.IO", "WALWrite"): 1.0}, "1 sessions wait for the WAL to be safe"),
+        ("write-response", "iostat.w_await", {("wait.LWLock", "WALWrite"): 5.0}, "5 sessions wait for the WAL"),
         ("write-response", "iostat.w_await", {}, "Nobody waits for a commit there"),
         ("requested-checkpoints", "checkpoints.requested", {"wal.bytes": 2.0**25}, "32 MB of WAL per second fill"),
         ("temporary-files", "db.temp_bytes", {("wait.IO", "BufFileWrite"): 1.5}, "1.5 sessions wait for them."),

@@ -1,6 +1,7 @@
 """Constructed loads whose limit is known, beside those that look alike and have another one."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from pgtrial.analysis.cause_findings import BudgetPart, Estimate, LatencyBudget, Limit, Resource, Suspect
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
+from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.model.run import LoadLevel
 from pgtrial.testing import EXPERIMENT, write_result_folder
@@ -99,6 +102,7 @@ def make_scene(make_timeline: Callable[..., Timeline]) -> Callable[..., Scene]:
         *,
         clients: int = 8,
         rate: float | None = None,
+        seconds: int = SECONDS,
         tps: Any = None,
         facts: Facts | None = None,
         below: Scene | None = None,
@@ -111,7 +115,7 @@ def make_scene(make_timeline: Callable[..., Timeline]) -> Callable[..., Scene]:
                     dict(series),
                     run=run,
                     block=run,
-                    seconds=SECONDS,
+                    seconds=seconds,
                     tps=clients / LATENCY if tps is None else tps,
                     latency=LATENCY,
                 )
@@ -183,6 +187,18 @@ def test_a_quota_limits_the_cpu_of_an_idle_machine(judge: Judge) -> None:
     assert (limit.resource, limit.detail) == (Resource.CPU, "quota of the control group")
 
 
+def test_sessions_kept_from_the_free_cpus_of_a_machine_are_limited_by_those_they_have(judge: Judge) -> None:
+    # A container on one of many CPUs, of whose quota nobody told.
+    shares = {(CPU, ""): 0.12, (CPU_QUEUE, ""): 0.78}
+    limit = judge(shares, {**QUIET, "vmstat.us": 0.07, "vmstat.sy": 0.03, "vmstat.cpus": 16.0})
+
+    assert (limit.resource, limit.detail) == (Resource.CPU, "the machine has more than the server may use")
+    assert "wait for one 87 % of the time" in limit.text
+    # Two busy CPUs of three make sessions wait by chance: no name for that.
+    by_chance = judge({(CPU, ""): 0.5, (CPU_QUEUE, ""): 0.4}, {**QUIET, "vmstat.us": 0.5, "vmstat.sy": 0.15})
+    assert by_chance.resource is Resource.UNDETERMINED
+
+
 def test_stolen_cpu_time_is_named(judge: Judge) -> None:
     limit = judge(
         {(CPU, ""): 0.4, (CPU_QUEUE, ""): 0.4}, {**BUSY, "vmstat.us": 0.5, "vmstat.sy": 0.1, "vmstat.st": 0.38}
@@ -210,6 +226,22 @@ def test_reads_from_the_page_cache_are_cpu_time(judge: Judge) -> None:
 
     assert judge(shares, {**BUSY, **disk(free(20), queue=0.02)}).resource is Resource.CPU
     assert judge(shares, {**BUSY, **disk(free(900), queue=3.9)}).resource is Resource.DISK_LATENCY
+
+
+def test_leaders_of_parallel_queries_wait_for_workers_that_compute(judge: Judge) -> None:
+    shares = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.05, ("IPC", "ExecuteGather"): 0.5, ("IPC", "HashBuildHashInner"): 0.3}
+
+    def workers(cpus: float, queue: float) -> dict[Any, float]:
+        return {("server.cpu", "parallel worker"): cpus, ("server.cpu_queue", "parallel worker"): queue}
+
+    limit = judge(shares, {**BUSY, **workers(1.7, 8.0)})
+    assert limit.resource is Resource.CPU
+    assert "95 % of the latency is on a CPU or waiting for one, that of parallel workers included" in limit.text
+    # Workers that wait themselves compute nothing for anybody.
+    assert strength(judge(shares, {**BUSY, **workers(0.1, 0.1)}), Resource.CPU) < 0.1
+    # And those who wait for a standby do not wait for them.
+    other = {(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.05, ("IPC", "SyncRep"): 0.8}
+    assert strength(judge(other, {**BUSY, **workers(1.7, 8.0)}), Resource.CPU) < 0.1
 
 
 def test_reads_that_are_held_back_before_the_device_are_no_cpu_time(judge: Judge) -> None:
@@ -294,6 +326,33 @@ def test_demand_that_runs_free_waits_for_the_time_that_requests_take(judge: Judg
 
     assert (limit.resource, limit.detail) == (Resource.DISK_LATENCY, "vda")
     assert "2 ms" in limit.text
+
+
+def test_requests_are_those_of_all_disks_of_an_array(judge: Judge) -> None:
+    # Eight disks: each has an eighth of the requests for which the sessions wait.
+    shares, disks = {READ: 0.8, (CPU, ""): 0.1}, [f"nvme{i}n1" for i in range(8)]
+    each = disk(free(400), queue=0.8)
+    series = {(metric, name): value for (metric, _), value in each.items() for name in disks}
+    limit = judge(shares, {**BUSY, **series})
+
+    assert limit.resource is Resource.DISK_LATENCY
+    assert "6.4 requests are under way for 6.4 sessions" in limit.text
+    assert strength(limit, Resource.CPU) == 0
+
+
+def test_reads_are_those_of_the_device_that_is_read_and_not_of_the_wals(judge: Judge) -> None:
+    writes = free(900, seed=2)
+    wal = {
+        **{("iostat.r", "vdb"): 0.0, ("iostat.w", "vdb"): writes, ("iostat.iops", "vdb"): writes},
+        **{("iostat.r_bytes", "vdb"): 0.0, ("iostat.w_bytes", "vdb"): 8192 * writes},
+        **{("iostat.bytes", "vdb"): 8192 * writes, ("iostat.aqu", "vdb"): 6.0},
+        **{("iostat.r_await", "vdb"): np.nan, ("iostat.w_await", "vdb"): 0.006},
+    }
+    reading = judge({READ: 0.7, (CPU, ""): 0.1}, {**QUIET, **disk(free(1100), queue=4.4, await_=0.004), **wal})
+    assert (reading.resource, reading.detail) == (Resource.DISK_LATENCY, "vda")
+
+    writing = judge({("IO", "DataFileWrite"): 0.7}, {**QUIET, **disk(free(20), queue=0.1), **wal})
+    assert (writing.resource, writing.detail) == (Resource.DISK_LATENCY, "vdb")
 
 
 def test_steady_requests_without_a_queue_are_no_ceiling(judge: Judge) -> None:
@@ -603,8 +662,25 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     assert "a checkpoint comes every 3.33 s; 82 % of the WAL is whole pages" in limit.text
     by_time = {**often, "checkpoints.requested": 0.0, "checkpoints.timed": 0.3}
     assert judge(shares, by_time).detail == "timed"
+    # Compressed pages are a smaller part of it.
+    compressed = judge(shares, often, facts=Facts(compressed_wal=frozenset({"on"})))
+    assert compressed.resource is Resource.CPU
+    much = judge(shares, {**often, "wal.bytes": 9e6}, facts=Facts(compressed_wal=frozenset({"on"})))
+    assert "about 68 % of the WAL is whole pages, if wal_compression leaves a quarter of each" in much.text
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
+
+
+def test_a_single_checkpoint_in_each_run_does_not_come_often(judge: Judge) -> None:
+    # A timer of five minutes that falls into this level of 20 s, in every run at the same moment.
+    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.35}
+    series = {**BUSY, "wal.bytes": 30e6, "wal.fpi": 3000.0}
+    once, twice = (np.where(np.isin(np.arange(20), at), 1.0, 0.0) for at in ([8], [3, 13]))
+
+    alone = judge(shares, {**series, "checkpoints.timed": once}, seconds=20)
+    assert (alone.resource, suspect(alone, Resource.CHECKPOINTS)) == (Resource.CPU, None)
+    often = judge(shares, {**series, "checkpoints.timed": twice}, seconds=20)
+    assert "a checkpoint comes every 10 s" in often.text
 
 
 def test_autovacuum_limits_when_throughput_dips_with_it(judge: Judge) -> None:
@@ -735,7 +811,9 @@ def test_without_anything_known_nothing_is_suspected(judge: Judge) -> None:
     limit = judge(None, {})
 
     assert (limit.resource, limit.suspects) == (Resource.UNDETERMINED, ())
-    assert limit.text == "What limits on with 8 clients is undetermined: no resource is short."
+    assert limit.text == "What limits on with 8 clients is undetermined: what its sessions do is not known."
+    idle = judge(None, QUIET)
+    assert "what its sessions do is not known, the CPUs are 30 % busy" in idle.text
 
 
 def test_suspects_come_strongest_first_and_each_resource_once() -> None:
@@ -824,10 +902,26 @@ def test_facts_are_those_of_the_record(evidence: Evidence) -> None:
     facts = gather_facts(evidence, (), cpus=2)
 
     assert facts.max_connections == {"on": 100, "off": 100, "placebo": 100}
+    assert facts.compressed_wal == frozenset()
+    run = evidence.runs_of("off")[0].id
+    settings = {**evidence.settings, run: {**evidence.settings[run], "wal_compression": ("lz4", "configuration file")}}
+    assert gather_facts(replace(evidence, settings=settings), (), cpus=2).compressed_wal == {"off"}
     # One process with a thread for each CPU, of which there are fewer than clients.
     assert facts.threads == {0: 2}
     assert gather_facts(evidence, (), cpus=64).threads == {0: 4}
     assert gather_facts(evidence, (), cpus=None).threads == {}
+
+
+def test_sessions_are_busy_with_transactions_that_fail_too(
+    evidence: Evidence, reduction: Reduction, make_scene: Callable[..., Scene]
+) -> None:
+    totals = {key: replace(each, failed=3 * each.count) for key, each in reduction.totals.items()}
+    facts = gather_facts(evidence, (), cpus=2, reduction=replace(reduction, totals=totals))
+    assert facts.attempts == {(arm, 0): 4.0 for arm in ("on", "off", "placebo")}
+
+    # A quarter of 8 clients' transactions succeeds; half of the latency is half of the sessions all the same.
+    scene = make_scene({READ: 0.5}, tps=8 / LATENCY / 4, facts=facts)
+    assert scene.sessions(is_data) == pytest.approx(4.0)
 
 
 def test_limits_of_an_arms_control_group_are_known(tmp_path: Path) -> None:

@@ -142,6 +142,18 @@ def test_counts_of_an_event_that_comes_later_begin_at_zero(one: Path) -> None:
     assert reduce_runs(read_evidence(one)).wait_counts == {CELL: {SYNC: 20, LOCK: 9}}
 
 
+def test_sessions_that_the_extension_counts_without_a_wait_are_none_of_the_waits(one: Path) -> None:
+    start, _ = window(one)
+    # With sample_cpu, which is on by default since 1.1.6, most counts of a load that computes have no event.
+    samples = [
+        *(Sample(start + at, COUNT, "/", value) for at, value in ((0.5, 100), (3.5, 900))),
+        *(Sample(start + at, COUNT, "IO/WALSync", value) for at, value in ((0.5, 10), (3.5, 30))),
+    ]
+    write_samples(samples, run_file(one, layout.SAMPLES))
+
+    assert reduce_runs(read_evidence(one)).wait_counts == {CELL: {SYNC: 20}}
+
+
 @pytest.mark.parametrize("later", [[(1.5, 3), (3.5, 30)], [(1.5, 25)]])
 def test_counts_that_fall_or_go_away_are_a_reset_and_count_for_nothing(
     one: Path, later: list[tuple[float, float]]
@@ -270,6 +282,15 @@ def test_a_scenario_has_its_own_sessions(split: Callable[..., SessionSplit]) -> 
 
 def test_sessions_that_were_not_sampled_are_not_known(evidence: Evidence, reduction: Reduction) -> None:
     assert split_sessions(replace(reduction, sessions={}), evidence.valid[0], 0, tier=SAMPLED) is None
+
+
+def test_sessions_that_hide_what_they_do_are_not_taken_for_clients_that_pause(
+    evidence: Evidence, reduction: Reduction
+) -> None:
+    # Behind a pooler with names of its own none is found; with track_activities = off all are "disabled".
+    for groups in ((), (group("disabled", 3.0), group("disabled", 1.0, SYNC)), (group("", 4.0),)):
+        hidden = replace(reduction, sessions={(run.id, 0): groups for run in evidence.valid})
+        assert split_sessions(hidden, evidence.valid[0], 0, tier=SAMPLED) is None
 
 
 def test_the_better_tier_is_used_where_every_run_has_it(evidence: Evidence, reduction: Reduction) -> None:

@@ -265,6 +265,12 @@ def test_what_is_no_error_is_none(severity, sqlstate):
 def test_frequent_errors_are_known_by_their_text_where_there_is_no_sqlstate():
     assert find_state("deadlock detected") == "40P01"
     assert find_state('duplicate key value violates unique constraint "t_pkey"') == "23505"
+    for whom in (
+        "non-replication superuser connections",
+        "roles with the SUPERUSER attribute",
+        'roles with privileges of the "pg_use_reserved_connections" role',
+    ):
+        assert find_state(f"remaining connection slots are reserved for {whom}") == "53300"
     assert find_state("something else") == ""
     assert fact("deadlock detected", severity="ERROR").kind is Kind.DEADLOCK
 

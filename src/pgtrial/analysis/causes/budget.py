@@ -42,8 +42,9 @@ def describe_budgets(evidence: Evidence, reduction: Reduction, values: Values) -
     "outside the server" is the mean latency less all that the server accounts for: the way through the network, the
     load generator, pauses of the client. As a difference it has the sampling error of all other parts, so where there
     is hardly any it may be slightly negative. It is kept like that, because only so the parts add up. In an open loop
-    the time for which transactions were due and had no client yet is measured, and a part of its own. Transactions that
-    failed have no latency, but their sessions count: where many fail, the parts of the server are too large.
+    the time for which transactions were due and had no client yet is measured, and a part of its own. Sessions are busy
+    with transactions that fail as well, so the parts of the server are means over all that ended; failed ones have no
+    latency, and where they take another time than the others, "outside the server" has the difference.
 
     "all" load levels: the mean over the levels in each run that has all of them. A scenario has a budget of its own
     where it has sessions of its own. ``closure`` is there for a closed loop.
@@ -101,13 +102,14 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
     split = split_sessions(measured.reduction, run, level, tier=measured.tier, scenario=scenario)
     if split is None or latency is None or tps <= 0 or (scenario is not None and split.total == 0):
         return None
-    parts = {kind: sessions / tps for kind, sessions in split.by_part.items()}
     totals = measured.reduction.totals[run.id, level, scenario]
+    ended = tps * totals.attempts
+    parts = {kind: sessions / ended for kind, sessions in split.by_part.items()}
     if totals.lag_sum > 0:
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
     parts[OUTSIDE, ""] = latency - sum(parts.values())
     is_closed_loop = measured.evidence.experiment.workload.rate is None
-    return _RunBudget(latency=latency, parts=parts, closure=split.total / tps / latency if is_closed_loop else None)
+    return _RunBudget(latency=latency, parts=parts, closure=split.total / ended / latency if is_closed_loop else None)
 
 
 def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:

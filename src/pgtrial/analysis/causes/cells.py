@@ -14,6 +14,12 @@ Array = NDArray[np.float64]
 
 THROUGHPUT = PGBENCH.throughput.name
 THROUGHPUTS = frozenset(load.throughput.name for load in LOADS.values())
+# What is a mean over the requests of a second, and the metric with the number of these.
+_REQUESTS: Mapping[str, str] = {
+    **{f"iostat.{kind}_await": f"iostat.{kind}" for kind in "rwdf"},
+    "iostat.rareq": "iostat.r",
+    "iostat.wareq": "iostat.w",
+}
 LATENCIES = frozenset(load.latency_mean.name for load in LOADS.values())
 
 
@@ -66,8 +72,20 @@ def undisturbed_values(timelines: Iterable[Timeline], metric: str, about: str = 
 
 
 def pooled_mean(timelines: Iterable[Timeline], metric: str, about: str = "") -> float | None:
-    """Mean of a metric over all seconds in which it is known; None where it never is."""
-    values = pooled_values(timelines, metric, about)
+    """Mean of a metric over all seconds in which it is known; None where it never is.
+
+    Of what is told of each request, such as its time, it is the mean over requests, as iostat's of the whole time: a
+    second with a thousand of them counts for a thousand times as much as one with a single one.
+    """
+    cell, beside = tuple(timelines), _REQUESTS.get(metric, "")
+    found = [(each.get(metric, about), each.get(beside, about)) for each in cell]
+    pairs = [np.stack((value, number)) for value, number in found if value is not None and number is not None]
+    of_each, requests = np.concatenate([np.empty((2, 0)), *pairs], axis=1)
+    known = ~np.isnan(of_each) & (requests > 0)
+    if known.any():
+        least = of_each[known].min()  # taken off, so that rounding makes no difference of equal values
+        return float(least + (of_each[known] - least) @ requests[known] / requests[known].sum())
+    values = pooled_values(cell, metric, about)
     return float(values.mean()) if values.size else None
 
 

@@ -53,7 +53,8 @@ CPU_OF_SERVER = Ramp(low=0.4, high=0.7)  # … and of that inside
 # --- CPU ------------------------------------------------------------------------------------------------------------
 
 CPU_BUSY = Ramp(low=0.85, high=0.95)  # us + sy + st
-CPU_WAITING = Ramp(low=0.1, high=0.4)  # of the time in which sessions want a CPU, when the machine was not seen
+CPU_WAITING = Ramp(low=0.1, high=0.4)  # of the time in which sessions want a CPU, when the machine was not seen …
+CPU_KEPT_FROM = Ramp(low=0.5, high=0.8)  # … and where it has CPUs that are free: chance alone makes half of it wait
 NAMED_CLIENTS = 0.2  # of that, from where on it is said that much of it is of waiting clients
 RUN_QUEUE = Ramp(low=0.8, high=1.5)  # tasks that run or want to, per CPU
 QUOTA = Ramp(low=0.02, high=0.1)  # s per s for which a control group was kept from its CPUs

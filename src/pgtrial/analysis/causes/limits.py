@@ -14,6 +14,7 @@ from pgtrial.analysis.causes.limit_rules.parts import is_lag
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.reduce import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
 from pgtrial.language import mark, tr
@@ -79,13 +80,16 @@ _UNDETERMINED = {
 }
 
 
-def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None) -> Facts:
+def gather_facts(
+    evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None, reduction: Reduction | None = None
+) -> Facts:
     """Facts that the record of an experiment has. ``cpus`` of the machine, which pgbench's threads default to."""
     workload = evidence.experiment.workload
     processes = 1 if workload.share == "transactions" else max(1, len(evidence.scenarios))
     threads = workload.threads or cpus
     connections: dict[str, int] = {}
     timeouts: dict[str, float] = {}
+    compressed: set[str] = set()
     for arm in evidence.arms:
         for run in evidence.runs_of(arm.name):
             settings = evidence.settings.get(run.id, {})
@@ -94,6 +98,8 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
                 connections[arm.name] = int(value)
             with suppress(ValueError):
                 timeouts[arm.name] = parse_duration(settings.get("checkpoint_timeout", ("", ""))[0])
+            if settings.get("wal_compression", ("off", ""))[0] != "off":
+                compressed.add(arm.name)
     return Facts(
         events=tuple(events),
         max_connections=connections,
@@ -102,7 +108,20 @@ def gather_facts(evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | 
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
+        compressed_wal=frozenset(compressed),
+        attempts=dict(_attempts(evidence, reduction)) if reduction is not None else {},
     )
+
+
+def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[str, int], float]]:
+    """Of all runs of an arm together."""
+    for arm in evidence.arms:
+        for level in evidence.levels:
+            keys = [(run.id, level.index, None) for run in evidence.runs_of(arm.name)]
+            found = [reduction.totals[key] for key in keys if key in reduction.totals]
+            count = sum(totals.count for totals in found)
+            if count:
+                yield (arm.name, level.index), 1 + sum(totals.failed for totals in found) / count
 
 
 def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
@@ -202,6 +221,9 @@ def _describe_doubt(scene: Scene, first: Suspect | None) -> str:
             decided=number(limits.DECIDED),
         )
         return f"{weakly}, {busy}" if busy else weakly
+    if scene.budget is None:  # then most rules have nothing to go by
+        unknown = tr("what its sessions do is not known")
+        return f"{unknown}, {busy}" if busy else unknown
     if saturation and saturation.weight >= limits.DECIDED:
         return tr("{busy}, but transactions hardly use them", busy=busy)
     return tr("no resource is short, {busy}", busy=busy) if busy else tr("no resource is short")

@@ -8,6 +8,7 @@ from pgtrial.language import tr
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
 _MUCH_OF_LOAD = 0.2  # share of the busy CPUs that the load generator may use before it matters
+_WAL_WAITS = ("WALSync", "WALWrite", "WalSync", "WalWrite")  # by version, only two of them
 _SLOW = 0.005  # s, response time of a device that keeps sessions waiting
 
 
@@ -162,6 +163,21 @@ def _direct_reclaim(facts: Facts) -> str:
     )
 
 
+def _reclaim_writing(facts: Facts) -> str:
+    dirty = facts.mean("dirty.bytes")
+    seen = ""
+    if dirty is not None:
+        seen = tr("On average {bytes} of dirty pages are in memory.", bytes=format_bytes(dirty))
+    return say(
+        seen,
+        tr(
+            "Memory is short, and what could be freed has to be written first: tasks that want memory sleep until the "
+            "device has done that. A lower vm.dirty_background_bytes has pages written before; less memory in use, or "
+            "more of it, ends it."
+        ),
+    )
+
+
 def _dirty(facts: Facts) -> str:
     dirty, limit = facts.mean("dirty.bytes"), facts.mean("dirty.threshold")
     seen = ""
@@ -211,7 +227,9 @@ def _read_response(facts: Facts) -> str:
 
 
 def _write_response(facts: Facts) -> str:
-    commits = max((facts.mean("wait.IO", name) or 0.0 for name in ("WALSync", "WalSync")), default=0.0)
+    # With wal_sync_method = open_datasync the write itself is the flush; most sessions wait for the one that does it.
+    waits = [("wait.IO", name) for name in _WAL_WAITS] + [("wait.LWLock", "WALWrite")]
+    commits = sum(facts.mean(metric, name) or 0.0 for metric, name in waits)
     if commits:
         meaning = tr(
             "On average {sessions} sessions wait for the WAL to be safe there. Put the WAL on a device of its own, or "
@@ -266,6 +284,7 @@ MACHINE_ADVICE: Mapping[str, Callable[[Facts], str]] = {
     "swap-out": _swap,
     "memory-pressure": _memory_pressure,
     "direct-reclaim": _direct_reclaim,
+    "reclaim-writing": _reclaim_writing,
     "dirty-pages": _dirty,
     "background-writing": _background_writing,
     "throttled-writers": _dirty,

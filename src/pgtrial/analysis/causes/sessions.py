@@ -19,6 +19,8 @@ TOLERANCE = 0.1
 Kind = tuple[str, str]  # (wait type, or what stands for one; wait event)
 
 _CLIENT_READ: Kind = ("Client", "ClientRead")  # what a session waits for that has nothing to do
+# Of sessions whose state the server does not tell: for want of the right to see it, or with track_activities = off.
+_UNTOLD = frozenset({"", "disabled"})
 _ACTIVE = frozenset({"active", "fastpath function call"})
 
 
@@ -67,7 +69,9 @@ def tier(evidence: Evidence, reduction: Reduction) -> str:
 def split_sessions(
     reduction: Reduction, run: RunRow, level: int, *, tier: str, scenario: str | None = None
 ) -> SessionSplit | None:
-    """The sessions of a run at a load level; None where they were not sampled.
+    """The sessions of a run at a load level; None where they were not sampled, or none of the load's was found whose
+    state is known: behind a pooler with names of its own, with track_activities = off. Nothing would seem to be inside
+    the server then.
 
     An active session without a wait is on a CPU, or wants to be. What it is of the two is told apart in the ratio of
     the kernel's own accounts (time on a CPU and time in its queue, of all client backends: /proc/PID/schedstat).
@@ -86,7 +90,7 @@ def split_sessions(
     used.
     """
     groups = reduction.sessions.get((run.id, level))
-    if groups is None:
+    if groups is None or all(group.state in _UNTOLD for group in groups):
         return None
     mine = [group for group in groups if scenario in (None, group.scenario)]
     active = _by_kind(group for group in mine if group.state in _ACTIVE)

@@ -107,6 +107,12 @@ STATES: Mapping[str, str] = {
     "canceling autovacuum task": "57014",
     "terminating connection due to administrator command": "57P01",
     "sorry, too many clients already": "53300",
+    # Long before that one, for everybody but superusers: 15, then 16 and newer.
+    "remaining connection slots are reserved for non-replication superuser connections": "53300",
+    "remaining connection slots are reserved for roles with the %s attribute": "53300",
+    'remaining connection slots are reserved for roles with privileges of the "%s" role': "53300",
+    "out of memory": "53200",
+    "out of shared memory": "53200",
 }
 
 # What a message as a whole is printed with, and what single lines of it are.

@@ -23,7 +23,8 @@ class Facts:
     ``max_connections`` is by arm, ``threads`` of the load generator by load level. ``device_limits`` are by arm, those
     of the server's control group by metric ("cgroup.reads": 3000), in 1/s and B/s. ``in_turns`` are the runs whose arms
     shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
-    ``checkpoint_timeouts`` are by arm, in seconds.
+    ``checkpoint_timeouts`` are by arm, in seconds. ``attempts`` are by arm and load level: transactions that ended,
+    failed ones included, for each that succeeded. ``compressed_wal`` are the arms with wal_compression.
     """
 
     events: Sequence[LogEvent] = ()
@@ -32,6 +33,8 @@ class Facts:
     device_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     in_turns: frozenset[int] = frozenset()
     checkpoint_timeouts: Mapping[str, float] = field(default_factory=dict)
+    attempts: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    compressed_wal: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,9 @@ class Scene:
         share, throughput = self.share(*belongs), self.throughput
         if share is None or throughput is None or self.budget is None:
             return None
-        return share * self.budget.latency.value * throughput
+        return (
+            share * self.budget.latency.value * throughput * self.facts.attempts.get((self.arm, self.level.index), 1.0)
+        )
 
     def ranked_parts(self) -> Iterator[tuple[str, float]]:
         """(name, share of the latency) of every part, largest first."""

@@ -8,7 +8,6 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.parts import (
-    busiest_device,
     device_sessions,
     is_cpu,
     is_cpu_queue,
@@ -16,12 +15,16 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_idle_in_transaction,
     is_lag,
     is_outside,
+    is_parallel,
     is_temporary,
+    under_way,
 )
 from pgtrial.analysis.causes.words import number, percent
-from pgtrial.analysis.metrics import CLIENT_BACKEND
+from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timeline import Array
 from pgtrial.language import mark, tr
+
+CPU_QUEUED = "server.cpu_queue/client backend"
 
 
 def busy_seconds(scene: Scene) -> Array:
@@ -46,7 +49,8 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     """How short CPU time is: on the machine, or in the server's control group; None where it was not seen.
 
     Where arms shared the time of a block, the machine's figures are nobody's; there the kernel's accounts of the
-    sessions tell how long they waited for a CPU.
+    sessions tell how long they waited for a CPU. They also do where the machine has free CPUs, but not for the server:
+    a quota or a set of CPUs that nobody told pgtrial of, as a container has.
     """
     busy, throttled = cpu_busy(scene), scene.mean("cgroup.throttled")
     clue = strongest(
@@ -65,26 +69,29 @@ def cpu_saturation(scene: Scene) -> Clue | None:
         )
     )
     wanted, queued = scene.share(is_cpu), scene.share(is_cpu_queue)
-    if clue is not None or not wanted or not queued:
+    if not wanted or not queued:
         return clue
     waiting = queued / wanted
-    return find_clue(
-        *("server.cpu_queue/client backend", waiting, "share", limits.CPU_WAITING),
+    kept = find_clue(
+        *(CPU_QUEUED, waiting, "share", limits.CPU_WAITING if clue is None else limits.CPU_KEPT_FROM),
         tr("sessions that want a CPU wait for one {share} of the time", share=percent(waiting)),
     )
+    return strongest((clue, kept))
 
 
 def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     """The CPU limits when it has no time left and transactions spend theirs on it.
 
     A busy CPU alone proves nothing, since the waits may be elsewhere; nor does a large part of CPU time, since with few
-    clients no CPU is short. Reads that the page cache answers are waits to the server, but CPU time to the kernel; and
-    time outside the server is CPU time as far as the load generator waits for a CPU of the same machine.
+    clients no CPU is short. Leaders of parallel queries wait while their workers compute. Reads that the page cache
+    answers are waits to the server, but CPU time to the kernel; and time outside the server is CPU time as far as the
+    load generator waits for a CPU of the same machine.
     """
     share, outside = scene.share(is_cpu), scene.share(is_outside, is_idle_in_transaction, is_lag)
     if share is None or outside is None:
         return
-    inside = share + _from_page_cache(scene)
+    workers = _by_workers(scene)
+    inside = share + workers + _from_page_cache(scene)
     waiting_clients = (scene.share(is_outside, is_idle_in_transaction) or 0.0) * _client_queue(scene)
     used = min(1.0, inside + waiting_clients)
     of_server = min(1.0, (inside + waiting_clients) / (1 - outside + waiting_clients)) if used > 0 else 0.0
@@ -95,6 +102,8 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     detail = ""
     if saturation and saturation.evidence.metric == "cgroup.throttled":
         detail = tr("quota of the control group")
+    elif saturation and saturation.evidence.metric == CPU_QUEUED and (cpu_busy(scene) or 1.0) < limits.CPU_FREE.high:
+        detail = tr("the machine has more than the server may use")
     elif steal >= limits.STEAL:
         detail = tr("the hypervisor gives {share} of it to others", share=percent(steal))
     yield accuse(
@@ -104,7 +113,11 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
             saturation,
             find_clue(
                 *("latency.CPU", used, "share", limits.CPU_SHARE),
-                _tell_share(used, has_clients=waiting_clients >= limits.NAMED_CLIENTS * used),
+                _tell_share(
+                    used,
+                    has_clients=waiting_clients >= limits.NAMED_CLIENTS * used,
+                    has_workers=workers >= limits.NAMED_CLIENTS * used,
+                ),
             ),
             find_clue(
                 *("latency.CPU/server", of_server, "share", limits.CPU_OF_SERVER),
@@ -120,12 +133,24 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     )
 
 
-def _tell_share(used: float, *, has_clients: bool) -> str:
-    if has_clients:
+def _tell_share(used: float, *, has_clients: bool, has_workers: bool) -> str:
+    if has_workers:
+        text = mark("{share} of the latency is on a CPU or waiting for one, that of parallel workers included")
+    elif has_clients:
         text = mark("{share} of the latency is on a CPU or waiting for one, that of clients included")
     else:
         text = mark("{share} of the latency is on a CPU or waiting for one")
     return tr(text, share=percent(used))
+
+
+def _by_workers(scene: Scene) -> float:
+    """Share of the latency in which leaders wait for parallel workers that compute or want to.
+
+    By the kernel's accounts, and as far as there is one such worker for each leader that waits.
+    """
+    share, sessions = scene.share(is_parallel), scene.sessions(is_parallel)
+    wanting = sum(scene.mean(f"server.{name}", PARALLEL_WORKER) or 0.0 for name in ("cpu", "cpu_queue"))
+    return share * min(1.0, wanting / sessions) if share and sessions else 0.0
 
 
 def _client_queue(scene: Scene) -> float:
@@ -140,8 +165,7 @@ def _from_page_cache(scene: Scene) -> float:
     Nor is it a limit that holds requests back before they reach the device, if the kernel's accounts know of sessions
     that want a CPU and are not among those that are known to: these are in waits.
     """
-    share, sessions, device = scene.share(is_data, is_temporary), device_sessions(scene), busiest_device(scene)
-    requests = scene.mean("iostat.aqu", device) if device else None
+    share, sessions, requests = scene.share(is_data, is_temporary), device_sessions(scene), under_way(scene)
     if not share or not sessions or requests is None:
         return 0.0
     elsewhere = share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))

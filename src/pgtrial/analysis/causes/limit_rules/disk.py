@@ -12,7 +12,7 @@ from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.cells import undisturbed_values
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
-from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary
+from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary, under_way
 from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, number, percent, rate_of
 from pgtrial.language import ntr, tr
 from pgtrial.stats.plateau import Plateau, find_plateau
@@ -191,7 +191,7 @@ def _reaches_device(scene: Scene, device: str) -> Clue | None:
 
     The page cache answers the others, or they are held back before the device: by a limit of the control group.
     """
-    requests, sessions = scene.mean("iostat.aqu", device), device_sessions(scene)
+    requests, sessions = under_way(scene), device_sessions(scene)
     if requests is None or not sessions:
         return None
     reached = requests / sessions
@@ -204,12 +204,14 @@ def _reaches_device(scene: Scene, device: str) -> Clue | None:
         if (await_ := scene.median(metric, device)) is not None
         and (scene.mean(rate, device) or 0.0) >= limits.SERIES_SHARE * (scene.mean("iostat.iops", device) or 0.0)
     ]
-    under_way = tr(
+    waiting = tr(
         "{requests} requests are under way for {sessions} sessions that wait",
         requests=number(requests),
         sessions=number(sessions),
     )
     clue = find_clue(
-        *(f"iostat.aqu/{device}", reached, "per session", limits.REACHES_DEVICE), "; ".join([*takes, under_way])
+        *("iostat.aqu" if len(scene.objects("iostat.aqu")) > 1 else f"iostat.aqu/{device}", reached, "per session"),
+        limits.REACHES_DEVICE,
+        "; ".join([*takes, waiting]),
     )
     return clue if clue and clue.weight > 0 else None

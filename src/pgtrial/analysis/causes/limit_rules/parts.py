@@ -8,6 +8,9 @@ from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANS
 
 _BUFFER_IO = "bufferio"  # waits for a block that another session reads or writes: LWLock until 13, IPC since
 _WAL_LWLOCKS = ("walwrite", "walwritelock")
+# What leaders of parallel queries wait for: that their workers start, send rows, or are as far as they are.
+_PARALLEL = ("executegather", "parallel", "bgworker", "messagequeue", "hash", "btreepage", "appendready")
+_READS = ("datafileread", "datafileprefetch", "buffileread", "slruread", "aioiocompletion", "aioiouringexecution")
 _DATA_WRITES = (
     *("datafilewrite", "datafileextend", "datafileflush", "datafilesync", "datafileimmediatesync"),
     *("walwrite", "walinitwrite", "slruwrite", "buffilewrite"),
@@ -48,6 +51,11 @@ def is_write(kind: str, event: str) -> bool:
     return kind == "IO" and event.lower() in _DATA_WRITES
 
 
+def is_parallel(kind: str, event: str) -> bool:
+    """Waiting for the workers of a parallel query."""
+    return kind == "IPC" and event.lower().startswith(_PARALLEL)
+
+
 def is_lock(kind: str, _event: str) -> bool:
     return kind == "Lock"
 
@@ -77,10 +85,34 @@ def device_sessions(scene: Scene) -> float | None:
     return scene.sessions(is_data, is_temporary)
 
 
+def under_way(scene: Scene) -> float | None:
+    """Average number of requests under way, on all devices together: those of an array, or of a volume that spans
+    several, share the requests of the sessions.
+    """
+    found = [scene.mean("iostat.aqu", device) for device in scene.objects("iostat.aqu")]
+    known = [each for each in found if each is not None]
+    return sum(known) if known else None
+
+
 def busiest_device(scene: Scene) -> str:
-    """The device with the most requests under way, "" where none was seen."""
+    """The device with the most requests under way, "" where none was seen.
+
+    Where sessions mostly wait for reads, those are what counts: a device of the WAL has a queue of its own.
+    """
+    is_read = scene.largest(is_data, is_temporary).lower() in _READS
     ranked = [
-        (scene.mean("iostat.aqu", device) or 0.0, scene.mean("iostat.iops", device) or 0.0, device)
+        (
+            _reads_under_way(scene, device) if is_read else 0.0,
+            scene.mean("iostat.aqu", device) or 0.0,
+            scene.mean("iostat.iops", device) or 0.0,
+            device,
+        )
         for device in scene.objects("iostat.iops")
     ]
-    return max(ranked)[2] if ranked else ""
+    return max(ranked)[-1] if ranked else ""
+
+
+def _reads_under_way(scene: Scene, device: str) -> float:
+    """On average: reads per second, each for the time that it takes."""
+    rate, time = scene.mean("iostat.r", device), scene.mean("iostat.r_await", device)
+    return rate * time if rate and time else 0.0
