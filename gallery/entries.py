@@ -35,6 +35,7 @@ _OF_HOST = {
     "huge_pages",
     "memory_pressure",
     "sysctl",
+    "tracing",
     "transparent_huge_pages",
 }
 

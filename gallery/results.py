@@ -120,11 +120,7 @@ def _limits(findings: Findings) -> list[str]:
 
 def _disks(findings: Findings) -> list[str]:
     """What each arm's disk is to the load, and the size of server that it can feed."""
-    return [
-        f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}"
-        + (f" {escape(use.size.text)}" if use.size is not None else "")
-        for use in causes_of(findings).disks
-    ]
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}" for use in causes_of(findings).disks]
 
 
 def _files(findings: Findings) -> list[str]:

@@ -68,14 +68,17 @@ def note_pages(folder: Path, *, wrong: int = 0, kept: int = 0, reason: str = "")
         page = run.slot.arm.partition(",")[0].removeprefix("pages=")
         used = 0 if page == "none" else 270 if page == "2MB" else 1
 
-        def pools(nr: int, free: int, page: str = page) -> dict[str, dict[str, int]]:
+        def pools(nr: int, free: int, resv: int = 0, page: str = page) -> dict[str, dict[str, int]]:
             other = "1GB" if page == "2MB" else "2MB"
-            return {other: {"nr": 0, "free": 0}, **({} if page == "none" else {page: {"nr": nr, "free": free}})}
+            own = {"nr": nr, "free": free, "resv": resv}
+            return {other: {"nr": 0, "free": 0, "resv": 0}, **({} if page == "none" else {page: own})}
 
         size = PAGE["none"] if run.id == wrong else PAGE[page]
         shared = {"size": 540 << 20, "page": size, "transparent": 0}
         state.add_event(0.0, "pages", run=run.id, moment="before", pools=pools(0, 0), meminfo={})
-        state.add_event(0.0, "pages", run=run.id, moment="under load", pools=pools(used, 0), shared=shared, meminfo={})
+        # Half of it has not been touched: these pages count as free, and are reserved for the server.
+        under_load = pools(used, used // 2, used // 2)
+        state.add_event(0.0, "pages", run=run.id, moment="under load", pools=under_load, shared=shared, meminfo={})
         left = used if run.id == kept else 0
         state.add_event(0.0, "pages", run=run.id, moment="after", pools=pools(left, left), meminfo={})
         for level in (0, 1):

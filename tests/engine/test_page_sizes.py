@@ -150,6 +150,17 @@ def test_what_perf_could_not_count_is_left_out() -> None:
     }
 
 
+def test_counts_of_two_kinds_of_cores_are_added_up() -> None:
+    """As of a processor with performance and efficiency cores: each line is extrapolated from its part of the time."""
+    told = """\
+1000;;cpu_core/instructions/u;600;60.00;;
+2000;;cpu_atom/instructions/u;400;40.00;;
+500;;cpu_core/dTLB-loads/u;600;60.00;;
+<not supported>;;cpu_atom/dTLB-loads/;0;100.00;;
+"""
+    assert parse_counts(told) == {"instructions": 1400.0}
+
+
 def test_other_lines_of_perf_count_nothing() -> None:
     assert parse_counts("Error:\nAccess to performance monitoring is limited;;\n1;;cycles;1;100.00\n") == {}
 

@@ -60,6 +60,13 @@ def test_every_file_passes_the_check_and_is_planned(path, capsys):
     assert main(["plan", str(path)]) == 0, capsys.readouterr().err
 
 
+def test_the_page_caches_writers_are_watched_while_they_are_held_back():
+    entry = ENTRIES["e-page-cache-write"]
+
+    for path in (entry.quick, *entry.full):
+        assert checked(path).loaded.experiment.target.tracing.throttling == "if-possible"
+
+
 @pytest.mark.parametrize("entry", [e for e in ENTRIES.values() if not e.extra], ids=lambda entry: entry.name)
 def test_a_quick_file_is_over_after_ten_minutes(entry):
     assert checked(entry.quick).plan.estimate.total <= ROOM * LONGEST

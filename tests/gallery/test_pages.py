@@ -12,7 +12,9 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import Findings
+from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
+from pgtrial.report.markdown import escape
 from pgtrial.testing import EXPERIMENT, detailed_simulation, write_result_folder
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +105,15 @@ def test_a_page_shows_question_answer_file_and_context(page):
     assert result.endswith("*")
     assert "2 CPUs" in result.splitlines()[-1]
     assert "Linux 6.1 " in result.splitlines()[-1]
+
+
+def test_what_is_said_of_a_disk_is_said_once(found, page):
+    sizes = [use.size.text for use in causes_of(found).disks if use.size is not None]
+
+    assert sizes
+    for text in sizes:
+        told = sum(use.text.count(text) for use in causes_of(found).disks)
+        assert pages.read_result(page).count(escape(text)) == told
 
 
 def test_every_image_of_a_page_is_there_and_has_a_text(page):

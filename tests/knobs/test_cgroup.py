@@ -319,6 +319,17 @@ def test_limit_that_did_not_hold_is_noticed(kernel: Version2, name: str, text: s
     assert asyncio.run(KNOB.still_applied(LocalHost(ops=kernel), entry(group, got))) == problem
 
 
+def test_a_controller_that_was_taken_away_is_not_taken_for_the_group(kernel: Version2):
+    enable, group = plan(kernel, memory="1GB")
+    apply(kernel, enable)
+    got = apply(kernel, group)
+    Path(kernel.under(f"{GROUP}/memory.max")).unlink()  # as a manager of services does that wants no such controller
+
+    assert asyncio.run(KNOB.still_applied(LocalHost(ops=kernel), entry(group, got))) == (
+        f'"{GROUP}/memory.max" is gone: something else has taken the controller away from control groups.'
+    )
+
+
 def test_group_that_is_gone_is_noticed(kernel: Version2):
     enable, group = plan(kernel, memory="1GB")
     apply(kernel, enable)

@@ -297,6 +297,67 @@ def test_undoing(tree, now: int, got: int | None, boot: str, outcome: Outcome):
     assert pool(tree)["nr"] == (now if outcome in (Outcome.CHANGED, Outcome.REBOOTED) else 10)
 
 
+NODES = [f"/sys/devices/system/node/node{n}/hugepages/hugepages-2048kB/nr_hugepages" for n in (0, 1)]
+
+
+def set_nodes(tree, *counts: int) -> None:
+    tree.add({path: f"{count}\n" for path, count in zip(NODES, counts, strict=False)})
+
+
+@pytest.mark.parametrize(
+    ("now", "written", "text"),
+    [
+        ((4, 6), [], ""),
+        ((5, 5), [(1, 6), (0, 4)], ""),  # the kernel has taken one too many from the second, one too few from the first
+        ((7, 3), [(1, 6), (0, 4)], ""),
+    ],
+)
+def test_pages_are_back_on_the_memory_nodes_that_had_them(tree, now, written, text):
+    set_nodes(tree, 4, 6)
+    (change,) = plan(tree, 8)
+    set_nodes(tree, *now)
+    found: list[tuple[int, int]] = []
+
+    def keep(node: int):
+        return lambda value: (found.append((node, int(value))), tree.add({NODES[node]: f"{value}\n"}))
+
+    tree.on_write |= {path: keep(node) for node, path in enumerate(NODES)}
+
+    outcome, told = undo(tree, change, {f"{SMALL}/nr_hugepages": "15"}, boot="this boot")
+
+    assert (outcome, told, found) == (Outcome.RESTORED if written else Outcome.ALREADY, text, written)
+
+
+def test_a_node_without_memory_leaves_the_others_their_pages(tree):
+    set_nodes(tree, 4, 6)
+    (change,) = plan(tree, 8)
+    set_nodes(tree, 7, 3)
+    tree.on_write[NODES[1]] = lambda _value: tree.add({NODES[1]: "4\n"})  # all that it finds there
+
+    outcome, told = undo(tree, change, None, boot="this boot")
+
+    assert outcome is Outcome.RESTORED
+    assert tree.read(NODES[0]).strip() == "6"  # 10 pages in all, as before
+    assert told == "The pool of 2MB pages has its old size, but node0 has 6, not 4, node1 has 4, not 6 as before."
+
+
+def test_surplus_pages_of_others_are_not_moved(tree):
+    set_nodes(tree, 4, 6)
+    (change,) = plan(tree, 8)
+    set_nodes(tree, 7, 4)
+    set_pool(tree, nr=11, surplus=1, nr_overcommit=8)
+
+    assert undo(tree, change, None, boot="this boot") == (Outcome.ALREADY, "")
+    assert [tree.read(path).strip() for path in NODES] == ["7", "4"]
+
+
+def test_a_machine_with_one_node_has_only_the_pool(tree):
+    set_nodes(tree, 10)
+    (change,) = plan(tree, 8)
+
+    assert set(change.old) == {f"{SMALL}/nr_hugepages", f"{SMALL}/surplus_hugepages"}
+
+
 def test_pool_that_cannot_be_read_is_not_put_back(tree):
     (change,) = plan(tree, 8)
     shutil.rmtree(tree.at(SMALL))

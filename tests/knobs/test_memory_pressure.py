@@ -108,6 +108,27 @@ def test_more_than_there_is_is_refused_with_what_there_is(wanted: Mapping[str, s
     assert caught.value.detail == "256 MB of them are kept for the server's start."
 
 
+@pytest.mark.parametrize("name", ["memory.max", "memory.high"])
+def test_limit_of_pgtrials_own_control_group_is_known_before_the_kernel_ends_all_of_it(tree, name: str):
+    tree.add(
+        {
+            "/proc/meminfo": "MemAvailable: 67108864 kB\n",
+            "/proc/self/status": "CapEff:\t000001ffffffffff\n",
+            "/proc/self/mountinfo": "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "/proc/self/cgroup": "0::/system.slice/job.service\n",
+            "/sys/fs/cgroup/cgroup.controllers": "cpu io memory\n",
+            f"/sys/fs/cgroup/system.slice/job.service/{name}": f"{4 << 30}\n",
+        }
+    )
+    host = LocalHost(ops=tree)
+
+    with pytest.raises(SettingError, match=r"the control group of pgtrial may have 4 GB") as caught:
+        plan({"share": "50%"}, host)
+
+    assert f"/system.slice/job.service/{name}" in caught.value.detail
+    assert plan({"size": "3GB"}, host).new["bytes"] == str(3 << 30)
+
+
 def test_limit_of_locked_memory_is_known_before_anything_is_started():
     with pytest.raises(SettingError, match="cannot lock 64 MB of memory, the limit is 8 MB") as caught:
         plan({"size": "64MB"}, told(capabilities="0000000000000000"))

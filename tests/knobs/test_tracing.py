@@ -11,9 +11,11 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.mounts import mount_at
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
-from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
+from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS
 
 ROOT = TRACEFS
+# TRIGGER as the kernel shows it (event_hist_trigger_print in kernel/trace/trace_events_hist.c).
+SHOWN = f"hist:keys=bdi:vals=hitcount,pause:sort=hitcount:size=2048 if {FILTER} [active]\n"
 
 
 class Tracefs(Operations):
@@ -24,10 +26,17 @@ class Tracefs(Operations):
     """
 
     def __init__(
-        self, root: Path, *, refuses: bool = False, has_histograms: bool = True, is_mounted: bool = True, uid: int = 0
+        self,
+        root: Path,
+        *,
+        refuses: bool = False,
+        has_histograms: bool = True,
+        is_mounted: bool = True,
+        uid: int = 0,
+        may_mount: bool = True,
     ) -> None:
         self.root, self.refuses, self.has_histograms = root, refuses, has_histograms
-        self.is_mounted, self.uid, self.was_unmounted = is_mounted, uid, False
+        self.is_mounted, self.uid, self.was_unmounted, self.may_mount = is_mounted, uid, False, may_mount
 
     def _at(self, path: str) -> str:
         return path.replace(ROOT, str(self.root)) if path.startswith(ROOT) else path
@@ -37,6 +46,8 @@ class Tracefs(Operations):
 
     def mount(self, source: str, path: str, kind: str, flags: int, options: str) -> None:
         assert (path, kind) == (ROOT, "tracefs")
+        if not self.may_mount:
+            raise PermissionError(1, "Operation not permitted", path)
         self.is_mounted = True
 
     def unmount(self, path: str, detach: bool = False) -> None:
@@ -73,7 +84,7 @@ class Tracefs(Operations):
         elif self.refuses:
             raise OSError(22, "Invalid argument")
         elif path.endswith("/trigger"):
-            kept = "# Available triggers:\n" if text.startswith("!") else f"{text.strip()} [active]\n"
+            kept = "# Available triggers:\n" if text.startswith("!") else SHOWN
             Path(self._at(path)).write_text(kept)
         else:
             Path(self._at(path)).write_text(text)
@@ -99,7 +110,7 @@ def test_pauses_are_counted_and_nothing_is_left(bench, tracefs: Path) -> None:
     (entry,) = table.apply({"throttling": "required"})
 
     assert entry.got == entry.change.new
-    assert TRIGGER in ops.read(f"{INSTANCE}/{EVENT}/trigger")
+    assert ops.read(f"{INSTANCE}/{EVENT}/trigger") == SHOWN
     assert table.undo().outcome is Outcome.RESTORED
     assert list((tracefs / "instances").iterdir()) == []
     assert table.undo().outcome is Outcome.ALREADY
@@ -146,6 +157,41 @@ def test_what_was_begun_and_not_confirmed_is_undone(bench, tracefs: Path) -> Non
     assert table.undo().outcome is Outcome.RESTORED
     assert list((tracefs / "instances").iterdir()) == []
     assert not ops.is_mounted
+
+
+@pytest.mark.parametrize("is_mounted", [True, False])
+def test_a_kernel_that_refuses_is_an_error_only_for_the_one_who_requires_it(
+    bench, tracefs: Path, runner, is_mounted: bool
+) -> None:
+    ops = Tracefs(tracefs, refuses=True, is_mounted=is_mounted)
+    table = bench(Tracing(), ops)
+
+    (entry,) = table.apply({"throttling": "if-possible"})
+
+    assert entry.got[INSTANCE].startswith("not counted: The kernel refuses")
+    assert ops.is_mounted == is_mounted
+    assert runner.run(Tracing().still_applied(table.host, entry)) == ""
+    assert table.undo().outcome in (Outcome.ALREADY, Outcome.RESTORED)
+    assert list((tracefs / "instances").iterdir()) == []
+
+
+def test_a_container_in_which_root_may_not_mount_is_no_error_where_it_is_not_required(bench, tracefs: Path) -> None:
+    ops = Tracefs(tracefs, is_mounted=False, may_mount=False)
+    table = bench(Tracing(), ops)
+
+    (entry,) = table.apply({"throttling": "if-possible"})
+
+    assert entry.got[INSTANCE].startswith("not counted: ")
+    assert table.undo().outcome is Outcome.ALREADY
+    with pytest.raises(SettingError, match="cannot be counted here"):
+        bench(Tracing(), ops).apply({"throttling": "required"})
+
+
+def test_a_trigger_that_the_kernel_does_not_show_afterwards_is_an_error(bench, tracefs: Path, monkeypatch) -> None:
+    monkeypatch.setitem(Tracefs.write.__globals__, "SHOWN", "# Available triggers:\n")
+
+    with pytest.raises(SettingError, match="cannot be counted here"):
+        bench(Tracing(), Tracefs(tracefs)).apply({"throttling": "required"})
 
 
 def test_without_the_tracepoint_only_the_one_who_requires_it_is_refused(bench, tracefs: Path) -> None:

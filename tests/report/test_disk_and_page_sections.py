@@ -46,6 +46,24 @@ def test_the_plateau_is_named_with_value_limit_and_steadiness(sample):
     assert "2 MB read per second, as its provider says" in html
 
 
+@pytest.mark.parametrize(
+    ("spread", "text"),
+    [
+        (0.012, "the same at 2 load levels within 1.2 %"),
+        (0.4, "At 2 load levels the ceiling differs by 40 %."),
+    ],
+)
+def test_a_ceiling_that_moves_with_the_load_is_not_called_the_same(sample, spread: float, text: str):
+    first, *others = sample.causes.disks
+    *below, last = first.levels
+    levels = (*(load.model_copy(update={"standing": last.standing, "ceiling": last.ceiling}) for load in below), last)
+    moved = first.model_copy(update={"levels": levels, "spread": spread})
+    html = section(change(sample, disks=(moved, *others)), "disks")
+
+    assert text in html
+    assert ("the same at" in html) == (spread < 0.05)
+
+
 def test_the_rule_for_the_size_of_server_is_printed_with_its_result(sample):
     html = section(sample, "disks")
 

@@ -43,6 +43,7 @@ class FileUse(Record):
     of what was read from the files, ``write_share`` what it wrote of what was written to them, more than 1 where it
     writes what came before, or the file system's own. ``device_requests`` are those of the device for one to a file,
     ``merged_share`` the ones of them that were put together with others before the device saw them.
+    ``latency`` is null, too, where fio's latencies are without a part of a request: flushes, or its submission.
     """
 
     arm: str

@@ -65,11 +65,14 @@ def _is_as_asked(page: str, found: float) -> bool:
 
 
 def _pool_bytes(pools: Mapping[str, Mapping[str, int]]) -> tuple[float, float]:
-    """Bytes of all pools, and of what is in use of them."""
+    """Bytes of all pools, and of what is in use of them: also what is promised to a server that has not touched it.
+
+    The kernel reserves a server's pages as soon as it maps them, and takes them off the free ones at the first touch.
+    """
     total = used = 0.0
     for size, pool in pools.items():
         total += parse_bytes(size) * pool["nr"]
-        used += parse_bytes(size) * (pool["nr"] - pool["free"])
+        used += parse_bytes(size) * (pool["nr"] - pool["free"] + pool.get("resv", 0))
     return total, used
 
 

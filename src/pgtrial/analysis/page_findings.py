@@ -43,7 +43,7 @@ class PageCheck(Record):
     found: tuple[float, ...]  # sizes that were found (KernelPageSize of the shared memory)
     transparent: float | None  # most of the shared memory that the kernel mapped by huge pages of its own
     pool: float | None  # most of all pools under load
-    used: float | None  # most of it that was in use
+    used: float | None  # most of it that was in use, or reserved for who has not touched it yet
     given_back: int  # runs after which all pools were as large as before
     not_given_back: int
 

@@ -10,6 +10,7 @@ from pgtrial.analysis import (
     quality_counts,
     quality_disks,
     quality_duet,
+    quality_files,
     quality_host,
     quality_runs,
     quality_slices,
@@ -61,6 +62,7 @@ CHECKS: tuple[Check, ...] = (
     quality_host.check_oom,
     quality_host.check_space,
     quality_disks.check_emulation,
+    quality_files.check_latencies,
     quality_world.check_recorded,
 )
 

@@ -140,6 +140,8 @@ class Cgroup(HostKnob):
                 if name != "group" and (now := host.ops.read(f"{group}/{name}").strip()) != text:
                     return f'"{group}/{name}" was made "{text}" and is "{now}" now.'
         except FileNotFoundError:
+            if host.ops.exists(group):
+                return f'"{group}/{name}" is gone: something else has taken the controller away from control groups.'
             return f'The control group "{group}" is gone.'
         ended = _ended_for_memory(host.ops, group)
         return f"The kernel ended {ended} of the server's processes for want of memory in its group." if ended else ""

@@ -10,7 +10,7 @@ import asyncio
 import errno
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
 from pgtrial.knobs.mount_options import mount_data, mount_flags, parse_options, same_option
 from pgtrial.knobs.mounts import Mount, existing, mount_at, mount_of, options_of
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, parse_bytes
 
@@ -28,6 +29,7 @@ from pgtrial.units import format_bytes, parse_bytes
 _IMAGE, _POINT, _BELOW = "image", "mount point", "mount point below the image"
 _KIND, _BYTES, _OPTIONS = "type", "bytes", "options"
 _LOOP, _DIRECT = "loop device", "direct I/O"
+_ON = "on"
 
 _MARGIN = 64 << 20  # bytes that stay free beside the image
 _PATIENCE = 10.0  # seconds, for a server that has just been killed to let go of its files
@@ -145,7 +147,7 @@ def _read(ops: Operations, change: Change, loop: str) -> dict[str, str]:
         _OPTIONS: json.dumps(options),
         _BYTES: str(size_of(ops, loop)),
         _LOOP: f"/dev/{loop}",
-        _DIRECT: "on" if has_direct_io(ops, loop) else "off, data are cached twice",
+        _DIRECT: _ON if has_direct_io(ops, loop) else "off, data are cached twice",
     }
 
 
@@ -195,6 +197,25 @@ def find_drift(ops: Operations, entry: JournalEntry) -> str:
         if now[item] != option:
             return f'"{mount.point}" had {option or "nothing"} when it was made and has {now[item] or "nothing"} now.'
     return ""
+
+
+def find_caveats(made: Iterable[JournalEntry]) -> tuple[Caveat, ...]:
+    """What limits the trust in what is measured on file systems that were made."""
+    directories = (
+        entry.change.new[_IMAGE].rpartition("/")[0]
+        for entry in made
+        if is_image(entry.change) and entry.got is not None and entry.got[_DIRECT] != _ON
+    )
+    return tuple(
+        Caveat(
+            code="cached-twice",
+            severity=Severity.WARNING,
+            text=f'The file system of "{directory}" does not let the loop device on it read and write past the page '
+            "cache (direct I/O): data are cached twice, and what looks like the disk may be memory.",
+            hint="Keep the image on a file system that can, as ext4 and xfs on a disk can.",
+        )
+        for directory in dict.fromkeys(directories)
+    )
 
 
 def _is_left(ops: Operations, image: str, point: str) -> bool:

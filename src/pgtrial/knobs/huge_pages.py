@@ -20,6 +20,7 @@ from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes
 
 _POOLS = "/sys/kernel/mm/hugepages"
+_NODES = "/sys/devices/system/node"
 _COMPACT = "/proc/sys/vm/compact_memory"
 _SIZES = {"2MB": 2 << 20, "1GB": 1 << 30}
 _MOST_AT_ONCE = 4 << 30  # bytes
@@ -45,6 +46,12 @@ class _Pool:
     def count(self, kind: str) -> int:
         return int(self.ops.read(f"{self.directory}/{kind}_hugepages"))
 
+    def by_node(self) -> dict[str, int]:
+        """File to number of pages of each memory node; {} where there are not several."""
+        name = self.directory.rpartition("/")[2]
+        found = self.ops.read_all([f"{_NODES}/node[0-9]*/hugepages/{name}/nr_hugepages"])
+        return {path: int(text) for path, text in found.items()} if len(found) > 1 else {}
+
     def size(self) -> int:
         """What was last written, as far as the kernel could: nr_hugepages itself counts surplus pages as well."""
         return self.count("nr") - self.count("surplus")
@@ -58,7 +65,8 @@ class HugePages(HostKnob):
         takes_effect="at the start of the server",
         rights="root",
         verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
-        undone="the pool gets its old size, and the pages of the ended server are waited for",
+        undone="the pool gets its old size, on each memory node (NUMA) as well, and the pages of the ended server are "
+        "waited for",
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
@@ -90,7 +98,11 @@ class HugePages(HostKnob):
             Change(
                 knob=self.name,
                 name=name,
-                old={pool.path: str(total - surplus), f"{pool.directory}/surplus_hugepages": str(surplus)},
+                old={
+                    pool.path: str(total - surplus),
+                    f"{pool.directory}/surplus_hugepages": str(surplus),
+                    **{path: str(count) for path, count in pool.by_node().items()},
+                },
                 new={pool.path: str(total + short)},
                 old_text=old_text,
                 new_text=f"{total + short} pages",
@@ -157,7 +169,13 @@ class HugePages(HostKnob):
                 outcome=Outcome.FAILED,
                 text=f"The {change.name} has its old size, but {in_use} pages beyond it are still in use.",
             )
-        return Undone(outcome=outcome)
+        try:
+            moved = _put_back_nodes(pool, change.old)
+        except OSError as err:
+            return Undone(outcome=Outcome.FAILED, text=f'"{err.filename or path}": {err.strerror}.')
+        if moved:
+            outcome = Outcome.RESTORED
+        return Undone(outcome=outcome, text=_tell_nodes(pool, change) if moved else "")
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         assert entry.got is not None  # asked of what was applied
@@ -223,6 +241,43 @@ def _check_control_group(ops: Operations, size: str, needed: int) -> None:
             f"and its control group allows {format_bytes(limit[1])}",
             detail=f'The limit is "{limit[0]}".',
         )
+
+
+def _put_back_nodes(pool: _Pool, old: Mapping[str, str]) -> bool:
+    """Give each memory node as many pages as before; whether one had others.
+
+    The kernel adds pages where it finds memory, and takes them in turn from all nodes that have free ones
+    (remove_pool_hugetlb_folio in mm/hugetlb.c), so a pool of the old size may lie on other nodes. Nodes that lack pages
+    come first, and only so many are taken from the others: the pool never becomes smaller than it was. Where there are
+    surplus pages nothing is done: they count, and are somebody else's.
+    """
+    if pool.count("surplus") or int(old[f"{pool.directory}/surplus_hugepages"]):
+        return False
+    wanted = {path: int(old[path]) for path in pool.by_node() if path in old}
+    now = {path: count for path, count in pool.by_node().items() if path in wanted}
+    if now == wanted:
+        return False
+    for path, count in wanted.items():
+        if now[path] < count:
+            pool.ops.write(path, str(count))
+    now = {path: count for path, count in pool.by_node().items() if path in wanted}
+    beyond = sum(now.values()) - sum(wanted.values())
+    for path, count in wanted.items():
+        taken = min(now[path] - count, beyond)
+        if taken > 0:
+            pool.ops.write(path, str(now[path] - taken))
+            beyond -= taken
+    return True
+
+
+def _tell_nodes(pool: _Pool, change: Change) -> str:
+    """Which memory nodes have other numbers of pages than before, "" if none."""
+    differing = [
+        f"{path.split('/')[5]} has {count}, not {change.old[path]}"
+        for path, count in pool.by_node().items()
+        if path in change.old and str(count) != change.old[path]
+    ]
+    return f"The {change.name} has its old size, but {', '.join(differing)} as before." if differing else ""
 
 
 async def _grow(pool: _Pool, wanted: int) -> int:

@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.devices import devices_under
 from pgtrial.hosts.operations import Operations
 
 _STEP = 0.02  # seconds
 _DELETED = " (deleted)"
+_USUAL_SECTOR = 512  # bytes
 
 
 def loops_of(ops: Operations, file: str) -> list[str]:
@@ -28,13 +30,26 @@ async def attach(host: Host, file: str) -> str:
             detail='"/dev/loop-control" does not exist.',
             hint="Load the kernel's module (modprobe loop); into a container they have to be passed.",
         )
-    found = await run_step(host, "get a loop device", "losetup", "--find", "--show", "--nooverlap", file)
+    found = await run_step(
+        host, "get a loop device", "losetup", "--find", "--show", "--nooverlap", *_sector_size(host.ops, file), file
+    )
     name = found.strip().removeprefix("/dev/")
     await host.run([find_program(host.ops, "losetup"), "--direct-io=on", f"/dev/{name}"], check=False)
     discard = f"/sys/block/{name}/queue/discard_max_bytes"
     if host.ops.exists(discard):
         host.ops.write(discard, "0")
     return name
+
+
+def _sector_size(ops: Operations, file: str) -> tuple[str, ...]:
+    """Option for sectors as large as those of the disk below, where they are not of 512 bytes.
+
+    A device of smaller sectors could not pass its requests on as they are, so the kernel refuses direct I/O for it
+    (drivers/block/loop.c).
+    """
+    paths = [f"/sys/block/{each.name}/queue/logical_block_size" for each in devices_under(ops, file).devices]
+    largest = max((int(text) for text in ops.read_all(paths).values()), default=_USUAL_SECTOR)
+    return ("--sector-size", str(largest)) if largest > _USUAL_SECTOR else ()
 
 
 def has_direct_io(ops: Operations, name: str) -> bool:

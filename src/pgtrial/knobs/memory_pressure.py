@@ -9,11 +9,13 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.control_groups import smallest_limit
 from pgtrial.knobs.memory import available_memory
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
 
 _MARGIN = 256 << 20  # bytes that have to stay available, so that a server can start at all
+_GROUP_LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _PATIENCE = 30.0  # seconds in which the kernel has to find the next part
 _END_PATIENCE = 10.0  # seconds in which a killed process has to be gone; the kernel frees some GB/s
 _LET_GO = 0.5  # seconds for its parent to notice
@@ -76,6 +78,15 @@ class MemoryPressure(HostKnob):
                 f"cannot take {format_bytes(asked)} of memory away, only {format_bytes(available)} are available",
                 detail=f"{format_bytes(_MARGIN)} of them are kept for the server's start.",
                 hint="Take less, or end what else uses memory.",
+            )
+        # The kernel counts what is locked for the group, and may end all of it, as containers and services ask for.
+        own = smallest_limit(ops, "memory", _GROUP_LIMITS)
+        if own is not None and asked > own[1] - _MARGIN:
+            raise SettingError(
+                f"cannot take {format_bytes(asked)} of memory away, "
+                f"the control group of pgtrial may have {format_bytes(own[1])}",
+                detail=f'The limit is "{own[0]}"; a share is of what the whole machine has available.',
+                hint="Give a size that fits, or run pgtrial outside of the container or the service.",
             )
         limit = _lock_limit(ops)
         if limit is not None and asked > limit:

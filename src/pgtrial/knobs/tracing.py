@@ -5,6 +5,7 @@ buffer, of which only the number of those that were ever written to it is read.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
@@ -18,7 +19,8 @@ _TRIGGER_FILE = f"{INSTANCE}/{EVENT}/trigger"
 # The ring buffer of each CPU, which the kernel makes as much larger as it needs: the events themselves are not wanted.
 _BUFFER, _SMALL = f"{INSTANCE}/buffer_size_kb", "4"
 _COUNTING = {f"{INSTANCE}/{EVENT}/filter": FILTER, f"{INSTANCE}/{EVENT}/enable": "1"}
-_COUNTED, _MOUNTED, _NOT_MOUNTED = "counted", "mounted", "not mounted"
+_COUNTED, _IF_POSSIBLE, _NOT_COUNTED = "counted", "counted if possible", "not counted"
+_MOUNTED, _NOT_MOUNTED = "mounted", "not mounted"
 
 
 class Tracing(HostKnob):
@@ -31,7 +33,8 @@ class Tracing(HostKnob):
         f"tracefs is mounted at {TRACEFS} where it is not",
         takes_effect="at once",
         rights="root, and a kernel with tracefs (CONFIG_FTRACE)",
-        verified="what was written is read back, and at the end of the run that it is there",
+        verified="what was written is read back, and at the end of the run that it is there. A kernel that "
+        "refuses is no error with if-possible; nothing is counted then",
         undone="the directory is removed, and tracefs unmounted if it was not mounted before; both are gone after a "
         "reboot",
     )
@@ -52,35 +55,30 @@ class Tracing(HostKnob):
             )
         old = {} if is_mounted else {TRACEFS: _NOT_MOUNTED}
         new = {} if is_mounted else {TRACEFS: _MOUNTED}
+        counted = _COUNTED if wanted["throttling"] == "required" else _IF_POSSIBLE
         return (
             Change(
                 knob=self.name,
                 name="pauses of writers",
                 old=old,
-                new={**new, INSTANCE: _COUNTED},
-                old_text="not counted",
-                new_text="counted",
+                new={**new, INSTANCE: counted},
+                old_text=_NOT_COUNTED,
+                new_text=counted,
             ),
         )
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         ops = context.host.ops
-        try:
-            if TRACEFS in change.new and not _is_mounted(ops):
-                ops.mount("tracefs", TRACEFS, "tracefs", 0, "")
-            ops.make_directory(INSTANCE)
-            ops.write(_BUFFER, f"{_SMALL}\n")
-            for path, text in _wanted_files(ops).items():
-                ops.write(path, f"{text}\n")
-                if text not in ops.read(path):
-                    return {**change.new, INSTANCE: f"{path} is {ops.read(path).strip()}"}
-        except OSError as err:
+        problem = _count(ops, change)
+        if not problem:
+            return change.new
+        if change.new[INSTANCE] != _IF_POSSIBLE:
             raise SettingError(
-                "pauses of writers cannot be counted here",
-                detail=f'The kernel refuses to count "{EVENT}": {err.strerror}.',
-                hint="Leave the table tracing out.",
-            ) from err
-        return change.new
+                "pauses of writers cannot be counted here", detail=problem, hint="Leave the table tracing out."
+            )
+        with suppress(OSError):  # what stays is tried again when the change is undone
+            _remove(ops, unmount=TRACEFS in change.new)
+        return {**change.new, INSTANCE: f"{_NOT_COUNTED}: {problem}"}
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         ops = host.ops
@@ -89,20 +87,16 @@ class Tracing(HostKnob):
         was_mounted = TRACEFS not in entry.change.old
         if not ops.exists(INSTANCE) and (was_mounted or not _is_mounted(ops)):
             return Undone(outcome=Outcome.ALREADY)
-        place = INSTANCE
         try:
-            if ops.exists(INSTANCE):
-                _switch_off(ops)
-                ops.remove_directory(INSTANCE)
-            if not was_mounted and _is_mounted(ops):
-                place = TRACEFS
-                ops.unmount(TRACEFS)
+            _remove(ops, unmount=not was_mounted)
         except OSError as err:
+            place = INSTANCE if ops.exists(INSTANCE) else TRACEFS
             return Undone(outcome=Outcome.FAILED, text=f'"{place}" cannot be removed: {err.strerror}.')
         return Undone(outcome=Outcome.RESTORED)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
-        return "" if host.ops.exists(f"{INSTANCE}/{EVENT}") else f'"{INSTANCE}" is gone.'
+        was_counted = entry.got is None or not entry.got[INSTANCE].startswith(_NOT_COUNTED)
+        return f'"{INSTANCE}" is gone.' if was_counted and not host.ops.exists(f"{INSTANCE}/{EVENT}") else ""
 
 
 def _is_mounted(ops: Operations) -> bool:
@@ -114,6 +108,42 @@ def _wanted_files(ops: Operations) -> Mapping[str, str]:
     """What is written to which file of the instance, in this order."""
     has_histograms = ops.exists(f"{INSTANCE}/{EVENT}/hist")
     return {_TRIGGER_FILE: TRIGGER} if has_histograms else _COUNTING
+
+
+def _count(ops: Operations, change: Change) -> str:
+    """Have the pauses counted; why that cannot be had, in a sentence, "" if they are."""
+    try:
+        if TRACEFS in change.new and not _is_mounted(ops):
+            ops.mount("tracefs", TRACEFS, "tracefs", 0, "")
+        ops.make_directory(INSTANCE)
+        ops.write(_BUFFER, f"{_SMALL}\n")
+        for path, text in _wanted_files(ops).items():
+            ops.write(path, f"{text}\n")
+            if not _holds(ops.read(path), text):
+                return f'"{path}" is "{ops.read(path).strip()}" after "{text}" was written to it.'
+    except OSError as err:
+        return f'The kernel refuses to count "{EVENT}": {err.strerror}.'
+    return ""
+
+
+def _holds(shown: str, asked: str) -> bool:
+    """Whether the kernel shows what was written. Of a trigger it shows more: all that was left out, with its default.
+
+    As "hist:keys=bdi:vals=hitcount,pause:sort=hitcount:size=2048 if pause > 0 [active]" (event_hist_trigger_print).
+    """
+    if asked != TRIGGER:
+        return asked in shown
+    keys = TRIGGER.partition("vals=")[0]
+    return any(line.startswith(keys) and f" if {FILTER} " in line for line in shown.splitlines())
+
+
+def _remove(ops: Operations, *, unmount: bool) -> None:
+    if ops.exists(INSTANCE):
+        with suppress(OSError):  # a kernel that lets nobody read or write there may still let the directory go
+            _switch_off(ops)
+        ops.remove_directory(INSTANCE)
+    if unmount and _is_mounted(ops):
+        ops.unmount(TRACEFS)
 
 
 def _switch_off(ops: Operations) -> None:

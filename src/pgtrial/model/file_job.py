@@ -26,5 +26,15 @@ class FileJob:
         return self.pattern in {"write", "randwrite"}
 
     @property
+    def hides_flushes(self) -> bool:
+        """Whether its latencies are of writes that are done sooner than what was asked for: fsync is not in them."""
+        return self.fsync > 0
+
+    @property
+    def hides_submission(self) -> bool:
+        """Whether a request may be done before its latency begins: a buffered one, while the kernel takes it."""
+        return self.engine != "psync" and not self.direct
+
+    @property
     def is_sequential(self) -> bool:
         return self.pattern in {"read", "write"}

@@ -187,9 +187,13 @@ def test_writes_past_the_cache_wait_for_the_device(look, evidence: Evidence, mak
         for run in evidence.valid
     ]
 
-    (use,) = (use for use in describe_files(changed, timelines, {}) if use.arm == "b")
+    values = {(run.id, "fio.latency_mean", None, 0): 12e-6 for run in evidence.valid}
+
+    (use,) = (use for use in describe_files(changed, timelines, values) if use.arm == "b")
 
     assert use.limit is FileLimit.DEVICE
+    assert use.latency is None  # of the write into the cache alone, without the flush that is waited for
+    assert "per request" not in use.text
 
 
 def test_without_samples_nothing_is_claimed(evidence: Evidence, make_timeline) -> None:

@@ -119,7 +119,7 @@ def _describe(cell: _Cell) -> FileUse:
         text="",
         bandwidth=cell.estimate(cell.observed("fio.bandwidth")),
         requests=cell.estimate(cell.observed("fio.iops")),
-        latency=cell.estimate(cell.observed("fio.latency_mean")),
+        latency=None if _is_partial(cell) else cell.estimate(cell.observed("fio.latency_mean")),
         size=float(sum(job.size for job in cell.jobs)),
         memory=_median(cell.timelines, "vmstat.available"),
         read_share=_ratio(cell, "iostat.r_bytes", cell.moved(writes=False)),
@@ -148,6 +148,11 @@ def _describe(cell: _Cell) -> FileUse:
 
 
 _Judgement = tuple[FileLimit, tuple[FileFact, ...]]
+
+
+def _is_partial(cell: _Cell) -> bool:
+    """Whether the latencies of a job are without what its processes mostly wait for."""
+    return any(job.hides_flushes or job.hides_submission for job in cell.jobs)
 
 
 def _judge_readers(cell: _Cell, use: FileUse) -> _Judgement | None:

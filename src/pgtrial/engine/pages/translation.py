@@ -5,6 +5,7 @@ meanwhile. Virtual machines often do not have the counters; that is said, and no
 Source: perf-stat(1), "CSV FORMAT".
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pgtrial.knobs.loop_devices import find_program
 # Few enough for the counters that processors have, so that none is counted for a part of the time only.
 EVENTS = ("instructions", "dTLB-loads", "dTLB-load-misses", "dTLB-store-misses", "iTLB-load-misses")
 _SEPARATOR = ";"
+_EVENT = re.compile(r"(?:(?P<kind>\w+)/)?(?P<event>[\w-]+)(?:/\w*)?(?::\w+)?")
 _PACKAGE = "linux-perf"
 _LEAST_SECONDS = 0.5
 
@@ -58,20 +60,27 @@ def children_of(ops: Operations, pid: int) -> Sequence[int]:
 
 
 def parse_counts(output: str) -> dict[str, float]:
-    """Event to its count from perf stat's lines "value;unit;event;…"; what was not counted is left out.
+    """Event to its count from perf stat's lines "value;unit;event;running;percent;…"; what was not counted is left out.
 
-    The kernel's mark behind an event ("dTLB-loads:u": of user space only) is taken off.
+    The kernel's mark behind an event ("dTLB-loads:u": of user space only) is taken off. A processor with two kinds of
+    cores has counters of each ("cpu_core/dTLB-loads/"), which count while a process is there. So they are added up, as
+    they were counted: perf has extrapolated each from its part of the time to all of it. Without one of them the other
+    says nothing of the whole.
     """
     counts: dict[str, float] = {}
+    unknown = set()
     for line in output.splitlines():
         value, *rest = line.split(_SEPARATOR)
-        if len(rest) < 2:
+        match = _EVENT.fullmatch(rest[1]) if len(rest) > 1 else None
+        if match is None or match["event"] not in EVENTS:
             continue
-        event = rest[1].partition(":")[0]
-        if event in EVENTS:
-            with suppress(ValueError):  # "<not supported>", "<not counted>"
-                counts[event] = float(value)
-    return counts
+        event = match["event"]
+        try:
+            part = float(rest[3]) / 100 if match["kind"] else 1.0
+            counts[event] = counts.get(event, 0.0) + float(value) * part
+        except (ValueError, IndexError):  # "<not supported>", "<not counted>"
+            unknown.add(event)
+    return {event: count for event, count in counts.items() if event not in unknown}
 
 
 def _reason(output: str) -> str:

@@ -15,6 +15,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
+from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
@@ -144,7 +145,9 @@ async def _make_directory(
         context = KnobContext(host=host, token=target.token, directory=str(place))
         knob = dict(variant.filesystem)
         tell(Preparing(step=f"making a file system, {knob['type']}"))
-        target.made += await target.changes.make(context, {FILESYSTEM: knob}, run=None)
+        made = await target.changes.make(context, {FILESYSTEM: knob}, run=None)
+        target.made += made
+        target.caveats = (*target.caveats, *find_caveats(made))
         place = Path(Filesystem().mount_point(context, knob))
     _check_space(host, place, size)
     # Written down first: what is not made yet is easily removed, what is not known never.

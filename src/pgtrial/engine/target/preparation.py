@@ -18,6 +18,7 @@ from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
+from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs
@@ -189,7 +190,9 @@ class _Preparation:
         context = KnobContext(host=target.host, token=target.token, directory=str(place), account=target.account)
         wanted = dict(self.variant.filesystem)
         self.tell(Preparing(step=f"making a file system, {wanted['type']}"))
-        target.made += await target.changes.make(context, {FILESYSTEM: wanted}, run=None)
+        made = await target.changes.make(context, {FILESYSTEM: wanted}, run=None)
+        target.made += made
+        target.caveats = (*target.caveats, *find_caveats(made))
         return Path(Filesystem().mount_point(context, wanted))
 
     def _cluster(self, work: Path, socket_directory: Path) -> ThrowawayCluster:

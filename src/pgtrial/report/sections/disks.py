@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.causes.disk_words import RULE, RULE_DOUBT, ceiling_text, steadiness_text
+from pgtrial.analysis.causes.disk_words import NEAR, RULE, RULE_DOUBT, ceiling_text, steadiness_text
 from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse
 from pgtrial.analysis.findings import Findings
@@ -73,9 +73,7 @@ def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
         "declared": list(_declared(use)),
         "ceiling": ceiling_text(last.ceiling) if last is not None and last.ceiling else tr("none reached"),
         "steadiness": steadiness_text(last.ceiling) if last is not None and last.ceiling else "",
-        "over_levels": ""
-        if use.spread is None
-        else tr("the same at all load levels within {share}", share=percent(use.spread)),
+        "over_levels": _over_levels(use),
         "cpus": "–" if size is None else _cpus(format_value(size.cpus.value, ""), is_bound=size.is_bound),
         "interval": "–" if size is None else range_text(size.cpus, ""),
         "server": "–" if size is None else _server(size.whole, is_bound=size.is_bound),
@@ -85,6 +83,26 @@ def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
 
 def _last_at_limit(use: DiskUse) -> DiskLoad | None:
     return next((load for load in reversed(use.levels) if load.standing is DiskStanding.AT_LIMIT), None)
+
+
+def _over_levels(use: DiskUse) -> str:
+    """Whether the ceiling stays where it is while clients grow, of the load levels at which there is one."""
+    if use.spread is None:
+        return ""
+    count, share = sum(load.standing is DiskStanding.AT_LIMIT for load in use.levels), percent(use.spread)
+    if use.spread <= NEAR:
+        return ntr(
+            "the same at {count} load level within {share}",
+            "the same at {count} load levels within {share}",
+            count,
+            share=share,
+        )
+    return ntr(
+        "At {count} load levels the ceiling differs by {share}.",
+        "At {count} load levels the ceiling differs by {share}.",
+        count,
+        share=share,
+    )
 
 
 def _declared(use: DiskUse) -> Iterator[str]:
