@@ -92,6 +92,17 @@ def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Re
     assert "1 slice in 1 run was shorter or longer than planned, by up to 4 s" in caveat.text
 
 
+@pytest.mark.parametrize("duration", ["10s", "20s"])
+def test_blocks_with_slices_of_double_length_are_as_planned(duration: str, tmp_path: Path) -> None:
+    # In 10 s each arm has two slices whatever their length, in 20 s four of 5 s or two of 10 s.
+    text = INTERLEAVED.replace('"10s"', f'"{duration}"').replace("placebo = true", 'placebo = false\nslice = "5s"')
+    gain = Simulation(builds_up={"off": 0.0})
+    evidence, reduction = read(write_result_folder(tmp_path / "doubled", simulation=gain, text=text))
+
+    assert {round(each.ended - each.started) for run in evidence.valid for each in run.slices} == {5, 10}
+    assert list(quality_slices.check_slice_lengths(build(evidence, reduction))) == []
+
+
 def test_a_clock_that_was_set_back_is_told(duet: tuple[Evidence, Reduction]) -> None:
     evidence, reduction = duet
     back = with_slice(evidence, 1, 1, ended=evidence.valid[0].slices[1].started - 30)
