@@ -11,7 +11,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.stopping import decide, decide_stop, describe_stopping
 from pgtrial.model.run import RunRow, RunState
-from pgtrial.stats.power import Needed
+from pgtrial.stats.power import Needed, detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
@@ -187,6 +187,19 @@ def test_a_result_folder_is_decided_as_it_is_analysed(tmp_path: Path) -> None:
 
     assert (decision.stop, decision.blocks, decision.look) == (True, 6, 1)
     assert decision.reason == f"the claim is {findings.hypothesis.verdict.value}"
+
+
+def test_what_can_be_detected_is_so_at_the_level_of_the_look(tmp_path: Path) -> None:
+    text = DECISION.replace("= 20", "= 8")
+    looked, early = (
+        analyze(write_result_folder(tmp_path / str(runs), text=text, runs=runs, simulation=Simulation())).noise
+        for runs in (12, 10)
+    )
+    level = nominal_levels((6, 7, 8), 8, alpha=0.05)[0]
+
+    assert looked.detectable == pytest.approx(detectable_ratio(looked.sd_log_ratio, 6, confidence=1 - level))
+    assert early.sd_log_ratio is not None
+    assert early.detectable is None
 
 
 def test_a_folder_without_a_complete_block_goes_on(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pgtrial.cli.checked import Checked
 from pgtrial.design.methods import Judgement
 from pgtrial.design.plan import Plan
 from pgtrial.design.slice_time import slices_per_round
+from pgtrial.model.arm import Role
 from pgtrial.units import format_duration, format_percent, format_share
 
 _NAME_WIDTH = 13
@@ -86,14 +87,18 @@ def looks_text(plan: Plan) -> str:
 
 def detectable_effect(plan: Plan, noise: float | None) -> float | None:
     """The relative change that the planned blocks find with 80 % probability, ``noise`` being the standard deviation
-    of a block's log ratio; None where it is not known.
+    of a block's log ratio; None where it is not known. It is that of the interval after the last block, also where a
+    rule for stopping looks before.
     """
     if noise is None:
         return None
+    from pgtrial.analysis.evidence import confidence_due
     from pgtrial.stats.power import detectable_ratio
 
-    confidence = plan.experiment.hypothesis.confidence
-    return detectable_ratio(noise, plan.blocks, confidence=confidence, comparisons=len(plan.arms) - 1)
+    # The placebo is no claim, so it has no share of the error.
+    comparisons = max(1, sum(arm.role is Role.CANDIDATE for arm in plan.arms))
+    due = confidence_due(plan.experiment, plan.looks, blocks=plan.blocks, comparisons=comparisons)
+    return None if due is None else detectable_ratio(noise, plan.blocks, confidence=due, comparisons=comparisons)
 
 
 def detectable_text(plan: Plan, noise: float | None) -> str:
