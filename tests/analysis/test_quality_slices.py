@@ -10,12 +10,13 @@ from pgtrial.analysis import quality_duet, quality_slices
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import ArmSlices, Slices
-from pgtrial.analysis.quality_blocks import check_restore
+from pgtrial.analysis.quality_blocks import check_invalid_runs, check_restore
 from pgtrial.analysis.quality_runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
 from pgtrial.analysis.quality_slices import check_longer_slices
 from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
 from pgtrial.analysis.slice_findings import describe_slices
 from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
 from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
@@ -108,6 +109,16 @@ def test_a_clock_that_was_set_back_is_told(duet: tuple[Evidence, Reduction]) -> 
     back = with_slice(evidence, 1, 1, ended=evidence.valid[0].slices[1].started - 30)
 
     assert [caveat.code for caveat in quality_slices.check_slice_lengths(build(back, reduction))] == ["uneven-slices"]
+
+
+def test_runs_that_are_left_out_together_are_not_blamed_on_an_arm(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    lost = tuple(replace(run, state=RunState.INVALID) for run in evidence.valid if run.slot.block == 1)
+    kept = tuple(run for run in evidence.valid if run.slot.block > 1)
+    (caveat,) = check_invalid_runs(build(replace(evidence, runs=(*lost, *kept), valid=kept), reduction))
+
+    assert caveat.runs == tuple(run.id for run in lost)
+    assert "do not tell which arm failed: see the reasons in the table of runs" in caveat.hint
 
 
 def test_slices_in_which_the_machine_nearly_stood_still_are_counted(turns: tuple[Evidence, Reduction]) -> None:

@@ -211,6 +211,7 @@ def test_the_noise_of_a_calibration_tells_what_can_be_found(file: Path) -> None:
 
     assert "Not known before the first runs" in render_plan(checked, ())
     assert "such a change is found in 2 blocks with 80 % probability" in render_plan(checked, (), noise=0.01)
+    assert "that lasts longer than one of them is not in it" in " ".join(render_plan(checked, (), noise=0.01).split())
     # The placebo has no share of the error.
     assert plan_data(checked, (), noise=0.01)["detectable_effect"] == pytest.approx(detectable_ratio(0.01, 2))
 

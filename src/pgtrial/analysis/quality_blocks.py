@@ -142,7 +142,13 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
                 runs=len(evidence.runs),
                 by_arm=by_arm,
             ),
-            hint=tr("If one arm fails more often than the others, what is left of it may not represent it."),
+            hint=tr(
+                "Runs that share the time of a block are left out together, so these numbers do not tell which arm "
+                "failed: see the reasons in the table of runs. If it is always the same arm, what is left of it may "
+                "not represent it."
+            )
+            if any(run.slices for run in evidence.valid)
+            else tr("If one arm fails more often than the others, what is left of it may not represent it."),
             runs=tuple(run.id for run in invalid),
         )
 

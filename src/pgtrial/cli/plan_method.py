@@ -18,6 +18,12 @@ _UNKNOWN = (
     '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
 )
 
+# Of runs one after the other: slices are compared with their neighbours, however long all of them take together.
+_OF_RUNS = (
+    " The calibration's runs may have been shorter: noise that lasts longer than one of them is not in it, and then "
+    "only a larger change is found."
+)
+
 
 def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
     """The method and its reason, what becomes of a covariate, then all methods with what speaks against them."""
@@ -109,6 +115,7 @@ def detectable_text(plan: Plan, noise: float | None) -> str:
     return (
         f"{format_percent(found)}: such a change is found in {plan.blocks} blocks with 80 % probability, if the noise "
         f"is that of the calibration (standard deviation of a block's log ratio {noise:.3g})."
+        f"{_OF_RUNS if plan.method.method == 'blocks' else ''}"
     )
 
 
