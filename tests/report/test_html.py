@@ -290,3 +290,4 @@ def test_a_rule_that_has_not_ended_the_experiment_leaves_it_unfinished(stopped):
 
     assert "Not finished." in page
     assert "as narrow as 2 %" in page
+    assert "error probability, 0.018 each." in " ".join(page.split())

@@ -59,6 +59,7 @@ def _describe_stopping(findings: Findings) -> dict[str, str | bool]:
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
         "cost": _describe_spending(found),
+        "level": "" if found.level is None or len(found.looks) == 1 else _local(f"{found.level:.2g}"),
         "looks": ", ".join(map(str, found.looks)),
         "has_looks": len(found.looks) > 1,
         "text": found.text,
