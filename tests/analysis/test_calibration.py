@@ -61,8 +61,10 @@ def plan() -> CalibrationPlan:
     return replace(whole, candidates=tuple(chosen.values()), parts=tuple(parts))
 
 
-def simulate(plan: CalibrationPlan, folder: Path, *, names: Sequence[str] = (), **simulated: Any) -> Path:
-    """The folder of the calibration, with the parts of these names, or all."""
+def simulate(
+    plan: CalibrationPlan, folder: Path, *, names: Sequence[str] = (), runs: int | None = None, **simulated: Any
+) -> Path:
+    """The folder of the calibration, with the parts of these names, or all; ``runs`` as in write_result_folder."""
     for number, part in enumerate(plan.parts):
         if names and part.name not in names:
             continue
@@ -79,7 +81,7 @@ def simulate(plan: CalibrationPlan, folder: Path, *, names: Sequence[str] = (), 
         )
         noise = {"run_sd": 0.05 if candidate.method == "blocks" else 0.005, "slice_sd": 0.01, "seed": number}
         simulation = Simulation(**{"tps": {"control": 500.0}, **noise, **simulated})
-        write_result_folder(folder / part.name, text=text, simulation=simulation)
+        write_result_folder(folder / part.name, text=text, simulation=simulation, runs=runs)
     return folder
 
 
@@ -169,6 +171,22 @@ def test_methods_without_enough_blocks_are_left_out(plan: CalibrationPlan, folde
     assert not found.complete
     (tmp_path / "interleaved-1s-2").unlink()
     assert summarize_calibration(tmp_path, plan, complete=False, created=1.0) is None
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_portion_that_was_interrupted_in_its_first_block_takes_nothing_away(
+    runs: int, plan: CalibrationPlan, tmp_path: Path
+) -> None:
+    whole = replace(plan.parts[0], blocks=6)
+    simulate(replace(plan, parts=(whole,)), tmp_path)
+    (begun,) = (part for part in plan.parts if part.name == "blocks-2")
+    simulate(replace(plan, parts=(begun,)), tmp_path, runs=runs)
+    found = summarize_calibration(tmp_path, plan, complete=False, created=1.0)
+
+    assert found is not None
+    assert [(one.label, one.blocks) for one in found.methods] == [("blocks", 6)]
+    assert found.methods[0].folders == ("blocks-1", "blocks-2")
+    assert [len(ratios) for ratios in found.methods[0].block_ratios] == [6, 0]
 
 
 def test_what_two_arms_that_are_the_same_must_not_show_is_a_warning(plan: CalibrationPlan, tmp_path: Path) -> None:

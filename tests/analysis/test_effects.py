@@ -1,10 +1,11 @@
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
-from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.verdict import Decision
@@ -76,6 +77,26 @@ def test_a_zero_in_one_block_leaves_no_ratio_but_a_caveat(evidence: Evidence, va
     assert found.effect.ratio is None
     assert found.effect.block_ratios[2] is None
     assert "no-log-ratio" in {caveat.code for caveat in found.effect.caveats}
+
+
+def test_a_zero_at_one_of_several_levels_does_not_leave_its_block_out(mix_folder: Path) -> None:
+    evidence = read_evidence(mix_folder)
+    last = evidence.runs_of("off")[-1].id
+    values: dict[tuple[int, str, str | None, int | str], float] = {}
+    for run in evidence.valid:
+        values |= {(run.id, "cost.wal_bytes", None, level): 100.0 + run.id for level in (0, 1, ALL)}
+    values[last, "cost.wal_bytes", None, 1] = 0.0
+    del values[last, "cost.wal_bytes", None, ALL]  # as observe_runs has it
+    found = find_effect(estimate(evidence, values), arm="off", metric="cost.wal_bytes", scenario=None)
+    del values[last, "cost.wal_bytes", None, 1]
+    unknown = find_effect(estimate(evidence, values), arm="off", metric="cost.wal_bytes", scenario=None)
+
+    assert found is not None
+    assert found.effect.ratio is None
+    assert [caveat.code for caveat in found.effect.caveats] == ["no-log-ratio"]
+    assert found.effect.block_ratios[-1] is None
+    assert unknown is not None
+    assert "missing-blocks" in {caveat.code for caveat in unknown.effect.caveats}
 
 
 def test_a_missing_observation_leaves_its_block_out(evidence: Evidence, values: Values) -> None:

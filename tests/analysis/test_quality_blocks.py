@@ -8,7 +8,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.caveat import Severity
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunRow, RunState
 
 Assess = Any
 
@@ -31,6 +31,7 @@ def test_a_clean_experiment_has_no_caveat_about_its_blocks(assess: Assess) -> No
         quality_blocks.check_primary_effect,
         quality_blocks.check_completeness,
         quality_blocks.check_invalid_runs,
+        quality_blocks.check_torn_blocks,
         quality_blocks.check_level_drift,
         quality_blocks.check_restore,
     ):
@@ -150,6 +151,26 @@ def test_runs_that_do_not_count_are_told(
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("invalid-runs", severity, (lost.id,))
     assert lost.slot.arm in caveat.text
+
+
+@pytest.mark.parametrize(("pause", "is_told"), [(500.0, False), (3 * 3600.0, True)])
+def test_a_block_that_was_gone_on_with_hours_later_is_told(
+    assess: Assess, evidence: Evidence, pause: float, is_told: bool
+) -> None:
+    def later(run: RunRow) -> RunRow:
+        assert run.started is not None
+        assert run.ended is not None
+        return replace(run, started=run.started + pause, ended=run.ended + pause)
+
+    # Between two runs of the third block, and as long between the fifth and the sixth block.
+    first = next(run for run in evidence.valid if run.slot.block == 3)
+    valid = tuple(later(run) if run.id > first.id else run for run in evidence.valid)
+    valid = tuple(later(run) if run.slot.block == 6 else run for run in valid)
+    found = list(quality_blocks.check_torn_blocks(assess(valid=valid)))
+
+    assert [(caveat.code, caveat.severity) for caveat in found] == ([("torn-blocks", Severity.INFO)] if is_told else [])
+    assert all("1 block was interrupted between its runs and gone on with 3 h" in caveat.text for caveat in found)
+    assert all("later (3): " in caveat.text for caveat in found)
 
 
 def test_a_trend_of_the_control_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:

@@ -10,12 +10,13 @@ from pgtrial.analysis import quality_duet, quality_slices
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import ArmSlices, Slices
-from pgtrial.analysis.quality_blocks import check_restore
+from pgtrial.analysis.quality_blocks import check_invalid_runs, check_restore
 from pgtrial.analysis.quality_runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
 from pgtrial.analysis.quality_slices import check_longer_slices
 from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
 from pgtrial.analysis.slice_findings import describe_slices
 from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
 from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
@@ -92,11 +93,32 @@ def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Re
     assert "1 slice in 1 run was shorter or longer than planned, by up to 4 s" in caveat.text
 
 
+@pytest.mark.parametrize("duration", ["10s", "20s"])
+def test_blocks_with_slices_of_double_length_are_as_planned(duration: str, tmp_path: Path) -> None:
+    # In 10 s each arm has two slices whatever their length, in 20 s four of 5 s or two of 10 s.
+    text = INTERLEAVED.replace('"10s"', f'"{duration}"').replace("placebo = true", 'placebo = false\nslice = "5s"')
+    gain = Simulation(builds_up={"off": 0.0})
+    evidence, reduction = read(write_result_folder(tmp_path / "doubled", simulation=gain, text=text))
+
+    assert {round(each.ended - each.started) for run in evidence.valid for each in run.slices} == {5, 10}
+    assert list(quality_slices.check_slice_lengths(build(evidence, reduction))) == []
+
+
 def test_a_clock_that_was_set_back_is_told(duet: tuple[Evidence, Reduction]) -> None:
     evidence, reduction = duet
     back = with_slice(evidence, 1, 1, ended=evidence.valid[0].slices[1].started - 30)
 
     assert [caveat.code for caveat in quality_slices.check_slice_lengths(build(back, reduction))] == ["uneven-slices"]
+
+
+def test_runs_that_are_left_out_together_are_not_blamed_on_an_arm(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    lost = tuple(replace(run, state=RunState.INVALID) for run in evidence.valid if run.slot.block == 1)
+    kept = tuple(run for run in evidence.valid if run.slot.block > 1)
+    (caveat,) = check_invalid_runs(build(replace(evidence, runs=(*lost, *kept), valid=kept), reduction))
+
+    assert caveat.runs == tuple(run.id for run in lost)
+    assert "do not tell which arm failed: see the reasons in the table of runs" in caveat.hint
 
 
 def test_slices_in_which_the_machine_nearly_stood_still_are_counted(turns: tuple[Evidence, Reduction]) -> None:

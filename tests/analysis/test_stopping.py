@@ -10,8 +10,11 @@ from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_prima
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.stopping import decide, decide_stop, describe_stopping
+from pgtrial.analysis.verdict import judge_hypothesis
+from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow, RunState
-from pgtrial.stats.power import Needed
+from pgtrial.model.verdict import Verdict
+from pgtrial.stats.power import Needed, blocks_needed, detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
@@ -126,6 +129,22 @@ def test_precision_ends_when_the_interval_is_narrow(after: Stopped) -> None:
     assert narrow.reason == "half the interval is 1.6 %, within the wished 2 %"
 
 
+def test_blocks_until_a_precision_are_not_told_as_those_until_a_decision(after: Stopped) -> None:
+    for half, is_ended in ((0.02, False), (0.01, True)):
+        evidence, primary = after(spread(1.045, 6, half=half), stop="precision", precision=0.02)
+        stopping = describe_stopping(evidence, primary)
+        assert primary is not None
+        assert stopping is not None
+        assert (stopping.ended is not None, stopping.needed is None) == (is_ended, is_ended)
+        finding, needed = judge_hypothesis(evidence, primary, (), stopping)
+        alone = blocks_needed(primary.comparison, expect="better", margin=0.05, better=Better.HIGHER)
+
+        assert finding.verdict is Verdict.INCONCLUSIVE
+        assert needed.blocks == alone.blocks
+        assert (needed.blocks or 0) > (stopping.needed or 0) + 20
+        assert needed.text == f"about {alone.blocks} more blocks would decide the claim"
+
+
 def test_one_block_is_too_early_for_a_forecast(after: Stopped) -> None:
     for rule in ({}, {"stop": "precision", "precision": 0.02}):
         decision = decide(*after([1.5], **rule))
@@ -187,6 +206,19 @@ def test_a_result_folder_is_decided_as_it_is_analysed(tmp_path: Path) -> None:
 
     assert (decision.stop, decision.blocks, decision.look) == (True, 6, 1)
     assert decision.reason == f"the claim is {findings.hypothesis.verdict.value}"
+
+
+def test_what_can_be_detected_is_so_at_the_level_of_the_look(tmp_path: Path) -> None:
+    text = DECISION.replace("= 20", "= 8")
+    looked, early = (
+        analyze(write_result_folder(tmp_path / str(runs), text=text, runs=runs, simulation=Simulation())).noise
+        for runs in (12, 10)
+    )
+    level = nominal_levels((6, 7, 8), 8, alpha=0.05)[0]
+
+    assert looked.detectable == pytest.approx(detectable_ratio(looked.sd_log_ratio, 6, confidence=1 - level))
+    assert early.sd_log_ratio is not None
+    assert early.detectable is None
 
 
 def test_a_folder_without_a_complete_block_goes_on(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
 from pgtrial.cli.plan_facts import plan_data
 from pgtrial.cli.plan_text import render_plan
+from pgtrial.stats.power import detectable_ratio
+from pgtrial.stats.sequential import nominal_levels
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,4 +211,21 @@ def test_the_noise_of_a_calibration_tells_what_can_be_found(file: Path) -> None:
 
     assert "Not known before the first runs" in render_plan(checked, ())
     assert "such a change is found in 2 blocks with 80 % probability" in render_plan(checked, (), noise=0.01)
-    assert plan_data(checked, (), noise=0.01)["detectable_effect"] > 0.01
+    assert "that lasts longer than one of them is not in it" in " ".join(render_plan(checked, (), noise=0.01).split())
+    # The placebo has no share of the error.
+    assert plan_data(checked, (), noise=0.01)["detectable_effect"] == pytest.approx(detectable_ratio(0.01, 2))
+
+
+@pytest.mark.parametrize(
+    ("rule", "confidence"),
+    [
+        ('stop = "decision"', 1 - nominal_levels(tuple(range(6, 13)), 12, alpha=0.05)[-1]),
+        ('stop = "precision"\nprecision = "1%"', 0.975),
+    ],
+)
+def test_what_can_be_found_is_told_at_the_confidence_of_the_rule(file: Path, rule: str, confidence: float) -> None:
+    file.write_text(TEXT.replace("blocks = 2", f"blocks = 12\n{rule}"))
+    found = plan_data(check_file(file), (), noise=0.01)["detectable_effect"]
+
+    assert found == pytest.approx(detectable_ratio(0.01, 12, confidence=confidence))
+    assert found > (detectable_ratio(0.01, 12) or 1)

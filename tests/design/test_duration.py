@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_arms_that_share_a_block_have_equal_parts_of_it() -> None:
     assert interleaved.measure == pytest.approx((1 + 2 * 66 + 2 + 2 * 66) / 2)
     assert duet.measure == pytest.approx((1 + 2 * 31 + 2 + 2 * 31) / 2)
     assert interleaved.warmup == duet.warmup == 0
+
+
+def test_blocks_whose_slices_are_twice_as_long_take_their_own_time() -> None:
+    made = experiment(workload={"mix": "olap", "duration": "30s", "warmup": 0}, arms={"a": {}, "b": {}, "c": {}})
+    choice = MethodChoice(method="interleaved", reason="", guard=0.1, slice=5.0, doubled=True)
+
+    # A balanced sequence of three arms has six slices of each: 30 s in the odd blocks, 60 s in the even ones.
+    assert estimate_run(made, choice).measure == pytest.approx(1 / 3 + (30 + 60) / 2)
+    blocks = blocks_for_budget(made, 3600, choice)
+    assert blocks < blocks_for_budget(made, 3600, replace(choice, doubled=False))
 
 
 def test_twins_are_all_put_back_in_each_block() -> None:

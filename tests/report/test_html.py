@@ -277,6 +277,7 @@ def test_an_experiment_that_its_rule_ended_is_finished(stopped):
     assert "It was planned to look after 2, 4, 6 complete blocks" in text
     assert "spent over the looks (by O’Brien and Fleming)" in text
     assert "with an error probability of 0.018 each. After 4 of 6 blocks: the claim is supported." in text
+    assert "P-values know nothing of the looks" in text
     assert "Stopping: After 4 of 6 blocks: the claim is supported." in render_text(stopped)
     assert "Not finished" not in render_text(stopped)
 
@@ -289,3 +290,4 @@ def test_a_rule_that_has_not_ended_the_experiment_leaves_it_unfinished(stopped):
 
     assert "Not finished." in page
     assert "as narrow as 2 %" in page
+    assert "error probability, 0.018 each." in " ".join(page.split())

@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from pgtrial.analysis.findings import CaveatFinding, Stopping
 from pgtrial.language import ntr
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
 from pgtrial.report.narrative.base import (
@@ -259,6 +261,35 @@ def test_runs_that_cannot_answer_recommend_nothing(sample) -> None:
     assert SCORECARD.build(sample)["recommendations"]
     assert not SCORECARD.build(invalid)["recommendations"]
     assert SCORECARD.build(invalid)["arms"] == SCORECARD.build(sample)["arms"]
+
+
+def test_a_probability_that_knows_nothing_of_the_looks_is_not_told(sample) -> None:
+    stopping = Stopping(
+        rule="decision",
+        precision=None,
+        spending="obrien-fleming",
+        looks=(2, 4, 6),
+        blocks=4,
+        ended=4,
+        level=0.018,
+        needed=None,
+        text="After 4 of 6 blocks: the claim is supported.",
+    )
+    told = "would come up by chance with a probability of"
+
+    assert told in paragraph(sample, "certainty")
+    assert told not in paragraph(sample.model_copy(update={"stopping": stopping}), "certainty")
+    only = stopping.model_copy(update={"looks": (6,)})
+    assert told in paragraph(sample.model_copy(update={"stopping": only}), "certainty")
+
+
+def test_blocks_that_all_agree_are_not_called_too_few(sample) -> None:
+    same = CaveatFinding(code="zero-variance", severity=Severity.WARNING, text="All 6 block ratios are the same.")
+    found = with_primary(sample, low=None, high=None, caveats=(same,))
+
+    assert "so the noise is not known" in paragraph(found, "certainty")
+    assert "too few" not in paragraph(found, "certainty")
+    assert "too few" in paragraph(with_primary(sample, low=None, high=None), "certainty")
 
 
 def test_an_experiment_without_results_claims_nothing(minimal) -> None:

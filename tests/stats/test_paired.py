@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pgtrial.stats.equivalence import Region, find_region
 from pgtrial.stats.paired import compare_blocks
 
 # Additional sleep in hours under two drugs. Student, Biometrika 6 (1908) 20; R's data set "sleep".
@@ -184,6 +185,15 @@ def test_with_so_few_blocks_that_only_t_can_decide_there_is_no_disagreement():
 
     assert comparison.p_value < 0.05 < comparison.p_sign_flip
     assert codes(comparison) == ["few-blocks"]
+
+
+@pytest.mark.parametrize(("treated", "confidence", "comparisons"), [([1, 1e5], 0.99, 4), ([1e-6, 1], 0.999, 1)])
+def test_an_interval_that_is_wider_than_numbers_reach_decides_nothing(treated, confidence, comparisons):
+    comparison = compare_blocks([1, 1], treated, confidence=confidence, comparisons=comparisons)
+
+    assert 0 < comparison.low < 1e-300
+    assert 1e300 < comparison.high < math.inf
+    assert find_region(comparison, margin=0.03) is Region.UNCLEAR
 
 
 def test_caveats_of_the_order_travel_with_the_comparison():

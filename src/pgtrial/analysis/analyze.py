@@ -119,9 +119,10 @@ def _noise(evidence: Evidence, primary: Estimated | None, placebo: Estimated | N
 
 
 def _detectable(evidence: Evidence, sd: float | None, primary: Estimated) -> float | None:
-    return detectable_ratio(
-        sd, primary.comparison.blocks, confidence=evidence.confidence, comparisons=evidence.comparisons
-    )
+    """At the confidence of the interval; None while a rule for stopping allows none."""
+    blocks = primary.comparison.blocks
+    due = evidence.confidence_at(blocks)
+    return None if due is None else detectable_ratio(sd, blocks, confidence=due, comparisons=evidence.comparisons)
 
 
 def _calibrated(evidence: Evidence, primary: Estimated) -> CalibratedNoise | None:

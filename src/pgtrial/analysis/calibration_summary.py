@@ -58,13 +58,20 @@ def _read_parts(folder: Path, plan: CalibrationPlan, candidate: Candidate) -> di
 
 
 def _log_ratios(parts: Iterable[Findings]) -> list[list[float]]:
-    """Of every part the log ratios of its blocks, in the metric of the hypothesis and over all load levels."""
+    """Of every part the log ratios of its blocks, in the metric of the hypothesis and over all load levels.
+
+    A part that was interrupted before its first block was complete has none.
+    """
     return [
-        [math.log(ratio) for ratio in effect.block_ratios if ratio is not None and ratio > 0]
+        [
+            math.log(ratio)
+            for effect in findings.effects
+            if (effect.arm, effect.metric, effect.scenario, effect.load_level)
+            == (AGAIN, findings.hypothesis.metric, _scenario(findings), "all")
+            for ratio in effect.block_ratios
+            if ratio is not None and ratio > 0
+        ]
         for findings in parts
-        for effect in findings.effects
-        if (effect.arm, effect.metric, effect.scenario, effect.load_level)
-        == (AGAIN, findings.hypothesis.metric, _scenario(findings), "all")
     ]
 
 

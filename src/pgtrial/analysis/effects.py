@@ -107,7 +107,7 @@ def _estimate(
 ) -> Estimated:
     pairs = evidence.pairs(arm.name)
     control, treated = (
-        np.array([values.get((run.id, metric.name, scenario, level), np.nan) for run in runs])
+        np.array([_value(evidence, values, (run.id, metric.name, scenario, level)) for run in runs])
         for runs in zip(*pairs, strict=True)
     )
     comparison = compare_when_due(evidence, control, treated, comparisons=evidence.comparisons)
@@ -140,6 +140,19 @@ def _estimate(
         caveats=tuple(as_finding(caveat) for caveat in comparison.caveats),
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:
+    """A run's observation; NaN where there is none.
+
+    Over all levels there is none where some are zero. That is zero here, of which there is no ratio: to leave out just
+    the blocks in which a metric came down to nothing would choose blocks by their result.
+    """
+    run, metric, scenario, level = key
+    if level == ALL and key not in values:
+        levels = [values.get((run, metric, scenario, each.index)) for each in evidence.levels]
+        return np.nan if None in levels else 0.0
+    return values.get(key, np.nan)
 
 
 def compare_when_due(

@@ -2,7 +2,7 @@
 
 import sqlite3
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,17 +114,7 @@ class Evidence:
 
         None where the rule for stopping allows no interval yet.
         """
-        if len(self.looks) < 2:
-            return self.confidence
-        if self.experiment.design.stop == "precision":
-            return precision_confidence(self.confidence)
-        return nominal_confidence(
-            self.looks,
-            blocks=blocks,
-            confidence=self.confidence,
-            comparisons=self.comparisons,
-            spending=SPENDING,
-        )
+        return confidence_due(self.experiment, self.looks, blocks=blocks, comparisons=self.comparisons)
 
     def runs_of(self, arm: str) -> tuple[RunRow, ...]:
         """Valid runs of an arm by block."""
@@ -143,6 +133,19 @@ class Evidence:
         for run in self.valid:
             blocks.setdefault(run.slot.block, set()).add(run.slot.arm)
         return tuple(sorted(block for block, arms in blocks.items() if len(arms) == len(self.arms)))
+
+
+def confidence_due(experiment: Experiment, looks: Sequence[int], *, blocks: int, comparisons: int) -> float | None:
+    """Confidence to compare ``blocks`` blocks with, given the looks of the rule for stopping; () without one.
+
+    None where the rule allows no interval yet.
+    """
+    confidence = experiment.hypothesis.confidence
+    if len(looks) < 2:
+        return confidence
+    if experiment.design.stop == "precision":
+        return precision_confidence(confidence)
+    return nominal_confidence(looks, blocks=blocks, confidence=confidence, comparisons=comparisons, spending=SPENDING)
 
 
 def measured(run: RunRow) -> tuple[Phase, ...]:

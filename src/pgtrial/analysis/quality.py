@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     quality_blocks.check_primary_effect,
     quality_blocks.check_completeness,
     quality_blocks.check_invalid_runs,
+    quality_blocks.check_torn_blocks,
     quality_blocks.check_level_drift,
     quality_blocks.check_restore,
     quality_counts.check_counts,

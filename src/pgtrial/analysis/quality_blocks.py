@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
 from pgtrial.spec.restore import effective_restore
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
-from pgtrial.units import format_change, format_share
+from pgtrial.units import format_change, format_duration, format_share
 
 MIN_BLOCKS = 2  # below, there is no interval at all
 MIN_BLOCKS_FOR_DRIFT = 5
+LONG_PAUSE = 600.0  # s between two runs of a block, and …
+PAUSE_IN_RUNS = 3.0  # … in lengths of a run, beyond what repeating an invalid one takes
 
 
 def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -142,8 +145,45 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
                 runs=len(evidence.runs),
                 by_arm=by_arm,
             ),
-            hint=tr("If one arm fails more often than the others, what is left of it may not represent it."),
+            hint=tr(
+                "Runs that share the time of a block are left out together, so these numbers do not tell which arm "
+                "failed: see the reasons in the table of runs. If it is always the same arm, what is left of it may "
+                "not represent it."
+            )
+            if any(run.slices for run in evidence.valid)
+            else tr("If one arm fails more often than the others, what is left of it may not represent it."),
             runs=tuple(run.id for run in invalid),
+        )
+
+
+def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Blocks that were interrupted and gone on with much later: what a block has in common no longer cancels in it."""
+    times: dict[int, list[tuple[float, float]]] = {}
+    for run in assessment.evidence.valid:
+        if not run.slices and run.started is not None and run.ended is not None:
+            times.setdefault(run.slot.block, []).append((run.started, run.ended))
+    lengths = [end - start for block in times.values() for start, end in block]
+    limit = max(LONG_PAUSE, PAUSE_IN_RUNS * float(np.median(lengths))) if lengths else 0.0
+    found = {}
+    for block, runs in times.items():
+        in_order = sorted(runs)
+        pause = max((later[0] - earlier[1] for earlier, later in pairwise(in_order)), default=0.0)
+        if pause > limit:
+            found[block] = pause
+    if found:
+        yield CaveatFinding(
+            code="torn-blocks",
+            severity=Severity.INFO,
+            text=ntr(
+                "{count} block was interrupted between its runs and gone on with {pause} later ({blocks}): what the "
+                "machine changed by meanwhile is in its ratios.",
+                "{count} blocks were interrupted between their runs and gone on with up to {pause} later ({blocks}): "
+                "what the machine changed by meanwhile is in their ratios.",
+                len(found),
+                pause=format_duration(max(found.values())),
+                blocks=", ".join(map(str, sorted(found))),
+            ),
+            hint=tr("The random order lets it favour no arm, but it widens the interval: look at these blocks."),
         )
 
 

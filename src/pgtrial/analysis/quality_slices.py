@@ -15,6 +15,7 @@ from pgtrial.analysis.findings import CaveatFinding, Slices
 from pgtrial.analysis.quality_duet import is_duet
 from pgtrial.analysis.quality_runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
 from pgtrial.analysis.slices import slices_of, windows
+from pgtrial.design.methods import recorded_choice
 from pgtrial.language import ENGLISH, find_language, mark, ntr, speak, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
@@ -55,10 +56,11 @@ def check_shared_counters(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A machine that stalled, a clock that was set, or a switch that took long, all show in the length of slices."""
     evidence = assessment.evidence
-    found = {run.id: number for run in sliced(evidence) if (number := _uneven(evidence, run))}
+    usual = _usual_lengths(evidence)
+    found = {run.id: number for run in sliced(evidence) if (number := _uneven(evidence, run, usual))}
     if found:
         worst = max(
-            abs(each.ended - each.started - _usual(evidence, run, each.level))
+            abs(each.ended - each.started - usual[_planned(evidence, run), each.level])
             for run in sliced(evidence)
             if run.id in found
             for each in run.slices
@@ -83,20 +85,27 @@ def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
         )
 
 
-def _uneven(evidence: Evidence, run: RunRow) -> int:
-    return sum(
-        abs(each.ended - each.started - usual) > max(LEAST_DIFFERENCE, LENGTH_DIFFERENCE * usual)
-        or not each.started <= each.counted < each.ended
-        for each in run.slices
-        for usual in (_usual(evidence, run, each.level),)
-    )
+def _uneven(evidence: Evidence, run: RunRow, usual: Mapping[tuple[float, int], float]) -> int:
+    number = 0
+    for each in run.slices:
+        length = usual[_planned(evidence, run), each.level]
+        is_other = abs(each.ended - each.started - length) > max(LEAST_DIFFERENCE, LENGTH_DIFFERENCE * length)
+        number += is_other or not each.started <= each.counted < each.ended
+    return number
 
 
-def _usual(evidence: Evidence, run: RunRow, level: int) -> float:
-    """The usual length of a slice: the median of those of all blocks that have as many of them."""
-    number = len(slices_of(run, level))
-    slices = [slices_of(other, level) for other in sliced(evidence)]
-    return float(np.median([one.ended - one.started for each in slices if len(each) == number for one in each]))
+def _planned(evidence: Evidence, run: RunRow) -> float:
+    """Seconds of a slice in the run's block: blocks may take turns in slices of two lengths."""
+    return recorded_choice(evidence.meta).slice_in(run.slot.block)
+
+
+def _usual_lengths(evidence: Evidence) -> dict[tuple[float, int], float]:
+    """The usual length of slices that were planned as long, at a level: their median."""
+    found: dict[tuple[float, int], list[float]] = {}
+    for run in sliced(evidence):
+        for each in run.slices:
+            found.setdefault((_planned(evidence, run), each.level), []).append(each.ended - each.started)
+    return {key: float(np.median(lengths)) for key, lengths in found.items()}
 
 
 def check_slow_slices(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -51,8 +51,8 @@ def judge_hypothesis(
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
-    With a rule for stopping the blocks still needed are those until one of its looks. A caveat of severity "invalid"
-    makes the verdict invalid, whatever the numbers.
+    With a rule for stopping at a decision the blocks still needed are those until one of its looks. A caveat of
+    severity "invalid" makes the verdict invalid, whatever the numbers.
     """
     hypothesis = evidence.experiment.hypothesis
     invalid = [caveat for caveat in caveats if caveat.severity is Severity.INVALID]
@@ -94,7 +94,8 @@ def judge_hypothesis(
 def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=tr("none, the claim is decided"))
-    if stopping is not None and stopping.blocks < stopping.looks[-1]:
+    # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
+    if stopping is not None and stopping.rule == "decision" and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:
             return Needed(blocks=None, text=tr("no look of the rule for stopping is likely to decide the claim"))
         return _about(stopping.needed)

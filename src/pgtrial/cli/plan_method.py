@@ -8,6 +8,7 @@ from pgtrial.cli.checked import Checked
 from pgtrial.design.methods import Judgement
 from pgtrial.design.plan import Plan
 from pgtrial.design.slice_time import slices_per_round
+from pgtrial.model.arm import Role
 from pgtrial.units import format_duration, format_percent, format_share
 
 _NAME_WIDTH = 13
@@ -15,6 +16,12 @@ _FIRST_STEPS = 8
 _UNKNOWN = (
     "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
     '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
+)
+
+# Of runs one after the other: slices are compared with their neighbours, however long all of them take together.
+_OF_RUNS = (
+    " The calibration's runs may have been shorter: noise that lasts longer than one of them is not in it, and then "
+    "only a larger change is found."
 )
 
 
@@ -86,14 +93,18 @@ def looks_text(plan: Plan) -> str:
 
 def detectable_effect(plan: Plan, noise: float | None) -> float | None:
     """The relative change that the planned blocks find with 80 % probability, ``noise`` being the standard deviation
-    of a block's log ratio; None where it is not known.
+    of a block's log ratio; None where it is not known. It is that of the interval after the last block, also where a
+    rule for stopping looks before.
     """
     if noise is None:
         return None
+    from pgtrial.analysis.evidence import confidence_due
     from pgtrial.stats.power import detectable_ratio
 
-    confidence = plan.experiment.hypothesis.confidence
-    return detectable_ratio(noise, plan.blocks, confidence=confidence, comparisons=len(plan.arms) - 1)
+    # The placebo is no claim, so it has no share of the error.
+    comparisons = max(1, sum(arm.role is Role.CANDIDATE for arm in plan.arms))
+    due = confidence_due(plan.experiment, plan.looks, blocks=plan.blocks, comparisons=comparisons)
+    return None if due is None else detectable_ratio(noise, plan.blocks, confidence=due, comparisons=comparisons)
 
 
 def detectable_text(plan: Plan, noise: float | None) -> str:
@@ -104,6 +115,7 @@ def detectable_text(plan: Plan, noise: float | None) -> str:
     return (
         f"{format_percent(found)}: such a change is found in {plan.blocks} blocks with 80 % probability, if the noise "
         f"is that of the calibration (standard deviation of a block's log ratio {noise:.3g})."
+        f"{_OF_RUNS if plan.method.method == 'blocks' else ''}"
     )
 
 

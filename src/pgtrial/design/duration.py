@@ -146,10 +146,17 @@ def warmup_cap(workload: WorkloadTable) -> float:
 
 
 def _shared_seconds(choice: MethodChoice, arms: Sequence[str], levels: Sequence[LoadLevel], seconds: float) -> float:
-    """Each arm's part of the time in which every arm has ``seconds`` of counted time at every level."""
-    steps = plan_steps(choice, arms, seconds=seconds, seed="")
-    whole = sum(guard_time(level) + sum(step.length for step in steps) for level in levels)
-    return whole / len(arms)
+    """Each arm's part of the time in which every arm has ``seconds`` of counted time at every level.
+
+    The mean of both kinds of blocks where slices are twice as long in every second one: what is rounded to whole rounds
+    of them may take much longer.
+    """
+    kinds = [
+        plan_steps(choice, arms, seconds=seconds, seed="", block=block)
+        for block in ((1, 2) if choice.doubled else (1,))
+    ]
+    steps = sum(step.length for one in kinds for step in one) / len(kinds)
+    return sum(guard_time(level) + steps for level in levels) / len(arms)
 
 
 def _warmup_seconds(workload: WorkloadTable) -> float:

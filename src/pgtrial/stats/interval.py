@@ -14,6 +14,16 @@ from pgtrial.stats.base import Interval
 
 # Logs of measured ratios that differ by less than this differ only by rounding: no information about noise.
 NO_SPREAD = 1e-12
+_LARGEST_LOG = 700.0  # its exponential is still a number, and that of its negative is not yet zero
+
+
+def ratio_of(log_ratio: float) -> float:
+    """Exponential of a bound of an interval of logs; a bound without end stays a positive, finite number.
+
+    With one degree of freedom and a small error probability a quantile of t is in the hundreds, and the interval of two
+    blocks that differ by a few powers of ten is wider than numbers reach.
+    """
+    return math.exp(min(max(log_ratio, -_LARGEST_LOG), _LARGEST_LOG))
 
 
 def mean_and_sd(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
@@ -61,4 +71,4 @@ def mean_log_interval(
     if sd <= NO_SPREAD:
         return math.exp(mean), None, None
     interval = t_interval(mean, sd, seen.size, confidence=confidence)
-    return math.exp(mean), math.exp(interval.low), math.exp(interval.high)
+    return math.exp(mean), ratio_of(interval.low), ratio_of(interval.high)

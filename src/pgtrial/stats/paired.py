@@ -17,7 +17,7 @@ from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.dependence import order_caveats
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_tail
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_tail
 from pgtrial.stats.sign_flip import sign_flip_p
 from pgtrial.stats.signed_rank import hodges_lehmann, signed_rank_interval
 from pgtrial.units import format_significant
@@ -71,8 +71,8 @@ def compare_blocks(
     caveats = (*lost, *_shape_caveats(count, p_value, flip, alpha), *in_order)
     return Comparison(
         ratio=math.exp(mean),
-        low=math.exp(interval.low) if interval else None,
-        high=math.exp(interval.high) if interval else None,
+        low=ratio_of(interval.low) if interval else None,
+        high=ratio_of(interval.high) if interval else None,
         confidence=confidence,
         p_value=p_value,
         p_sign_flip=flip,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
 
 from pgtrial.stats.dependence import lag1
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval
 from pgtrial.stats.power import detectable_ratio
 
 PARTS = 4  # of the counted time of a slice
@@ -64,8 +64,8 @@ def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, co
     change = _mean(late - early, confidence)
     return Estimate(
         value=None if change.value is None else math.exp(change.value),
-        low=None if change.low is None else math.exp(change.low),
-        high=None if change.high is None else math.exp(change.high),
+        low=None if change.low is None else ratio_of(change.low),
+        high=None if change.high is None else ratio_of(change.high),
         blocks=change.blocks,
     )
 
@@ -92,7 +92,7 @@ def growth_with_length(short: NDArray[np.float64], long: NDArray[np.float64], *,
         return Estimate(value=math.exp(change), low=None, high=None, blocks=blocks)
     df = sum(parts) ** 2 / sum(part**2 / (group.size - 1) for part, group in zip(parts, groups, strict=True))
     half = float(stdtrit(df, (1 + confidence) / 2)) * error
-    return Estimate(value=math.exp(change), low=math.exp(change - half), high=math.exp(change + half), blocks=blocks)
+    return Estimate(value=math.exp(change), low=ratio_of(change - half), high=ratio_of(change + half), blocks=blocks)
 
 
 def pair_autocorrelation(log_ratios: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:

@@ -43,6 +43,15 @@ def _interval(findings: Findings) -> Iterator[Sentence]:
         return
     effect, interval = primary.effect, cite_interval(primary)
     blocks = source(f"{primary.path}.blocks")
+    if not interval and any(caveat.code == "zero-variance" for caveat in effect.caveats):
+        told = ntr(
+            "There is no interval: the ratio is the same in <blocks>{count} block</blocks>, so the noise is not known.",
+            "There is no interval: the ratio is the same in <blocks>{count} blocks</blocks>, so the noise is not "
+            "known.",
+            effect.blocks,
+        )
+        yield say(told, blocks=blocks)
+        return
     if not interval:
         told = ntr(
             "There is no interval: <blocks>{count} block</blocks> is too few.",
@@ -65,7 +74,8 @@ def _interval(findings: Findings) -> Iterator[Sentence]:
         interval=interval,
     )
     p_value = p_of(effect)
-    if p_value is not None:
+    # It is that of a number of blocks that was fixed beforehand, which a rule for stopping has not.
+    if p_value is not None and (findings.stopping is None or len(findings.stopping.looks) == 1):
         field = "p_value" if effect.p_adjusted is None else "p_adjusted"
         if p_value < LEAST_P:
             told = tr(

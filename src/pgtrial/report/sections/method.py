@@ -50,7 +50,7 @@ def _build(findings: Findings) -> dict[str, object]:
     }
 
 
-def _describe_stopping(findings: Findings) -> dict[str, str]:
+def _describe_stopping(findings: Findings) -> dict[str, str | bool]:
     """The rule in figures; empty without one."""
     found = findings.stopping
     if found is None:
@@ -59,7 +59,9 @@ def _describe_stopping(findings: Findings) -> dict[str, str]:
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
         "cost": _describe_spending(found),
+        "level": "" if found.level is None or len(found.looks) == 1 else _local(f"{found.level:.2g}"),
         "looks": ", ".join(map(str, found.looks)),
+        "has_looks": len(found.looks) > 1,
         "text": found.text,
     }
 
