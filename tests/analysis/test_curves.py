@@ -91,6 +91,16 @@ def test_wider_bins_are_rates_too(evidence: Evidence, reduction: Reduction) -> N
     assert series["pgbench.tps"].value == (50.0,) * 5
 
 
+def test_between_two_load_levels_there_is_a_gap(evidence: Evidence, reduction: Reduction) -> None:
+    first, later = window_of(4), Phase(name=PhaseName.MEASURE, start=107.0, end=110.0, level=1)
+    bins = {(run, level): found for (run, _), found in reduction.bins.items() for level in (0, 1)}
+    series = trace_one(evidence, replace(reduction, bins=bins), first, later)
+
+    assert series["pgbench.tps"].t == (0.0, 1.0, 2.0, 3.0, 4.0, 7.0, 8.0, 9.0)
+    for each in series.values():
+        assert [value is None for value in each.value] == [False] * 4 + [True] + [False] * 3
+
+
 def test_a_run_without_a_window_has_no_series(evidence: Evidence, reduction: Reduction) -> None:
     assert trace_one(evidence, reduction) == {}
 

@@ -54,7 +54,8 @@ def trace_series(evidence: Evidence, reduction: Reduction) -> tuple[Series, ...]
 
     One value per second, or per so many seconds that a run has about 300. A bin without a transaction has a
     throughput of zero, which is true because the load was running, and no latency. A last bin that its window fills
-    by less than half is left out. The time of a run of slices is what counts of them, put end to end.
+    by less than half is left out. The time between two load levels is a gap. The time of a run of slices is what
+    counts of them, put end to end.
     """
     return tuple(series for run in evidence.valid for series in _trace_run(evidence.load, reduction, run))
 
@@ -70,6 +71,10 @@ def _trace_run(load: LoadMetrics, reduction: Reduction, run: RunRow) -> Iterator
         begin = window.started - measured[0].started
         if run.slices:
             begin = sum(earlier.counted for earlier in measured[:place])
+        elif place and begin > (end := measured[place - 1].ended - measured[0].started):
+            times.append(round(end, 3))
+            for values in points.values():
+                values.append(None)
         for index in range(round(window.counted / width)):
             found = bins.get(index)
             times.append(round(begin + index * width, 3))

@@ -38,7 +38,7 @@ def events_chart(findings: Findings, arm: str, times: tuple[float, float]) -> Ch
             "What happened in the runs of arm {arm}: {events}.", arm=arm, events="; ".join(word for word, _ in lanes)
         ),
         times=times,
-        spec=draw_lanes(lanes, times),
+        spec=draw_lanes(lanes, times, titled=True),
     )
 
 

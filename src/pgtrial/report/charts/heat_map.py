@@ -9,7 +9,7 @@ from pgtrial.language import ntr, tr
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten
 from pgtrial.report.charts.ticks import place_logs
-from pgtrial.report.charts.time_axis import time_channel, time_title, wrap_timed
+from pgtrial.report.charts.time_axis import MARGIN, time_channel, time_title, wrap_timed
 from pgtrial.report.words import is_sliced
 from pgtrial.units import format_count, format_duration
 
@@ -74,8 +74,7 @@ def _heat_map(
                             "labelExpr": duration_label(),
                             "values": place_logs(*latencies),
                             "labelOverlap": True,
-                            "minExtent": 46,
-                            "maxExtent": 46,
+                            **MARGIN,
                         },
                     },
                     "y2": {"field": "high"},

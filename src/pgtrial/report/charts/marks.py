@@ -83,9 +83,12 @@ def marks_chart(findings: Findings, run: int, arm: str, lanes: list[str], times:
     )
 
 
-def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, float]) -> Spec:
-    """Bars of ``merge_marks`` under each other, each lane below the words that say what it is."""
-    y = lane_channel(len(lanes))
+def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, float], *, titled: bool = False) -> Spec:
+    """Bars of ``merge_marks`` under each other, each lane below the words that say what it is.
+
+    ``titled``: the axes of the charts that they belong to have titles.
+    """
+    y = lane_channel(len(lanes), titled=titled)
     return wrap_timed(
         {
             "layer": [

@@ -6,7 +6,7 @@ from pgtrial.model.run import PhaseName
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten
 from pgtrial.report.charts.ticks import place_logs
-from pgtrial.report.charts.time_axis import time_channel, time_title, wrap_timed
+from pgtrial.report.charts.time_axis import MARGIN, time_channel, time_title, wrap_timed
 from pgtrial.report.terms import phase_word
 from pgtrial.report.words import RATES, REQUESTS, format_metric, is_sliced, level_label, metric_label
 
@@ -137,8 +137,7 @@ def _lines(
                     "title": tr(REQUESTS[metric]) if metric in REQUESTS else metric_label(metric),
                     "labelExpr": COUNT_LABEL if is_rate else duration_label(),
                     **ticks,
-                    "minExtent": 40,
-                    "maxExtent": 40,
+                    **MARGIN,
                 },
             },
             "detail": {"field": "run"},

@@ -13,7 +13,7 @@ from pgtrial.report.charts.ticks import place_seconds
 PANEL_HEIGHT = 96
 # What times.js sets; the page knows no others.
 FROM, TO, TICKS = "time_from", "time_to", "time_ticks"
-_MARGIN = {"minExtent": 46, "maxExtent": 46}
+MARGIN = {"minExtent": 46, "maxExtent": 46}  # of labels, beside which a title has room of its own
 
 
 def wrap_timed(parts: Spec, times: tuple[float, float], *, height: int) -> Spec:
@@ -63,15 +63,15 @@ def value_channel(field: str, label: str, largest: float, *, ticks: list[float] 
         "field": field,
         "type": "quantitative",
         "scale": {"domain": [0, shorten(largest * 1.05) or 1], "nice": False},
-        "axis": {"title": None, "labelExpr": label, **placed, **_MARGIN},
+        "axis": {"title": None, "labelExpr": label, **placed, **MARGIN},
     }
 
 
-def lane_channel(lanes: int) -> Spec:
-    """Rows without labels, numbered from zero."""
+def lane_channel(lanes: int, *, titled: bool) -> Spec:
+    """Rows without labels, numbered from zero; ``titled``: with the room that a title takes in the charts beside."""
     return {
         "field": "row",
         "type": "ordinal",
         "scale": {"domain": list(range(lanes))},
-        "axis": {"title": None, "labels": False, "ticks": False, "grid": False, **_MARGIN},
+        "axis": {"title": " " if titled else None, "labels": False, "ticks": False, "grid": False, **MARGIN},
     }
