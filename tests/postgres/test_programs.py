@@ -43,6 +43,12 @@ def test_newest_of_the_distribution_is_taken(nothing_installed):
     assert find_programs().major == 17
     assert find_programs("15").major == 15
 
+    for version in ("16.1", "16.9", "16.10"):
+        install(nothing_installed / f"dist/pgsql-{version}/bin", version)
+
+    assert find_programs().major == 17
+    assert find_programs("16").version == "16.10"
+
 
 def test_missing_version_says_where_it_was_looked_for(nothing_installed):
     place = install(nothing_installed / "dist/15/bin", "15.1")

@@ -129,6 +129,9 @@ class Schedule:
         except PgTrialError as err:
             outcome, reason = RunState.INVALID, _reason(err)
             raise
+        except Exception as err:
+            reason = f"an error that was not expected: {err!r}"
+            raise
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:

@@ -131,9 +131,9 @@ def _distribution(ops: Operations) -> Iterator[tuple[Path, str]]:
         yield Path(path), "the distribution's folders"
 
 
-def _version_in_path(path: str) -> int:
-    numbers = re.findall(r"\d+", path)
-    return int(numbers[-1]) if numbers else 0
+def _version_in_path(path: str) -> tuple[int, ...]:
+    numbers = re.findall(r"\d+(?:\.\d+)*", path)
+    return tuple(int(number) for number in numbers[-1].split(".")) if numbers else ()
 
 
 def _embedded() -> Iterator[tuple[Path, str]]:

@@ -1,0 +1,78 @@
+import asyncio
+import tomllib
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import BLOCKS
+from pgtrial.design.schedule import plan_schedule
+from pgtrial.engine.events import RunEnded
+from pgtrial.engine.schedule import Schedule
+from pgtrial.errors import RestoreError
+from pgtrial.model.run import RunState
+from pgtrial.spec.experiment import Experiment
+from pgtrial.store.state import State
+from pgtrial.testing import EXPERIMENT
+
+
+@pytest.fixture
+def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
+    """State and reason of a run during which something happened, and what was told of its end."""
+
+    def make(happens: BaseException) -> tuple[RunState, str, list[Any]]:
+        async def execute(self: Schedule, rows: object) -> Mapping[str, float | None]:
+            raise happens
+
+        monkeypatch.setattr(Schedule, "_execute", execute)
+        monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+        experiment = Experiment.model_validate(tomllib.loads(EXPERIMENT))
+        arms = resolve_arms(experiment)
+        slots = plan_schedule(arms, blocks=6, seed=1)
+        state, told = State.create(tmp_path), []
+        state.set_plan(arms, load_levels(experiment.workload), slots)
+        plan: Any = SimpleNamespace(measured_time=1.0)
+        other: Any = None
+        schedule = Schedule(
+            loaded=SimpleNamespace(experiment=experiment),  # type: ignore[arg-type]
+            choice=BLOCKS,
+            folder=tmp_path,
+            state=state,
+            target=other,
+            plan=plan,
+            arms={arm.name: arm for arm in arms},
+            slots=len(slots),
+            tell=told.append,
+        )
+        with pytest.raises(type(happens)):
+            asyncio.run(schedule.run(slots[:1]))
+        (run,) = state.runs()
+        state.close()
+        return run.state, run.reason, [event for event in told if isinstance(event, RunEnded)]
+
+    return make
+
+
+def test_a_run_that_was_stopped_says_so(attempt) -> None:
+    state, reason, (ended,) = attempt(KeyboardInterrupt())
+
+    assert (state, reason) == (RunState.INTERRUPTED, "stopped on request")
+    assert ended.reason == reason
+
+
+def test_an_error_that_nobody_expected_is_recorded_as_one(attempt) -> None:
+    state, reason, (ended,) = attempt(ZeroDivisionError("division by zero"))
+
+    assert state is RunState.INTERRUPTED
+    assert reason == "an error that was not expected: ZeroDivisionError('division by zero')"
+    assert ended.reason == reason
+
+
+def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:
+    state, reason, ended = attempt(RestoreError("vm.swappiness is not as it was"))
+
+    assert (state, reason) == (RunState.INVALID, "vm.swappiness is not as it was")
+    assert len(ended) == 1
