@@ -127,7 +127,7 @@ def throughput_chart(found: LogComparison) -> Chart | None:
     runs = plural(len(rows), "run")
     times = (0.0, max(*ends, 1.0))
     return Chart(
-        title="Throughput since the start of each log: a line that climbs, falls or dips has no one level",
+        title="Transactions per second since the start of each log: a line that climbs, falls or dips has no one level",
         text=f"Throughput in transactions per second over time, {runs}; the table of runs has the means.",
         legend=_legend(found),
         times=times,
