@@ -90,7 +90,11 @@ _TOGETHER = {
     "tests/postgres/existing": "existing",
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
-_LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
+_CHANGING = "kernel"
+_LONGEST = (_CHANGING, "experiments", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
+# What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
+# one would wait for a test of the other.
+_RELYING = ("experiments", "tests/e2e/test_live_view.py", "tests/docs/test_transcripts.py")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -142,13 +146,18 @@ class Together(LoadScopeScheduling):
         return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        first = min(self.workqueue, key=_rank)  # of several the first, which has the most tests
+        first = min(self.workqueue, key=self._rank)  # of several the first, which has the most tests
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 
+    def _rank(self, scope: str) -> tuple[bool, int]:
+        longest = next((rank for rank, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
+        return scope.startswith(_RELYING) and self._is_changing(), longest
 
-def _rank(scope: str) -> int:
-    return next((rank for rank, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
+    def _is_changing(self) -> bool:
+        """Whether what changes the kernel's settings is under way."""
+        units = (work[_CHANGING] for work in self.assigned_work.values() if _CHANGING in work)
+        return not all(all(unit.values()) for unit in units)
 
 
 @pytest.hookimpl(optionalhook=True)  # without it the tests run in one process

@@ -37,7 +37,10 @@ def _texts_of_code(
 
     Babel's own way goes by tokens, and does not see a call among the arguments of another one.
     """
-    for node in ast.walk(ast.parse(file.read())):
+    text = file.read()
+    if not any(f"{name}(".encode() in text for name in KEYWORDS):  # which is quicker than to parse it
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KEYWORDS:
             given = (each.value if isinstance(each, ast.Constant) else None for each in node.args)
             yield node.lineno, node.func.id, tuple(each if isinstance(each, str) else None for each in given), ()

@@ -2,8 +2,8 @@
 
 A transcript is a code block of the language "console". "$ pgtrial …" is run, in the order of the page, in a directory
 that all blocks of the page share; what follows up to the next "$" is the expected output, standard output and error
-together as on a terminal of 80 columns. What starts no server is run in this process, which is much quicker; the data
-of what starts one lie in memory where there is enough. In the output,
+together as on a terminal of 80 columns. It is run in this process, which has imported everything; the data of what
+starts a server lie in memory where there is enough. In the output,
 
 - "…" inside a line stands for any text, and each run of blanks in that line for one or more blanks,
 - a line that is only "…" stands for any number of lines,
@@ -16,15 +16,16 @@ the language "sh". Each directory begins with the result folders FINISHED and ST
 
 import contextlib
 import io
+import logging
+import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import pytest
@@ -39,7 +40,6 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FINISHED = "results/commit-20260120T101500Z"
 STOPPED = "results/commit-20260121T090000Z"
 ANY = "…"
-LONGEST = 300  # s; the longest run takes some 10 s on an idle machine
 # Commands that start nothing; resume does not where the pages show it, for what it is given is finished, and restore
 # does not because the journal is empty.
 HARMLESS = {
@@ -176,12 +176,10 @@ def run_command(
     name = next((argument for argument in arguments if not argument.startswith("-")), "")
     starts_nothing = not name or "--help" in arguments or name in HARMLESS or command.status == USAGE
     if starts_nothing:
-        # Options of all commands concern the process: how it logs.
-        run = run_apart if arguments[0] == "-v" else run_here
-        status, output = run(arguments, directory)
+        status, output = run_here(arguments, directory)
     else:
         with settled_kernel(changing=False):
-            status, output = run_apart([*arguments, "--work-directory", str(storage)], directory)
+            status, output = run_here([*arguments, "--work-directory", str(storage)], directory)
     wrong = find_difference(command.output, output)
     if status != command.status:
         wrong = f"exit status {status}, not {command.status}\n{wrong}"
@@ -191,24 +189,28 @@ def run_command(
 def run_here(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
     """Exit status and output of the command line, called as a function."""
     output = io.StringIO()
-    with contextlib.chdir(directory), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+    with (
+        contextlib.chdir(directory),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+        patch.dict(os.environ),  # of which a run forgets what is libpq's
+        new_logging(),
+    ):
         status = main(arguments)
     return status, output.getvalue()
 
 
-def run_apart(arguments: Sequence[str], directory: Path) -> tuple[int, str]:
-    """The same of a process of its own, which may have signals, servers and log handlers."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pgtrial", *arguments],
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=LONGEST,
-        check=False,
-    )
-    return done.returncode, done.stdout
+@contextlib.contextmanager
+def new_logging() -> Iterator[None]:
+    """Logging as a new process finds it: options of all commands say how it is to be."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers[:] = []
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.mark.parametrize(

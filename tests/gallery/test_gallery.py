@@ -252,13 +252,13 @@ def test_files_of_the_kernel_that_are_not_as_before_are_told(tmp_path):
 
 
 def write_small(folder: Path, *, duration: str) -> Path:
-    """An experiment of one arm twice, as short as one can be."""
+    """An experiment of two arms, as short as one can be."""
     text = f"""\
 format = 1
 experiment = {{ name = "small-quick" }}
 dataset    = {{ scale = 1 }}
-workload   = {{ mix = "select-only", clients = 1, duration = "{duration}", warmup = 0 }}
-design     = {{ blocks = 2 }}
+workload   = {{ mix = "select-only", clients = 1, rate = 50, duration = "{duration}", warmup = 0 }}
+design     = {{ blocks = 1 }}
 [arms.a.postgresql]
 work_mem = "4MB"
 [arms.b.postgresql]

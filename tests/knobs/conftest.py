@@ -2,9 +2,15 @@
 
 import asyncio
 import errno
+import os
+import signal
+import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -70,6 +76,58 @@ def remote(sshd, monkeypatch: pytest.MonkeyPatch, runner: asyncio.Runner) -> Ite
     host = runner.run(SshHost.open(sshd.address))
     yield host
     runner.run(host.close())
+
+
+@dataclass(kw_only=True)
+class Forked:
+    """A process of a test's own, and what it prints."""
+
+    pid: int
+    printed: IO[str]
+    status: int | None = None  # as of subprocess
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.status is None:
+            os.kill(self.pid, number)
+            self.wait()
+
+    def wait(self) -> int:
+        if self.status is None:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.status
+
+
+@contextmanager
+def _forked(work: Callable[[], None]) -> Iterator[Forked]:
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            sys.stdout = os.fdopen(writable, "w", buffering=1)
+            work()
+            sys.stdout.flush()
+            status = 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            os._exit(status)
+    os.close(writable)
+    with os.fdopen(readable) as printed:
+        process = Forked(pid=pid, printed=printed)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def forked() -> Callable[..., AbstractContextManager[Forked]]:
+    """Context manager ``forked(work)``: a process that does the work, forked from this one, which has imported
+    everything; at the end it is killed.
+    """
+    return _forked
 
 
 @pytest.fixture

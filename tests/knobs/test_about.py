@@ -1,14 +1,18 @@
 """What docs/knobs.md says of each knob is true."""
 
+import asyncio
 import os
-import subprocess
+import resource
 import sys
 from pathlib import Path
 
 import pytest
 
+from pgtrial.errors import SettingError
+from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
+from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.block_device import BlockDevice
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
 from pgtrial.knobs.kernel_values import read_choices, read_chosen
@@ -22,25 +26,6 @@ KNOBS = (Sysctl(), BlockDevice(), TransparentHugePages())
 WATERMARK = "/proc/sys/vm/watermark_scale_factor"
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 
-# Plans as an unprivileged user, after all that root alone may read of the installation has been read.
-AS_NOBODY = """
-import asyncio, os, resource, sys
-from pgtrial.errors import SettingError
-from pgtrial.hosts.local import LocalHost
-from pgtrial.knobs import HOST_KNOBS
-from pgtrial.knobs.base import KnobContext
-(knob,) = (knob for knob in HOST_KNOBS if knob.name == sys.argv[1])
-resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
-if os.geteuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-context = KnobContext(host=LocalHost(), token="token", directory="/tmp")
-try:
-    asyncio.run(knob.plan(context, dict(zip(sys.argv[2::2], sys.argv[3::2]))))
-except SettingError as err:
-    print(err.message, err.hint)
-"""
 # Where no value of the kernel is needed to know what to ask for.
 WANTED = {
     "huge_pages": {"size": "2MB"},
@@ -102,15 +87,29 @@ def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
 
 
 @pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
-def test_rights_of_root_are_needed_and_wanted_for(knob):
+def test_rights_of_root_are_needed_and_wanted_for(knob, forked):
     wanted = WANTED.get(knob.name)
     if wanted is None:
         path, wanted = wanted_of(knob)
         if os.geteuid() != 0 and OPS.is_writable(path):
             pytest.skip("this user may change the kernel's values without being root")
-    command = [sys.executable, "-c", AS_NOBODY, knob.name, *(word for item in wanted.items() for word in item)]
 
-    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    def plan_as_nobody() -> None:
+        """As an unprivileged user, after all that root alone may read of the installation has been read."""
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        context = KnobContext(host=LocalHost(), token="token", directory="/tmp")
+        try:
+            asyncio.run(knob.plan(context, wanted))
+        except SettingError as err:
+            print(err.message, err.hint)
+
+    with forked(plan_as_nobody) as process:
+        said = process.printed.read()
+        assert process.wait() == 0
 
     assert knob.about.rights.startswith("root")
     assert "root" in said

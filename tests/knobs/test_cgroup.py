@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -588,36 +589,34 @@ def test_undoing_does_not_wait_for_what_nobody_waits_for(context: KnobContext):
 
 @needs("memory", "cpu")
 @pytest.mark.parametrize("steps", range(6))
-def test_pgtrial_killed_at_any_step_is_undone_from_unconfirmed_entries(context: KnobContext, steps: int):
+def test_pgtrial_killed_at_any_step_is_undone_from_unconfirmed_entries(context: KnobContext, steps: int, forked):
     """The child process is killed at its ``steps``-th call that changes something."""
-    code = (
-        "import asyncio, os, signal, sys\n"
-        "from pgtrial.hosts.local import LocalHost\n"
-        "from pgtrial.hosts.operations import Operations\n"
-        "from pgtrial.knobs.base import KnobContext\n"
-        "from pgtrial.knobs.cgroup import Cgroup\n"
-        "left = int(sys.argv[1])\n"
-        "class Deadly(Operations):\n"
-        "    def count(self):\n"
-        "        global left\n"
-        "        if left == 0:\n"
-        "            os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        left -= 1\n"
-        "    def write(self, path, text):\n"
-        "        self.count()\n"
-        "        super().write(path, text)\n"
-        "    def make_directory(self, *arguments, **options):\n"
-        "        self.count()\n"
-        "        super().make_directory(*arguments, **options)\n"
-        "async def main():\n"
-        "    context = KnobContext(host=LocalHost(ops=Deadly()), token=sys.argv[2], directory='/var/tmp')\n"
-        "    for change in await Cgroup().plan(context, {'memory': '1GB', 'cpus': '1'}):\n"
-        "        await Cgroup().apply(context, change)\n"
-        "asyncio.run(main())\n"
-    )
-    changes = asyncio.run(KNOB.plan(context, {"memory": "1GB", "cpus": "1"}))
-    command = [sys.executable, "-c", code, str(steps), context.token]
-    status = subprocess.run(command, check=False, capture_output=True, timeout=30).returncode
+    wanted = {"memory": "1GB", "cpus": "1"}
+
+    class Deadly(Operations):
+        left = steps
+
+        def count(self) -> None:
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.left -= 1
+
+        def write(self, path: str, text: str) -> None:
+            self.count()
+            super().write(path, text)
+
+        def make_directory(self, *arguments: Any, **options: Any) -> None:
+            self.count()
+            super().make_directory(*arguments, **options)
+
+    async def make() -> None:
+        deadly = KnobContext(host=LocalHost(ops=Deadly()), token=context.token, directory="/var/tmp")
+        for change in await Cgroup().plan(deadly, wanted):
+            await Cgroup().apply(deadly, change)
+
+    changes = asyncio.run(KNOB.plan(context, wanted))
+    with forked(lambda: asyncio.run(make())) as process:
+        status = process.wait()
 
     assert status in (0, -signal.SIGKILL)
     assert (status == 0) == (steps >= sum(len(change.new) for change in changes))

@@ -3,9 +3,7 @@ import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -345,31 +343,18 @@ def test_what_has_become_of_it_is_told_at_the_end_of_a_run(folder: Path) -> None
     assert undo(made)[0] is Outcome.RESTORED
 
 
-APPLY = """
-import asyncio, json, sys
-from pgtrial.hosts.local import LocalHost
-from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.filesystem import Filesystem
-from pgtrial.model.change import Change
-change = Change(**json.loads(sys.argv[1]))
-context = KnobContext(host=LocalHost(), token="t", directory=sys.argv[2])
-print("go", flush=True)
-asyncio.run(Filesystem().apply(context, change))
-print("made", flush=True)
-"""
-
-
 @pytest.mark.parametrize("delay", [0.01, 0.05, 0.1, 0.2, 0.4])
-def test_nothing_is_left_of_a_process_that_was_killed(folder: Path, delay: float) -> None:
+def test_nothing_is_left_of_a_process_that_was_killed(folder: Path, delay: float, forked: Any) -> None:
     change = plan(context(folder), {"type": "ext4", "size": SIZES["ext4"]})
-    fields = {name: getattr(change, name) for name in change.__slots__}
-    process = subprocess.Popen([sys.executable, "-c", APPLY, json.dumps(fields), str(folder)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    with process, process.stdout:
-        assert process.stdout.readline() == b"go\n"
+
+    def apply() -> None:
+        print("go")
+        asyncio.run(KNOB.apply(context(folder), change))
+
+    with forked(apply) as process:
+        assert process.printed.readline() == "go\n"
         time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
 
     assert undo(entry(change))[0] in {Outcome.RESTORED, Outcome.ALREADY}
     assert traces(folder) == ([], [], [])

@@ -3,12 +3,11 @@ import mmap
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -549,23 +548,19 @@ def test_server_that_does_not_start_says_why(throwaway: ThrowawayCluster, runner
 
 
 @needs_pool
-def test_killed_pgtrial_is_undone_from_its_entry_alone(as_before: dict[str, int]):
+def test_killed_pgtrial_is_undone_from_its_entry_alone(as_before: dict[str, int], forked: Any):
     """The pool has grown, but nobody has confirmed it."""
     change = eight_more(as_before)
-    code = (
-        "import asyncio, os, signal\n"
-        "from pgtrial.hosts.local import LocalHost\n"
-        "from pgtrial.knobs.base import KnobContext\n"
-        "from pgtrial.knobs.huge_pages import HugePages\n"
-        "from pgtrial.model.change import Change\n"
-        "context = KnobContext(host=LocalHost(), token='test', directory='/tmp')\n"
-        f"asyncio.run(HugePages().apply(context, {change!r}))\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    completed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=30)
+
+    def apply() -> None:
+        asyncio.run(KNOB.apply(KnobContext(host=LocalHost(), token="test", directory="/tmp"), change))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with forked(apply) as process:
+        status = process.wait()
     grown = pool(OPS)["nr"]
 
-    assert completed.returncode == -signal.SIGKILL
+    assert status == -signal.SIGKILL
     assert grown == as_before["nr"] + 8
     assert undo(OPS, change, None) == (Outcome.RESTORED, "")
     assert pool(OPS) == as_before

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.memory_pressure import MemoryPressure
+from pgtrial.knobs.memory_pressure import _HOLD, MemoryPressure
 from pgtrial.model.change import Change, JournalEntry, Outcome
 
 KNOB = MemoryPressure()
@@ -218,20 +219,18 @@ def test_process_that_the_kernel_ends_is_noticed(change: Change):
 
 
 @needs_locking
-def test_undoing_does_not_wait_for_what_nobody_waits_for(change: Change):
+def test_undoing_does_not_wait_for_what_nobody_waits_for(change: Change, forked: Any):
     """A killed process whose parent hangs stays in the process table, without memory."""
-    code = (
-        "import asyncio, time\n"
-        "from pgtrial.knobs.memory_pressure import _HOLD\n"
-        "import subprocess, sys\n"
-        f"held = subprocess.Popen([sys.executable, '-c', _HOLD, str(64 << 20), {change.new['token']!r}], "
-        "stdout=subprocess.PIPE)\n"
-        "held.stdout.readline()\n"
-        "print(held.pid, flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
-        pid = int(parent.stdout.readline())
+
+    def hold() -> None:
+        command = [sys.executable, "-c", _HOLD, str(64 << 20), change.new["token"]]
+        held = subprocess.Popen(command, stdout=subprocess.PIPE)
+        held.stdout.readline()
+        print(held.pid)
+        time.sleep(60)
+
+    with forked(hold) as parent:
+        pid = int(parent.printed.readline())
         try:
             started = time.monotonic()
             undone = asyncio.run(KNOB.undo(LocalHost(), entry(change, None)))
@@ -247,25 +246,18 @@ def test_undoing_does_not_wait_for_what_nobody_waits_for(change: Change):
 
 @needs_locking
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed_pgtrial_leaves_no_process(number: signal.Signals):
-    code = (
-        "import asyncio\n"
-        "from pgtrial.hosts.local import LocalHost\n"
-        "from pgtrial.knobs.base import KnobContext\n"
-        "from pgtrial.knobs.memory_pressure import MemoryPressure\n"
-        "async def main():\n"
-        "    context = KnobContext(host=LocalHost(), token='test', directory='/tmp')\n"
-        "    (change,) = await MemoryPressure().plan(context, {'size': '64MB'})\n"
-        "    await MemoryPressure().apply(context, change)\n"
-        "    print(change.new['token'], flush=True)\n"
-        "    await asyncio.sleep(60)\n"
-        "asyncio.run(main())\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
-        token = parent.stdout.readline().strip()
+def test_killed_pgtrial_leaves_no_process(number: signal.Signals, forked: Any):
+    async def hold() -> None:
+        context = KnobContext(host=LocalHost(), token="test", directory="/tmp")
+        (change,) = await KNOB.plan(context, {"size": "64MB"})
+        await KNOB.apply(context, change)
+        print(change.new["token"])
+        await asyncio.sleep(60)
+
+    with forked(lambda: asyncio.run(hold())) as parent:
+        token = parent.printed.readline().strip()
         there = OPS.find_argument(token)
-        parent.send_signal(number)
-        parent.wait()
+        parent.kill(number)
 
     assert len(there) == 1
     assert gone(token)

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pgtrial
@@ -24,12 +25,15 @@ ENGLISH = {
 ERRORS = {"SpecError", "StoreError"}  # whose hints are of errors
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for folder in ("analysis", "report"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            if not name.startswith(tuple(ENGLISH)):
-                yield name, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    paths = [path for folder in ("analysis", "report") for path in sorted((ROOT / folder).rglob("*.py"))]
+    names = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    return tuple(
+        (name, ast.parse(path.read_text(encoding="utf-8")))
+        for name, path in names.items()
+        if not name.startswith(tuple(ENGLISH))
+    )
 
 
 def bare_texts(value: ast.expr) -> Iterator[str]:

@@ -14,9 +14,10 @@ from pgtrial.store.transactions import LevelLog, ingest
 from pgtrial.workloads.pgbench import find_errors, parse_progress, parse_summary, plan_generators
 from pgtrial.workloads.scenarios import Scenario
 
+# It waits where others can come between, and so leaves the processors alone.
 CONFLICT = """
 BEGIN ISOLATION LEVEL SERIALIZABLE;
-SELECT sum(abalance) FROM pgbench_accounts WHERE aid <= 5;
+SELECT sum(abalance), pg_sleep(0.004) FROM pgbench_accounts WHERE aid <= 5;
 UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1;
 END;
 """
@@ -142,7 +143,7 @@ def test_sessions_carry_the_name_of_their_scenario(play, server):
                 )
             )
 
-    play(MIX, LoadLevel(index=0, clients=5), meanwhile=look)
+    play(MIX, LoadLevel(index=0, clients=5, rate=100.0), meanwhile=look)
 
     assert expected in seen
 
@@ -159,7 +160,7 @@ def test_the_same_seed_gives_the_same_random_numbers(play, server):
     drawn = []
     for seed in (1, 1, 2):
         server.execute("DELETE FROM pgbench_history")
-        play(draw, LoadLevel(index=0, clients=1), seconds=1, seed=seed)
+        play(draw, LoadLevel(index=0, clients=1, rate=200.0), seconds=1, seed=seed)
         drawn.append([number for (number,) in server.query("SELECT aid FROM pgbench_history ORDER BY mtime LIMIT 50")])
 
     assert len(drawn[0]) == 50
@@ -187,7 +188,7 @@ def test_clients_lost_in_the_middle_are_found_though_the_others_go_on(play, serv
             ):
                 return
 
-    ((_, status, stdout, stderr),) = play(MIX[:1], LoadLevel(index=0, clients=3), meanwhile=terminate)
+    ((_, status, stdout, stderr),) = play(MIX[:1], LoadLevel(index=0, clients=3, rate=300.0), meanwhile=terminate)
 
     assert status != 0
     assert any(parse_progress(line) for line in stderr.splitlines())

@@ -2,15 +2,17 @@
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from pgtrial.cli.main import main
 from pgtrial.store.journal_file import VARIABLE
 
 TEXT = """
@@ -37,31 +39,36 @@ pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, sc
 HAND_MADE = "# kept by hand\nmaintenance_work_mem = '65MB'\n"
 
 
+@dataclass(frozen=True)
+class Finished:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def pgtrial(foreign, tmp_path):
-    """Start a command; files and environment hold the password only where libpq looks for it."""
+def place(foreign, tmp_path, monkeypatch) -> Path:
+    """A directory to be in; files and environment hold the password only where libpq looks for it."""
     passwords = tmp_path / "pgpass"
     passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
     passwords.chmod(0o600)
-    environment = {**os.environ, "PGPASSFILE": str(passwords), VARIABLE: str(tmp_path / "state")}
-
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "pgtrial", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    return start
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    with process:
-        out, err = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+@pytest.fixture
+def pgtrial(place, capfd):
+    """Run a command, in this process, which has imported everything."""
+
+    def run(*arguments: str) -> Finished:
+        capfd.readouterr()
+        with patch.dict(os.environ):  # of which a run forgets what is libpq's
+            status = main(arguments)
+        return Finished(status, *capfd.readouterr())
+
+    return run
 
 
 def write(folder: Path, foreign, *, database: str = "", user: str = "boss") -> None:
@@ -87,8 +94,8 @@ def test_settings_and_databases_are_as_before_and_no_password_is_kept(foreign, p
     before = databases(foreign)
     write(tmp_path, foreign)
 
-    refused = finish(pgtrial("run", "foreign.toml"))
-    result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+    refused = pgtrial("run", "foreign.toml")
+    result = pgtrial("run", "foreign.toml", "--allow-host-changes")
 
     assert refused.returncode == 1
     assert "--allow-host-changes" in refused.stderr
@@ -112,14 +119,15 @@ def test_what_a_killed_pgtrial_left_is_restored(foreign, pgtrial, tmp_path):
     before = databases(foreign)
     write(tmp_path, foreign)
 
-    process = pgtrial("run", "foreign.toml", "--allow-host-changes")
-    deadline = time.monotonic() + 60
-    while "work_mem = '7MB'" not in foreign.auto_conf.read_text() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    finish(process)
-    again = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
-    restored = finish(pgtrial("restore"))
+    with subprocess.Popen(
+        [sys.executable, "-m", "pgtrial", "run", "foreign.toml", "--allow-host-changes", "-q"]
+    ) as process:
+        deadline = time.monotonic() + 60
+        while "work_mem = '7MB'" not in foreign.auto_conf.read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+    again = pgtrial("run", "foreign.toml", "--allow-host-changes")
+    restored = pgtrial("restore")
 
     assert again.returncode == 1
     assert "pgtrial restore" in again.stderr
@@ -137,7 +145,7 @@ def test_an_existing_database_is_left_as_found(foreign, pgtrial, tmp_path):
         foreign.sql("INSERT INTO pgbench_branches VALUES (1)", database="shop")
         write(tmp_path, foreign, database="shop")
 
-        result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+        result = pgtrial("run", "foreign.toml", "--allow-host-changes")
 
         assert result.returncode == 0, result.stderr
         assert foreign.sql("SELECT count(*) FROM pgbench_accounts", database="shop") == [(1000,)]
@@ -150,7 +158,7 @@ def test_an_existing_database_is_left_as_found(foreign, pgtrial, tmp_path):
 def test_a_role_without_rights_is_told_what_it_lacks(foreign, pgtrial, tmp_path):
     write(tmp_path, foreign, user="nobody_special")
 
-    result = finish(pgtrial("run", "foreign.toml", "--allow-host-changes"))
+    result = pgtrial("run", "foreign.toml", "--allow-host-changes")
 
     assert result.returncode == 1
     assert result.stderr.count("error:") == 1
