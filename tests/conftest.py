@@ -90,7 +90,15 @@ _TOGETHER = {
     "tests/postgres/existing": "existing",
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
-_LONGEST = ("experiments", "kernel", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
+_LONGEST = (
+    "experiments",
+    "kernel",
+    "tests/e2e",
+    "tests/docs/test_transcripts.py",
+    "tests/report/test_page_in_use.py",
+    "existing",
+    "tests/docs",
+)
 
 
 @pytest.hookimpl(wrapper=True)
