@@ -91,7 +91,15 @@ _TOGETHER = {
 }
 # What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
 _CHANGING = "kernel"
-_LONGEST = (_CHANGING, "experiments", "tests/e2e", "tests/docs/test_transcripts.py", "existing", "tests/docs")
+_LONGEST = (
+    _CHANGING,
+    "experiments",
+    "tests/e2e",
+    "tests/docs/test_transcripts.py",
+    "tests/report/test_page_in_use.py",
+    "existing",
+    "tests/docs",
+)
 # What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
 # one would wait for a test of the other.
 _RELYING = ("experiments", "tests/e2e/test_live_view.py", "tests/docs/test_transcripts.py")

@@ -1,10 +1,16 @@
-"""The page in the hands of a reader: all charts of a section zoomed at once, keys alone, and what axe-core says."""
+"""The page in the hands of a reader: every chart is drawn and nothing is asked of a network, all charts of a section
+are zoomed at once, keys alone, tables that are sorted and copied, and what axe-core says.
+
+Drawing its charts takes a page seconds, so tests share three pages, and leave them as they found them: one as it is
+opened, and one of each size with all unfolded.
+"""
 
 import contextlib
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -12,12 +18,16 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.language import find_language, speak
 from pgtrial.report.html import write_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 IS_REQUIRED = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
+Shared = Callable[..., AbstractContextManager[Any]]
+
 PATIENCE, POLL = 120_000, 100  # ms
 SIZES = {"wide": (1200, 900), "phone": (390, 800)}
+UNDRAWN = ".plot:not([data-drawn]), .plot[data-drawn]:empty, .plot > svg:not([aria-hidden])"
 
 pytestmark = pytest.mark.browser
 if not IS_REQUIRED:  # where a browser is required, as in CI, its absence fails these tests instead
@@ -33,7 +43,13 @@ def chromium() -> Iterator[Any]:
     assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            executable_path=CHROMIUM,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--host-resolver-rules=MAP * ~NOTFOUND",
+            ],
         )
         try:
             yield browser
@@ -48,21 +64,92 @@ def report(sample: Findings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+class Tab:
+    """A page with everything drawn, and whatever it complained about or asked for."""
+
+    def __init__(self, chromium: Any, report: Path, size: str) -> None:
+        width, height = SIZES[size]
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        self.context = chromium.new_context(viewport={"width": width, "height": height})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(report.as_uri())
+        self.page.wait_for_selector("html[data-charts=drawn]", state="attached")
+
+    def unfold(self) -> None:
+        self.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        self.page.wait_for_selector(UNDRAWN, state="detached")
+
+    def check(self, report: Path) -> None:
+        assert self.complaints == []
+        assert {url for url in self.asked if not url.startswith("data:")} == {report.as_uri()}
+
+
 @contextlib.contextmanager
-def opened(chromium: Any, report: Path, *, size: str = "wide", scheme: str = "light") -> Iterator[Any]:
-    """The page with everything drawn; the test fails if it complained."""
-    width, height = SIZES[size]
-    complaints: list[str] = []
-    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    with contextlib.closing(context):
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda said: complaints.append(said.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(report.as_uri())
-        page.wait_for_selector("html[data-charts=drawn]", state="attached")
-        yield page
-    assert complaints == []
+def opened(chromium: Any, report: Path, *, unfolded: bool = False) -> Iterator[Any]:
+    """A page of one test alone; the test fails if it complained."""
+    tab = Tab(chromium, report, "wide")
+    with contextlib.closing(tab.context):
+        if unfolded:
+            tab.unfold()
+        yield tab.page
+        tab.check(report)
+
+
+# Returns a function that puts folds, tables, places and focus back.
+REMEMBER = """() => {
+    const folded = [...document.querySelectorAll("details:not([open])")];
+    const tables = [...document.querySelectorAll("main tbody")].map((body) => [body, [...body.rows]]);
+    return () => {
+        folded.forEach((details) => { details.open = false; });
+        for (const [body, rows] of tables) {
+            body.replaceChildren(...rows);
+        }
+        document.querySelectorAll("[aria-sort]").forEach((heading) => heading.removeAttribute("aria-sort"));
+        document.querySelectorAll("[data-zoomed] [data-step=reset]").forEach((button) => button.click());
+        history.replaceState(null, "", location.pathname);
+        document.body.tabIndex = -1; // where the next Tab begins
+        document.body.focus();
+        document.body.removeAttribute("tabindex");
+        scrollTo({ top: 0, behavior: "instant" });
+    };
+}"""
+
+
+@pytest.fixture(scope="module")
+def shared(chromium: Any, report: Path) -> Iterator[Shared]:
+    """``shared(size, unfolded=...)`` is a page that tests use one after the other, each as if it had just been opened.
+
+    The test fails if the page complained; what a failed test has left behind is not used again.
+    """
+    tabs: dict[tuple[str, bool], tuple[Tab, Any, list[list[str]]]] = {}
+
+    @contextlib.contextmanager
+    def use(size: str = "wide", *, unfolded: bool = False) -> Iterator[Any]:
+        key = (size, unfolded)
+        if key not in tabs:
+            tab = Tab(chromium, report, size)
+            if unfolded:
+                tab.unfold()
+            tabs[key] = (tab, tab.page.evaluate_handle(REMEMBER), drawings_of(tab.page))
+        tab, put_back, drawn = tabs.pop(key)
+        with contextlib.ExitStack() as stack:
+            stack.callback(tab.context.close)
+            yield tab.page
+            tab.page.mouse.move(0, 0)
+            tab.page.evaluate("(putBack) => putBack()", put_back)
+            wait_until(tab.page, lambda: drawings_of(tab.page) == drawn)
+            tab.check(report)
+            stack.pop_all()
+            tabs[key] = (tab, put_back, drawn)
+
+    yield use
+    for tab, _, _ in tabs.values():
+        tab.context.close()
 
 
 def shown_of(page: Any, section: str) -> str:
@@ -71,8 +158,8 @@ def shown_of(page: Any, section: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def drawings_of(page: Any, section: str) -> list[list[str]]:
-    """Of each chart over time of a section that is drawn: where its marks are and what its texts say."""
+def drawings_of(page: Any, section: str = "content") -> list[list[str]]:
+    """Of each chart over time that is drawn, of a section or of all: where its marks are and what its texts say."""
     found: list[list[str]] = page.evaluate(
         """(section) => [...document.querySelectorAll(`#${section} .plot[data-timed][data-drawn] svg`)].map((svg) =>
             [...svg.querySelectorAll("path, line, text")].map((each) => ["d", "transform", "x2", "y2"].map(
@@ -109,8 +196,8 @@ def wait_until(page: Any, is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("section", ["series", "panels", "latency"])
-def test_all_charts_of_a_section_are_zoomed_at_once_and_reset(chromium: Any, report: Path, section: str) -> None:
-    with opened(chromium, report) as page:
+def test_all_charts_of_a_section_are_zoomed_at_once_and_reset(shared: Shared, section: str) -> None:
+    with shared() as page:
         before, whole = drawings_of(page, section), shown_of(page, section)
         assert len(before) >= 3
 
@@ -126,8 +213,8 @@ def test_all_charts_of_a_section_are_zoomed_at_once_and_reset(chromium: Any, rep
         wait_until(page, lambda: drawings_of(page, section) == before)
 
 
-def test_a_section_is_zoomed_alone(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
+def test_a_section_is_zoomed_alone(shared: Shared) -> None:
+    with shared() as page:
         before, others = drawings_of(page, "latency"), drawings_of(page, "panels")
         page.locator("#latency [data-step=in]").click()
         wait_until(page, lambda: before[-1] != drawings_of(page, "latency")[-1])
@@ -136,8 +223,8 @@ def test_a_section_is_zoomed_alone(chromium: Any, report: Path) -> None:
         assert shown_of(page, "panels") != shown_of(page, "latency")
 
 
-def test_dragging_over_a_chart_shows_what_was_dragged_over(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
+def test_dragging_over_a_chart_shows_what_was_dragged_over(shared: Shared) -> None:
+    with shared() as page:
         plot = page.locator("#latency .plot[data-timed]").first
         plot.scroll_into_view_if_needed()
         area = plot.locator("svg .root .background").first.bounding_box()
@@ -158,8 +245,8 @@ def test_dragging_over_a_chart_shows_what_was_dragged_over(chromium: Any, report
         assert times_of(page, "latency") == pytest.approx((0, 20), abs=0.2)
 
 
-def test_keys_do_what_the_buttons_do(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
+def test_keys_do_what_the_buttons_do(shared: Shared) -> None:
+    with shared() as page:
         page.locator("#latency [data-step=in]").focus()
         said = []
         for key in ("+", "ArrowRight", "ArrowLeft", "-", "Enter", "0"):
@@ -176,8 +263,8 @@ def test_keys_do_what_the_buttons_do(chromium: Any, report: Path) -> None:
         ]
 
 
-def test_the_time_shown_never_leaves_what_was_measured(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
+def test_the_time_shown_never_leaves_what_was_measured(shared: Shared) -> None:
+    with shared() as page:
         tools = page.locator("#latency")
         tools.locator("[data-step=out]").click()
         assert shown_of(page, "latency") == "From 0 s to 60 s"
@@ -187,19 +274,9 @@ def test_the_time_shown_never_leaves_what_was_measured(chromium: Any, report: Pa
         assert shown_of(page, "latency") == "From 30 s to 60 s"
 
 
-def test_a_chart_that_is_unfolded_later_shows_the_same_time(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
-        page.locator("#panels [data-step=in]").first.click()
-        page.locator("#panels details summary").first.click()
-        number = page.locator("#panels .plot").count()
-        assert number > 30
-        wait_until(page, lambda: len(texts_of(page, "panels")) == number)
-        wait_until(page, lambda: all("20 s" in each and "50 s" not in each for each in texts_of(page, "panels")))
-
-
-def test_a_drawn_chart_keeps_its_text_for_those_who_cannot_see_it(chromium: Any, report: Path) -> None:
+def test_a_drawn_chart_keeps_its_text_for_those_who_cannot_see_it(shared: Shared, report: Path) -> None:
     written = re.findall(r'<div class="plot" role="img" aria-label="([^"]+)"', report.read_text(encoding="utf-8"))
-    with opened(chromium, report) as page:
+    with shared() as page:
         plots = page.evaluate(
             """() => [...document.querySelectorAll(".plot")].map((plot) => [plot.getAttribute("role"),
                 plot.getAttribute("aria-label"), plot.querySelector("svg")?.getAttribute("aria-hidden") ?? "true"])"""
@@ -209,8 +286,8 @@ def test_a_drawn_chart_keeps_its_text_for_those_who_cannot_see_it(chromium: Any,
         assert {(role, is_hidden) for role, _, is_hidden in plots} == {("img", "true")}
 
 
-def test_sections_are_reached_and_tables_sorted_by_keys_alone(chromium: Any, report: Path) -> None:
-    with opened(chromium, report) as page:
+def test_sections_are_reached_and_tables_sorted_by_keys_alone(shared: Shared) -> None:
+    with shared() as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
         page.keyboard.press("Enter")
@@ -231,27 +308,163 @@ def test_sections_are_reached_and_tables_sorted_by_keys_alone(chromium: Any, rep
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_wider_than_the_screen(chromium: Any, report: Path, size: str) -> None:
-    with opened(chromium, report, size=size) as page:
-        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        page.wait_for_selector(".plot:not([data-drawn])", state="detached")
-
+def test_nothing_is_wider_than_the_screen(shared: Shared, size: str) -> None:
+    with shared(size, unfolded=True) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+
+
+COLOUR_RULES = ["color-contrast", "link-in-text-block"]  # those of the category that axe-core runs by default
+# Of the rows of a table, and of the texts at an axis, that differ in nothing but what they say and where, axe-core
+# looks at the first. Returns a function that puts the others back.
+REMOVE_COPIES = """() => {
+    const shapeOf = (one) => {
+        const copy = one.cloneNode(true);
+        copy.removeAttribute("transform");
+        const texts = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            texts.currentNode.data = texts.currentNode.data.trim() === "" ? "" : "x";
+        }
+        return copy.outerHTML;
+    };
+    const parents = [...document.querySelectorAll("main tbody, .plot svg g:has(> text)")];
+    const whole = parents.map((parent) => [parent, [...parent.childNodes]]);
+    for (const parent of parents) {
+        const shapes = new Set();
+        for (const child of [...parent.children]) {
+            const shape = shapeOf(child);
+            if (shapes.has(shape)) {
+                child.remove();
+            }
+            shapes.add(shape);
+        }
+    }
+    return () => whole.forEach(([parent, nodes]) => parent.replaceChildren(...nodes));
+}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_serious(chromium: Any, report: Path, size: str, scheme: str) -> None:
+def test_axe_finds_nothing_serious(shared: Shared, size: str, scheme: str) -> None:
+    """By all rules; a dark page differs from a light one in colours alone, so there by the one about these."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="no axe-core; make setup-test installs it"
     ).Axe()
-    with opened(chromium, report, size=size, scheme=scheme) as page:
-        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        page.wait_for_selector(".plot:not([data-drawn])", state="detached")
-        found = axe.run(page).response["violations"]
+    options = {"resultTypes": ["violations"], **({"runOnly": COLOUR_RULES} if scheme == "dark" else {})}
+    with shared(size, unfolded=True) as page:
+        page.emulate_media(color_scheme=scheme)
+        put_back = page.evaluate_handle(REMOVE_COPIES)
+        found = axe.run(page, options=options).response["violations"]
 
         assert [
             f"{each['id']} ({each['impact']}): {[node['html'][:120] for node in each['nodes'][:3]]}"
             for each in found
             if each["impact"] in {"serious", "critical"}
         ] == []
+        page.evaluate("(putBack) => putBack()", put_back)
+        page.emulate_media(color_scheme="light")
+
+
+def test_every_chart_is_drawn_without_a_complaint(shared: Shared) -> None:
+    with shared(unfolded=True) as page:
+        check_drawn(page.content())
+
+
+def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(
+    chromium: Any, hostile: Findings, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    write_html(hostile, path)
+    with opened(chromium, path, unfolded=True) as page:
+        check_drawn(page.content())
+
+
+def check_drawn(document: str) -> None:
+    specifications = document.count('<script type="application/json">')
+    drawn = len(re.findall(r'<div class="plot[^>]*>\s*<svg', document))
+    assert 'data-charts="drawn"' in document
+    assert drawn == specifications
+    assert specifications > 20
+    assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
+
+
+def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_same_time(
+    chromium: Any, report: Path
+) -> None:
+    with opened(chromium, report) as page:
+        plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', page.content())
+        assert 20 < sum(map(bool, plots)) < len(plots)
+
+        page.locator("#panels [data-step=in]").first.click()
+        page.locator("#panels details summary").first.click()
+        number = page.locator("#panels .plot").count()
+        assert number > 30
+        wait_until(page, lambda: len(texts_of(page, "panels")) == number)
+        wait_until(page, lambda: all("20 s" in each and "50 s" not in each for each in texts_of(page, "panels")))
+
+
+def changes_of(page: Any) -> list[float]:
+    """What the fifth cells of the first table of effects say, in the order of its rows."""
+    cells = page.evaluate(
+        """[...document.querySelector("#effects tbody").rows].map((row) => row.cells[4].textContent.trim())"""
+    )
+    plain = str.maketrans({"−": "-", ",": ".", "\u00a0": " "})
+    return [float(cell.translate(plain).removesuffix("%").strip()) for cell in cells]
+
+
+def test_tables_sort_by_what_their_cells_say(shared: Shared) -> None:
+    with shared() as page:
+        for direction in ("ascending", "descending"):
+            page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
+            changes = changes_of(page)
+
+            assert page.locator(f"#effects [aria-sort={direction}]").count() == 1
+            assert len(set(changes)) > 10
+            assert changes == sorted(changes, reverse=direction == "descending")
+
+
+def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sample: Findings, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    with speak(find_language("ru")):
+        write_html(sample, path)
+    with opened(chromium, path, unfolded=True) as page:
+        page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
+        changes, document = changes_of(page), page.content()
+    labels = re.findall(r"<text[^>]*>([^<]*)</text>", document)
+
+    assert 'data-charts="drawn"' in document
+    assert len(set(changes)) > 10
+    assert changes == sorted(changes)
+    assert any(re.search(r"\d,\d", label) for label in labels)
+    assert [label for label in labels if re.search(r"(?<![p\d])\d+\.\d", label)] == []  # p99.9 is a name
+
+
+# Of the first table of effects, above whose rows there is one more with the given texts.
+COPY = """(texts) => {
+    let copied = null;
+    navigator.clipboard.writeText = async (text) => { copied = text; };
+    const body = document.querySelector("#effects tbody");
+    const row = body.rows[0].cloneNode(true);
+    texts.forEach((text, place) => { row.cells[place].textContent = text; });
+    body.prepend(row);
+    document.querySelector("#effects .copy").click();
+    delete navigator.clipboard.writeText;
+    return copied;
+}"""
+
+
+def test_what_is_copied_from_a_table_is_no_formula(shared: Shared) -> None:
+    texts = ["=cmd|'/C calc'!A0", "@SUM(A1)", "+1+cmd|'/C calc'!A0", "-3.5 %", "+2.1 % to +4 %", "−1 %"]
+    with shared() as page:
+        copied = page.evaluate(COPY, texts)
+
+    shown = "'=cmd|'/C calc'!A0\t'@SUM(A1)\t'+1+cmd|'/C calc'!A0\t-3.5 %\t+2.1 % to +4 %\t−1 %\t"
+    assert copied.split("\n")[1].startswith(shown)
+
+
+def test_every_table_can_be_copied(shared: Shared) -> None:
+    with shared() as page:
+        copied, document = page.evaluate(COPY, []), page.content()
+
+    shown = re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
+    assert shown.count('class="copy"') == shown.count("<table") > 20
+    assert copied.startswith("Arm\tMetric\tScenario\tLoad\tChange")

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from pgtrial.analysis.findings import read_findings
 from pgtrial.cli.session import write_report
 from pgtrial.engine.events import LoadProgress, PhaseStarted, RunEnded, RunStarted
 from pgtrial.engine.folder import lock_folder
 from pgtrial.engine.live.watch import watching
 from pgtrial.model.run import LoadLevel, PhaseName, RunState
+from pgtrial.report.html import write_html
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
@@ -54,6 +56,7 @@ class Tab:
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.dialogs: list[str] = []
+        self._known: set[int] = set()  # ports of servers that have let it in
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         context.on("request", lambda request: self.asked.append(request.url))
@@ -64,10 +67,13 @@ class Tab:
         dialog.dismiss()
 
     def open(self, client: Any, path: str = "/") -> None:
-        self.page.goto(client.server.address)
-        self.page.wait_for_url(lambda url: "token" not in url)
-        if path != "/":
-            self.page.goto(f"http://127.0.0.1:{client.server.server_port}{path}")
+        port = client.server.server_port
+        if port not in self._known:
+            self.page.goto(client.server.address)
+            self.page.wait_for_url(lambda url: "token" not in url)
+        if path != "/" or port in self._known:
+            self.page.goto(f"http://127.0.0.1:{port}{path}")
+        self._known.add(port)
 
 
 @pytest.fixture
@@ -142,7 +148,7 @@ def test_a_running_experiment_is_followed_to_its_report(
 
 def test_two_experiments_are_chosen_and_shown_side_by_side(tab: Tab, tmp_path: Path, serve, shelf: Path) -> None:
     one = shutil.copytree(shelf / "finished", tmp_path / "one")
-    write_report(one)
+    write_html(read_findings(one), one / layout.REPORT)
     shutil.copytree(one, tmp_path / "two")
     tab.open(serve(tmp_path))
     button = tab.page.get_by_text("Side by side", exact=True)
