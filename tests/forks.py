@@ -3,9 +3,9 @@ together: that takes longer than most commands.
 
     python forks.py --serve FD
 
-serves the other end of the socket FD. A request is one message with the arguments, the directory and the environment as
-JSON, and three descriptors: standard output, standard error, and a socket on which the answers come, the process id at
-once and the exit status at the end.
+serves the other end of the socket FD. A request is one message with the arguments, the directory, the environment and
+the numbers of a user and a group, if it is to run as these, as JSON, and three descriptors: standard output, standard
+error, and a socket on which the answers come, the process id at once and the exit status at the end.
 """
 
 import contextlib
@@ -94,11 +94,21 @@ class ForkedProcess:
         self.wait()
 
 
-def fork_pgtrial(arguments: Sequence[str], *, directory: Path, environment: Mapping[str, str]) -> ForkedProcess:
-    """Start pgtrial with these arguments."""
+def fork_pgtrial(
+    arguments: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    account: tuple[int, int] | None = None,
+    terminal: int | None = None,
+) -> ForkedProcess:
+    """Start pgtrial with these arguments; as a user and a group; with the descriptor of a terminal as standard error,
+    in place of which an empty file is read.
+    """
     answers, to_answer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
-    request = json.dumps([list(arguments), str(directory), dict(environment)]).encode()
+    out, to_out = os.pipe()
+    err, to_err = os.pipe() if terminal is None else (os.open(os.devnull, os.O_RDONLY), os.dup(terminal))
+    request = json.dumps([list(arguments), str(directory), dict(environment), account]).encode()
     socket.send_fds(_server()[0], [request], [to_out, to_err, to_answer.fileno()])
     for fd in (to_out, to_err):
         os.close(fd)
@@ -161,11 +171,13 @@ def _prepare_report() -> None:
         environment.get_template(name)
 
 
-def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stderr: int) -> None:
+def _become(
+    request: tuple[list[str], str, dict[str, str], tuple[int, int] | None], *, stdout: int, stderr: int
+) -> None:
     """Be the process that was asked for, and end. No descriptor of the server's is kept."""
     from pgtrial.cli.main import main
 
-    arguments, directory, environment = request
+    arguments, directory, environment, account = request
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -176,6 +188,10 @@ def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stde
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None  # it depends on the environment
+    if account is not None:
+        os.setgroups([])
+        os.setgid(account[1])
+        os.setuid(account[0])
     sys.argv = ["pgtrial", *arguments]
     status = 1
     try:
