@@ -9,6 +9,7 @@ error, and a socket on which the answers come, the process id at once and the ex
 """
 
 import contextlib
+import gc
 import json
 import os
 import selectors
@@ -25,7 +26,8 @@ from typing import IO, Self
 
 _LONGEST = 1 << 20  # B of a request
 _IMPORTS = (
-    *(f"pgtrial.cli.{name}" for name in ("check", "plan", "report", "restore", "resume", "run", "session", "status")),
+    *(f"pgtrial.cli.{name}" for name in ("check", "checked", "console", "main", "plan", "report", "restore", "resume")),
+    *(f"pgtrial.cli.{name}" for name in ("run", "session", "status")),
     *("pgtrial.analysis.analyze", "pgtrial.engine.experiment", "pgtrial.report.html", "pgtrial.report.text"),
 )
 
@@ -135,6 +137,7 @@ def serve(requests: socket.socket) -> None:
     for name in _IMPORTS:
         __import__(name)
     _prepare_report()
+    gc.freeze()  # it is not looked through in each process, nor its memory copied for that
     running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: process and where its status goes
     with selectors.DefaultSelector() as selector:
         selector.register(requests, selectors.EVENT_READ)
