@@ -353,6 +353,8 @@ def _write_sshd_files(folder: Path, port: int) -> None:
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
         # The default may be one that costs either end 0.2 s of CPU time for each connection.
         "KexAlgorithms curve25519-sha256\n"
+        # A shell that is not the first does not read ~/.bashrc, which may do things that take longer than a test.
+        f'SetEnv SHLVL=2 "PATH={Path(sys.executable).parent}:{os.environ["PATH"]}"\n'
     )
 
 
