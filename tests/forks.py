@@ -3,12 +3,13 @@ together: that takes longer than most commands.
 
     python forks.py --serve FD
 
-serves the other end of the socket FD. A request is one message with the arguments, the directory and the environment as
-JSON, and three descriptors: standard output, standard error, and a socket on which the answers come, the process id at
-once and the exit status at the end.
+serves the other end of the socket FD. A request is one message with the arguments, the directory, the environment and
+the numbers of a user and a group, if it is to run as these, as JSON, and three descriptors: standard output, standard
+error, and a socket on which the answers come, the process id at once and the exit status at the end.
 """
 
 import contextlib
+import gc
 import json
 import os
 import selectors
@@ -25,7 +26,8 @@ from typing import IO, Self
 
 _LONGEST = 1 << 20  # B of a request
 _IMPORTS = (
-    *(f"pgtrial.cli.{name}" for name in ("check", "plan", "report", "restore", "resume", "run", "session", "status")),
+    *(f"pgtrial.cli.{name}" for name in ("check", "checked", "console", "main", "plan", "report", "restore", "resume")),
+    *(f"pgtrial.cli.{name}" for name in ("run", "session", "status")),
     *("pgtrial.analysis.analyze", "pgtrial.engine.experiment", "pgtrial.report.html", "pgtrial.report.text"),
 )
 
@@ -94,11 +96,21 @@ class ForkedProcess:
         self.wait()
 
 
-def fork_pgtrial(arguments: Sequence[str], *, directory: Path, environment: Mapping[str, str]) -> ForkedProcess:
-    """Start pgtrial with these arguments."""
+def fork_pgtrial(
+    arguments: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    account: tuple[int, int] | None = None,
+    terminal: int | None = None,
+) -> ForkedProcess:
+    """Start pgtrial with these arguments; as a user and a group; with the descriptor of a terminal as standard error,
+    in place of which an empty file is read.
+    """
     answers, to_answer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
-    request = json.dumps([list(arguments), str(directory), dict(environment)]).encode()
+    out, to_out = os.pipe()
+    err, to_err = os.pipe() if terminal is None else (os.open(os.devnull, os.O_RDONLY), os.dup(terminal))
+    request = json.dumps([list(arguments), str(directory), dict(environment), account]).encode()
     socket.send_fds(_server()[0], [request], [to_out, to_err, to_answer.fileno()])
     for fd in (to_out, to_err):
         os.close(fd)
@@ -125,6 +137,7 @@ def serve(requests: socket.socket) -> None:
     for name in _IMPORTS:
         __import__(name)
     _prepare_report()
+    gc.freeze()  # it is not looked through in each process, nor its memory copied for that
     running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: process and where its status goes
     with selectors.DefaultSelector() as selector:
         selector.register(requests, selectors.EVENT_READ)
@@ -161,11 +174,13 @@ def _prepare_report() -> None:
         environment.get_template(name)
 
 
-def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stderr: int) -> None:
+def _become(
+    request: tuple[list[str], str, dict[str, str], tuple[int, int] | None], *, stdout: int, stderr: int
+) -> None:
     """Be the process that was asked for, and end. No descriptor of the server's is kept."""
     from pgtrial.cli.main import main
 
-    arguments, directory, environment = request
+    arguments, directory, environment, account = request
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -176,6 +191,10 @@ def _become(request: tuple[list[str], str, dict[str, str]], *, stdout: int, stde
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None  # it depends on the environment
+    if account is not None:
+        os.setgroups([])
+        os.setgid(account[1])
+        os.setuid(account[0])
     sys.argv = ["pgtrial", *arguments]
     status = 1
     try:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.hosts.base import Account
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
 
@@ -140,13 +141,33 @@ class Place:
             text = text.replace(old, new)
         (self.directory / "small.toml").write_text(text)
 
-    def start(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Process:
+    def start(
+        self,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] = {},
+        account: Account | None = None,
+    ) -> Process:
         """A process of its own, forked from one that has imported everything; really started with a ``prefix``."""
         if self.storage is not None and arguments[0] in ("run", "demo") and "--work-directory" not in arguments:
             arguments = (*arguments, "--work-directory", str(self.storage))
         if prefix:
             return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
-        return forks.fork_pgtrial(arguments, directory=self.directory, environment=self._environment(environment))
+        return forks.fork_pgtrial(
+            arguments,
+            directory=self.directory,
+            environment=self._environment(environment),
+            account=account and (account.uid, account.gid),
+        )
+
+    def start_on_terminal(self, *arguments: str, terminal: int) -> forks.ForkedProcess:
+        """The same with a terminal, given by its descriptor, as standard error."""
+        environment = {
+            **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")},
+            "TERM": "xterm-256color",
+            VARIABLE: str(self.directory / "state"),
+        }
+        return forks.fork_pgtrial(arguments, directory=self.directory, environment=environment, terminal=terminal)
 
     def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
         return subprocess.Popen(
@@ -162,8 +183,14 @@ class Place:
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         return {**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **more}
 
-    def run(self, *arguments: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}) -> Completed:
-        return self.finish(self.start(*arguments, prefix=prefix, environment=environment))
+    def run(
+        self,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] = {},
+        account: Account | None = None,
+    ) -> Completed:
+        return self.finish(self.start(*arguments, prefix=prefix, environment=environment, account=account))
 
     def call(self, *arguments: str) -> Completed:
         """A command that starts nothing, in this process, which is much quicker."""

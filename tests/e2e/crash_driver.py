@@ -15,6 +15,7 @@ this one, where everything is imported already, and answers with a line [exit st
 """
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -85,11 +86,14 @@ def drive(arguments: Sequence[str]) -> int:
 
 def serve() -> None:
     """Import what the commands import, but nothing that starts threads, which a fork would not copy."""
+    import pgtrial.cli.console
     import pgtrial.cli.restore
     import pgtrial.cli.resume
     import pgtrial.cli.run
+    import pgtrial.cli.session
     import pgtrial.engine.experiment  # noqa: F401
 
+    gc.freeze()  # what has been imported is not looked through in each process, nor its memory copied for that
     for line in sys.stdin:
         with tempfile.TemporaryFile() as printed:
             child = os.fork()

@@ -6,8 +6,6 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
 import threading
 import time
@@ -18,10 +16,14 @@ import pytest
 from pgtrial.engine.live.live_file import read_live
 from pgtrial.engine.live.view import LiveView
 from pgtrial.store import layout
-from pgtrial.store.journal_file import VARIABLE
 
 COLUMNS, LINES = 100, 24
 PATIENCE = 240.0  # s
+# Clients that mostly sleep leave the processors to what runs at the same time.
+LIGHT = """\\set id random(1, 100000)
+SELECT pg_sleep(0.01);
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
+"""
 
 
 @contextlib.contextmanager
@@ -50,22 +52,19 @@ def terminal() -> Iterator[tuple[int, list[bytes]]]:
     ("method", "runs"), [("", "run 1 of 6"), ('method = "interleaved"\nslice = "250ms"\n', "runs 1 to 2 of 6")]
 )
 def test_a_run_can_be_watched(place, settled_kernel, method: str, runs: str) -> None:
+    (place.directory / "light.sql").write_text(LIGHT)
     place.write_experiment(
-        ("blocks = 2", f"{method}blocks = 3"), ('duration = "2s"', 'duration = "4s"'), ('warmup   = "1s"', "warmup = 0")
+        ('mix      = "simple-update"', 'scenario = [{ name = "light", file = "light.sql" }]'),
+        ("blocks = 2", f"{method}blocks = 3"),
+        ('duration = "2s"', 'duration = "4s"'),
+        ('warmup   = "1s"', "warmup = 0"),
     )
-    environment = {
-        **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")},
-        "TERM": "xterm-256color",
-        "PYTHONUTF8": "1",
-        VARIABLE: str(place.directory / "state"),
-    }
-    command = [sys.executable, "-m", "pgtrial", "run", "small.toml", "--work-directory", str(place.storage)]
     seen: list[LiveView] = []
     with (
         settled_kernel(changing=False),
         terminal() as (stderr, written),
-        subprocess.Popen(
-            command, cwd=place.directory, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True
+        place.start_on_terminal(
+            "run", "small.toml", "--work-directory", str(place.storage), terminal=stderr
         ) as process,
     ):
         try:

@@ -94,16 +94,13 @@ def test_folder_that_may_only_be_read_is_understood(place, finished, enterable):
     (enterable / "own").mkdir()
     if account is not None:
         os.chown(enterable / "own", account.uid, account.gid)
-    prefix = (
-        () if account is None else ("setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups")
-    )
     for path in (*copied.rglob("*"), copied):
         path.chmod(path.stat().st_mode & 0o555 | 0o444)
     page = enterable / "own" / "page.html"
 
-    status = place.run("status", str(copied), prefix=prefix)
-    written = place.run("report", str(copied), "--output", str(page), prefix=prefix)
-    refused = place.run("report", str(copied), prefix=prefix)
+    status = place.run("status", str(copied), account=account)
+    written = place.run("report", str(copied), "--output", str(page), account=account)
+    refused = place.run("report", str(copied), account=account)
 
     assert status.returncode == 0, status.stderr
     assert "4 of 4 runs done, complete" in status.stdout

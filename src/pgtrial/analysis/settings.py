@@ -102,12 +102,13 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     """``with_server``: the servers that arms declare explain what nobody set."""
     arms = {arm.name: arm for arm in evidence.arms}
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
+    declared = {arm.name: (_declared(arm), _knobs(evidence, arm)) for arm in evidence.arms}
     found = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
             continue
         explains = with_server and _is_of_server(evidence, name, by_run)
-        keys = {arm.name: _key(evidence, arm, name, with_server=explains) for arm in evidence.arms}
+        keys = {arm: _key(*own, name, with_server=explains) for arm, own in declared.items()}
         groups: dict[tuple[object, ...], set[str]] = {}
         for run, value in by_run.items():
             groups.setdefault(keys[run_arms[run].name], set()).add(value)
@@ -117,9 +118,10 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     return tuple(found)
 
 
-def _key(evidence: Evidence, arm: Arm, name: str, *, with_server: bool) -> tuple[object, ...]:
-    """What an arm declares that may change a setting."""
-    settings, knobs = _declared(arm), _knobs(evidence, arm)
+def _key(
+    settings: Mapping[str, str], knobs: Mapping[str, Mapping[str, str]], name: str, *, with_server: bool
+) -> tuple[object, ...]:
+    """What of an arm's settings and knobs may change a setting."""
     names = (name.lower(), *DERIVED.get(name, ()), *(_LOADING if "." in name else ()))
     causes = [knob for knob, changed in KNOB_SETTINGS.items() if not {*changed}.isdisjoint(names)]
     server = [tuple(knobs.get("server", {}).items())] if with_server else []

@@ -172,6 +172,7 @@ class SshHost:
         """Raise TargetError if the host's sshd refuses to forward: that shows only when a connection is made."""
         if not self.ops.exists(str(path)):
             return
+        before = self.connection.words_so_far()
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(here))
             probe.setblocking(False)
@@ -181,6 +182,10 @@ class SshHost:
                 await asyncio.sleep(0.02)
             with suppress(BlockingIOError):
                 if not probe.recv(1):
+                    for _ in range(50):  # what ssh says of it comes another way, and may come later
+                        if self.connection.words_so_far() != before:
+                            break
+                        await asyncio.sleep(0.02)
                     raise TargetError(
                         f'"{self.name}" does not let ssh reach the socket "{path}"',
                         detail="\n".join(self.connection.words_so_far()[-3:]),
