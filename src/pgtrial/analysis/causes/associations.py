@@ -39,7 +39,7 @@ def find_associations(evidence: Evidence, timelines: Sequence[Timeline]) -> tupl
         if listed.family != CHOSEN or frozenset((listed.first, listed.second)) not in known
         for pair in _with_objects(listed, timelines)
     ]
-    if not timelines:
+    if not timelines or not pairs:
         return ()
     tested = _test_pairs(pairs, timelines, confidence=evidence.confidence, seed=evidence.experiment.design.seed)
     q_values = benjamini_hochberg([None if one.spearman is None else one.spearman.p_value for one in tested])
