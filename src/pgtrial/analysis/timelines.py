@@ -79,9 +79,17 @@ def _add_up(metric: TimelineMetric, sources: Sequence[Source], read: Read) -> di
     if not known or (len(known) < len(parts) and not metric.is_any):
         return {}
     if not metric.per_object:
-        return {"": np.sum([value for part in known for value in part.values()], axis=0)}
+        return {"": _sum([value for part in known for value in part.values()])}
     shared = set(known[0]).intersection(*known[1:])
-    return {about: np.sum([part[about] for part in known], axis=0) for about in sorted(shared)}
+    return {about: _sum([part[about] for part in known]) for about in sorted(shared)}
+
+
+def _sum(values: Sequence[Array]) -> Array:
+    """One after the other: to stack a few short arrays takes longer than to add them."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
 
 
 def _divide(value: Array, divisor: Array) -> Array:
@@ -215,7 +223,9 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: _Readings) -> _Readings
     found = dict(samples)
     for name, kind in kinds.items():
         mine = {key: readings for key, readings in samples.items() if key[0] == name}
-        ticks = np.unique(np.concatenate([np.empty(0), *(t for t, _ in mine.values())]))
+        if not mine:
+            continue
+        ticks = np.unique(np.concatenate([t for t, _ in mine.values()]))
         for key, (t, value) in mine.items():
             absent = ticks[~np.isin(ticks, t)]
             absent = absent[absent < t[0]] if kind is Kind.COUNTER else absent
@@ -240,7 +250,7 @@ def _read_seconds(run: RunRow, grid: Grid, samples: _Readings) -> Read:
         seconds = reduce_(grid, own_time(run, np.frombuffer(times)), values, every=every)
         for ((metric, about), _), value in zip(readings, seconds, strict=True):
             found.setdefault(metric, {})[about] = value
-    return lambda source: {about: value for about, value in found.get(source.metric, {}).items() if source.takes(about)}
+    return lambda source: source.select(found.get(source.metric, {}))
 
 
 def _poll(waits: _Readings) -> _Sessions:
