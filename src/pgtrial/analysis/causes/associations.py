@@ -91,9 +91,12 @@ def _values(timeline: Timeline, name: str) -> Array:
     """What only rounding moves is constant: it goes together with nothing."""
     metric, _, about = name.partition("/")
     found = find_series(timeline, metric, about)
-    if found is None or np.isnan(found).all():
+    if found is None:
         return np.full(timeline.seconds, np.nan)
-    low, high = float(np.nanmin(found)), float(np.nanmax(found))
+    known = found[~np.isnan(found)]
+    if not known.size:
+        return found
+    low, high = float(known.min()), float(known.max())
     is_constant = high - low <= _ROUNDING * max(abs(low), abs(high))
     return np.where(np.isnan(found), np.nan, low) if is_constant else found
 
