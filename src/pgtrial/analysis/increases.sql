@@ -9,24 +9,29 @@
 -- inside the window count, because what lies around it is no time of the arm's own. The sampler is stopped and goes on
 -- with its arm, so a step may be very short: the longest says when a reading is due, and all of them together stand for
 -- the ends. Counters of the machine keep the time of the clock.
-WITH reading AS (
-    SELECT samples.run, metric, object, value,
-           samples.t                                                AS clock,
-           before + least(samples.t, stretch.ended) - stretch.started AS own,
-           starts_with(metric, 'pg_stat_') OR starts_with(metric, 'backend_cpu.') AS is_own
-    FROM samples
-    ASOF JOIN stretch ON samples.run = stretch.run AND samples.t >= stretch.started
-    WHERE metric IN (SELECT unnest(?))
+WITH reading_time AS (
+    SELECT reading.run, clock, before + least(clock, stretch.ended) - stretch.started AS own
+    FROM (SELECT DISTINCT run, t AS clock FROM reading) AS reading
+    ASOF JOIN stretch ON reading.run = stretch.run AND clock >= stretch.started
+),
+pair AS (
+    SELECT run, metric, object, value,
+           starts_with(metric, 'pg_stat_') OR starts_with(metric, 'backend_cpu.') AS is_own,
+           t              AS clock,
+           lead(t) OVER () AS next_clock,
+           lead(value) OVER () AS next_value,
+           lead(run) OVER () = run AND lead(metric) OVER () = metric AND lead(object) OVER () = object AS is_step
+    FROM reading
+    WHERE metric <> ?
 ),
 step AS (
-    SELECT run, metric, object, clock, value, own, is_own,
-           CASE WHEN is_own THEN own ELSE clock END AS t,
-           lead(clock) OVER following AS next_clock,
-           lead(own)   OVER following AS next_own,
-           lead(value) OVER following AS next_value,
-           CASE WHEN is_own THEN next_own ELSE next_clock END AS next_t
-    FROM reading
-    WINDOW following AS (PARTITION BY run, metric, object ORDER BY clock)
+    SELECT pair.run, metric, object, pair.clock, next_clock, value, next_value, is_own, this.own, following.own AS next_own,
+           CASE WHEN is_own THEN this.own ELSE pair.clock END AS t,
+           CASE WHEN is_own THEN following.own ELSE next_clock END AS next_t
+    FROM pair
+    JOIN reading_time AS this ON this.run = pair.run AND this.clock = pair.clock
+    JOIN reading_time AS following ON following.run = pair.run AND following.clock = next_clock
+    WHERE is_step
 ),
 inside AS (
     SELECT run, level, metric, object, t, next_t, is_own AND is_sliced AS is_shared,

@@ -18,10 +18,12 @@ from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 
 MAX_POINTS = 300  # per run and metric of a time series
+WAIT_COUNTS = "pg_wait_sampling.count"  # how often a session was found in a wait, by "type/event"
 _ENDLESS = 1e12  # s; later than any reading
 
 # (run's id, load level's index, scenario or None for all of them)
 Cell = tuple[int, int, str | None]
+_Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +153,16 @@ def reduce_runs(evidence: Evidence) -> Reduction:
         try:
             _create_windows(db, evidence, widths)
             _create_view(db, "transactions", transactions)
+            db.execute(_query("counted"))
             db.execute(_query("latencies"))
+            buckets = db.execute(_query("buckets")).fetchnumpy()
             increases, gaps = _increases(db, samples)
             found_waits, autovacuum = _waits(db, waits)
             return Reduction(
                 totals=_totals(db),
                 histograms=_histograms(db),
-                bins=_bins(db),
-                latency_rows=_latency_rows(db),
+                bins=_bins(db, buckets),
+                latency_rows=_latency_rows(buckets),
                 widths=widths,
                 increases=increases,
                 gaps=gaps,
@@ -238,8 +242,10 @@ def _insert(
 
 def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
     """View over one kind of file of all runs, with the run's id as an additional column."""
-    db.execute(f"CREATE TABLE {name}_file (run BIGINT, file VARCHAR)")
-    _insert(db, f"{name}_file", ("BIGINT", "VARCHAR"), [(run, str(path)) for run, path in files.items()])
+    db.execute(
+        f"CREATE TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
+        [list(files), [str(path) for path in files.values()]],
+    )
     quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
     db.execute(
         f"CREATE VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
@@ -265,24 +271,47 @@ def _histograms(db: duckdb.DuckDBPyConnection) -> dict[Cell, Histogram]:
     }
 
 
-def _bins(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Bin, ...]]:
+def _bins(db: duckdb.DuckDBPyConnection, buckets: _Columns) -> dict[tuple[int, int], tuple[Bin, ...]]:
+    """The 95th percentile is the first bucket at or below which 95 % of the bin's transactions lie."""
+    starts = _starts(buckets["run"], buckets["level"], buckets["bin"])
+    up_to = np.cumsum(buckets["count"])
+    ends = np.append(starts[1:], up_to.size)[: starts.size] - 1
+    before = up_to[starts] - buckets["count"][starts]
+    # In whole numbers: 95 % of a count may be a count as well.
+    wanted = np.searchsorted(up_to * 100, before * 100 + (up_to[ends] - before) * 95)
+    keys = zip(*(buckets[name][starts].tolist() for name in ("run", "level", "bin")), strict=True)
+    p95 = dict(zip(keys, map(bucket_value, buckets["bucket"][wanted].tolist()), strict=True))
     bins: dict[tuple[int, int], list[Bin]] = {}
-    for run, level, index, count, latency_mean, bucket in _rows(db, "bins"):
-        p95 = None if bucket is None else bucket_value(bucket)
+    for run, level, index, count, latency_mean in _rows(db, "bins"):
         bins.setdefault((run, level), []).append(
-            Bin(index=index, count=count, latency_mean=latency_mean, latency_p95=p95)
+            Bin(index=index, count=count, latency_mean=latency_mean, latency_p95=p95.get((run, level, index)))
         )
     return {key: tuple(value) for key, value in bins.items()}
 
 
-def _latency_rows(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], NDArray[np.int64]]:
-    buckets = [bucket for (bucket,) in db.execute("SELECT DISTINCT bucket FROM latencies").fetchall()]
-    db.execute("CREATE TABLE latency_row (bucket BIGINT, place BIGINT)")
-    _insert(db, "latency_row", ("BIGINT", "BIGINT"), [(bucket, row_of(bucket)) for bucket in buckets])
+def _latency_rows(buckets: _Columns) -> dict[tuple[int, int], NDArray[np.int64]]:
+    known, place = np.unique(buckets["bucket"], return_inverse=True)
+    rows = np.array([row_of(bucket) for bucket in known.tolist()], dtype=np.int64)[place]
+    columns = [buckets["run"], buckets["level"], buckets["bin"], rows]
+    order = np.lexsort(columns[::-1])
+    columns = [column[order] for column in columns]
+    starts = _starts(*columns)
+    counts = np.add.reduceat(buckets["count"][order], starts) if starts.size else buckets["count"]
+    run, level, index, rows = (column[starts] for column in columns)
+    cells = np.column_stack([index, rows, counts]).astype(np.int64, copy=False)
+    windows_ = _starts(run, level)
     return {
-        (run, level): np.column_stack([np.array(column, dtype=np.int64) for column in columns])
-        for run, level, *columns in _rows(db, "latency_rows")
+        (int(run[start]), int(level[start])): mine
+        for start, mine in zip(windows_, np.split(cells, windows_[1:]), strict=True)
     }
+
+
+def _starts(*columns: NDArray[Any]) -> NDArray[np.intp]:
+    """Where the values of sorted columns change, and where they begin."""
+    if not columns[0].size:
+        return np.empty(0, np.intp)
+    changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    return np.append(0, np.flatnonzero(changes) + 1)
 
 
 def _increases(
@@ -295,10 +324,11 @@ def _increases(
     if not files:
         return {}, {}
     _create_view(db, "samples", files)
+    db.execute(_query("readings"), [[*COUNTERS, WAIT_COUNTS]])
     increases: dict[tuple[int, int, str], dict[str, float]] = {}
     incomplete: set[tuple[int, int, str]] = set()
     gaps: dict[int, float] = {}
-    for run, level, counter, name, increase, gap in _rows(db, "increases", [list(COUNTERS)]):
+    for run, level, counter, name, increase, gap in _rows(db, "increases", [WAIT_COUNTS]):
         if counter not in SEPARATE:
             gaps[run] = max(gap, gaps.get(run, 0.0))
         if increase is not None:
@@ -346,7 +376,7 @@ def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Sess
 
 def _wait_counts(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], dict[tuple[str, str], float]]:
     found: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
-    for run, level, name, count in _rows(db, "wait_counts"):
+    for run, level, name, count in _rows(db, "wait_counts", [WAIT_COUNTS]):
         wait_type, _, wait_event = name.partition("/")
         found.setdefault((run, level), {})[wait_type, wait_event] = count
     return found

@@ -1,8 +1,10 @@
 """What a metric of timelines is: a formula over the readings of samples.parquet, or what sampled sessions were at."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pgtrial.analysis.timeline import Array
 from pgtrial.model.metric import Better, Kind
 
 # What the server tells, and what its processes and the load's use: it stands still while the arm does.
@@ -17,8 +19,11 @@ class Source:
     metric: str
     only: str = _ALL
 
-    def takes(self, about: str) -> bool:
-        return re.fullmatch(self.only, about) is not None
+    def select(self, objects: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Those of the objects that it takes."""
+        if self.only == _ALL:
+            return objects
+        return {about: value for about, value in objects.items() if re.fullmatch(self.only, about)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

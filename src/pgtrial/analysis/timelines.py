@@ -33,7 +33,10 @@ _IN_BYTES, _IN_PAGES = ("proc_meminfo.Mapped", ""), ("proc_vmstat.nr_mapped", ""
 _GO_BACK = ("proc_stat.cpu_idle", "proc_stat.cpu_iowait")
 _TICK = 1.0  # s from one reading to the next, where there is only one
 _ALWAYS = ("sessions.active", "sessions.idle", "sessions.idle_in_transaction", "sessions.autovacuum")
+_NO_SESSIONS: _Sessions = ((), np.empty(0), np.empty((0, 0)))
+_LONGEST = max(every for _, every in _RAW.values())
 _MEMORY = "300MB"
+_TOGETHER = 600  # s of measured time that are read together
 
 
 def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, ...]:
@@ -45,11 +48,8 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     """
     found: list[Timeline] = []
     with parquet.connect(memory_limit=_MEMORY) as db:
-        for run in evidence.valid:
-            try:
-                found += _read_run(db, evidence, reduction, run)
-            except duckdb.Error as err:
-                raise StoreError(f'cannot read run {run.id} of "{evidence.folder}": {_first_line(err)}') from err
+        for runs in _batches(evidence.valid):
+            found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)
 
 
@@ -79,35 +79,77 @@ def _add_up(metric: TimelineMetric, sources: Sequence[Source], read: Read) -> di
     if not known or (len(known) < len(parts) and not metric.is_any):
         return {}
     if not metric.per_object:
-        return {"": np.sum([value for part in known for value in part.values()], axis=0)}
+        return {"": _sum([value for part in known for value in part.values()])}
     shared = set(known[0]).intersection(*known[1:])
-    return {about: np.sum([part[about] for part in known], axis=0) for about in sorted(shared)}
+    return {about: _sum([part[about] for part in known]) for about in sorted(shared)}
+
+
+def _sum(values: Sequence[Array]) -> Array:
+    """One after the other: to stack a few short arrays takes longer than to add them."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
 
 
 def _divide(value: Array, divisor: Array) -> Array:
     return np.divide(value, divisor, out=np.full_like(value, np.nan), where=divisor > 0)
 
 
-def _read_run(
-    db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, run: RunRow
+def _batches(runs: Sequence[RunRow]) -> Iterator[tuple[RunRow, ...]]:
+    """The runs with measured time, as many together as memory is for: one query takes no longer for several of them.
+
+    Those of slices have other metrics than those without.
+    """
+    batch: list[RunRow] = []
+    seconds = 0.0
+    for run in runs:
+        grids = make_grids(run)
+        if not grids:
+            continue
+        length = sum(grid.seconds for grid in grids)
+        if batch and (seconds + length > _TOGETHER or bool(batch[0].slices) != bool(run.slices)):
+            yield tuple(batch)
+            batch, seconds = [], 0.0
+        batch.append(run)
+        seconds += length
+    if batch:
+        yield tuple(batch)
+
+
+def _read_runs(
+    db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, runs: Sequence[RunRow]
+) -> list[Timeline]:
+    metrics = [metric for metric in METRICS if metric.is_of_server or not runs[0].slices]
+    sampled = [run for run in runs if run.id not in reduction.without_samples]
+    polled = [run for run in runs if run.id not in reduction.without_waits]
+    try:
+        files = _paths(evidence, runs, layout.TRANSACTIONS)
+        transactions = db.execute(_query("transactions"), [[run.id for run in runs], files, files]).fetchnumpy()
+        samples = _read_series(db, "samples", sampled, _paths(evidence, sampled, layout.SAMPLES), _raw_metrics(metrics))
+        waits = _read_series(db, "waits", polled, _paths(evidence, polled, layout.WAITS))
+    except duckdb.Error as err:
+        if len(runs) > 1:  # which of them it is only shows where each is read alone
+            return [timeline for run in runs for timeline in _read_runs(db, evidence, reduction, (run,))]
+        raise StoreError(f'cannot read run {runs[0].id} of "{evidence.folder}": {_first_line(err)}') from err
+    found: list[Timeline] = []
+    for run in runs:
+        sessions = _poll(waits.get(run.id, {})) if run.id not in reduction.without_waits else _NO_SESSIONS
+        mine = {name: column[transactions["run"] == run.id] for name, column in transactions.items()}
+        found += _make_timelines(run, metrics, mine, samples.get(run.id, {}), sessions)
+    return found
+
+
+def _make_timelines(
+    run: RunRow,
+    metrics: Sequence[TimelineMetric],
+    transactions: Mapping[str, Any],
+    samples: _Readings,
+    sessions: _Sessions,
 ) -> Iterator[Timeline]:
-    grids = make_grids(run)
-    if not grids:
-        return
-    folder = layout.run_folder(evidence.folder, run.folder)
-    transactions = db.execute(_query("transactions"), [str(folder / layout.TRANSACTIONS)]).fetchnumpy()
-    reaches = [grid.reach(max(every for _, every in _RAW.values())) for grid in grids]
-    times = [min(first for first, _ in reaches), max(last for _, last in reaches)]
-    metrics = [metric for metric in METRICS if metric.is_of_server or not run.slices]
-    samples: _Readings = {}
-    if run.id not in reduction.without_samples:
-        samples = _read_series(db, "samples", [str(folder / layout.SAMPLES), _raw_metrics(metrics), *times])
-    sessions: _Sessions = ((), np.empty(0), np.empty((0, 0)))
-    if run.id not in reduction.without_waits:
-        sessions = _poll(_read_series(db, "waits", [str(folder / layout.WAITS), *times]))
     page_size = _find_page_size(samples)
     samples = _fill_in(metrics, samples)
-    for grid in grids:
+    for grid in make_grids(run):
         read = _read_seconds(run, grid, samples)
         series = {
             (metric.name, about): value
@@ -133,18 +175,35 @@ def _raw_metrics(metrics: Sequence[TimelineMetric]) -> list[str]:
     return sorted(named | {_IN_BYTES[0], _IN_PAGES[0]})
 
 
-def _read_series(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any]) -> _Readings:
-    """Readings of a query by metric and object, in order of time."""
-    query = _query(name)
-    counts = f"SELECT metric, object, count(*) FROM ({query}) GROUP BY ALL ORDER BY ALL"
-    keys = db.execute(counts, list(parameters)).fetchall()
+def _read_series(
+    db: duckdb.DuckDBPyConnection, name: str, runs: Sequence[RunRow], files: Sequence[str], *parameters: Any
+) -> Mapping[int, _Readings]:
+    """Readings of a query by run, metric and object, in order of time."""
+    if not runs:
+        return {}
+    since, until = zip(*map(_reach, runs), strict=True)
+    wanted = [[run.id for run in runs], files, list(since), list(until), files, *parameters]
+    db.execute(f"CREATE OR REPLACE TEMP TABLE reading AS {_query(name)}", wanted)
+    keys = db.execute("SELECT run, metric, object, count(*) FROM reading GROUP BY ALL ORDER BY ALL").fetchall()
     # Names are not fetched with every row: making a string of each would take longer than all the rest.
-    columns = db.execute(f"SELECT t, value FROM ({query}) ORDER BY metric, object, t", list(parameters)).fetchnumpy()
-    ends = np.cumsum([count for _, _, count in keys], dtype=np.int64)
-    return {
-        (metric, about): (columns["t"][end - count : end], columns["value"][end - count : end])
-        for (metric, about, count), end in zip(keys, ends, strict=True)
-    }
+    columns = db.execute("SELECT t, value FROM reading ORDER BY run, metric, object, t").fetchnumpy()
+    db.execute("DROP TABLE reading")
+    found: dict[int, dict[_Key, tuple[Array, Array]]] = {}
+    end = 0
+    for run, metric, about, count in keys:
+        start, end = end, end + count
+        found.setdefault(run, {})[metric, about] = columns["t"][start:end], columns["value"][start:end]
+    return found
+
+
+def _paths(evidence: Evidence, runs: Sequence[RunRow], name: str) -> list[str]:
+    return [str(layout.run_folder(evidence.folder, run.folder) / name) for run in runs]
+
+
+def _reach(run: RunRow) -> tuple[float, float]:
+    """Of which time readings tell of any second of a run: from, to, since the epoch."""
+    reaches = [grid.reach(_LONGEST) for grid in make_grids(run)]
+    return min(first for first, _ in reaches), max(last for _, last in reaches)
 
 
 def _find_page_size(samples: _Readings) -> float | None:
@@ -164,7 +223,9 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: _Readings) -> _Readings
     found = dict(samples)
     for name, kind in kinds.items():
         mine = {key: readings for key, readings in samples.items() if key[0] == name}
-        ticks = np.unique(np.concatenate([np.empty(0), *(t for t, _ in mine.values())]))
+        if not mine:
+            continue
+        ticks = np.unique(np.concatenate([t for t, _ in mine.values()]))
         for key, (t, value) in mine.items():
             absent = ticks[~np.isin(ticks, t)]
             absent = absent[absent < t[0]] if kind is Kind.COUNTER else absent
@@ -189,7 +250,7 @@ def _read_seconds(run: RunRow, grid: Grid, samples: _Readings) -> Read:
         seconds = reduce_(grid, own_time(run, np.frombuffer(times)), values, every=every)
         for ((metric, about), _), value in zip(readings, seconds, strict=True):
             found.setdefault(metric, {})[about] = value
-    return lambda source: {about: value for about, value in found.get(source.metric, {}).items() if source.takes(about)}
+    return lambda source: source.select(found.get(source.metric, {}))
 
 
 def _poll(waits: _Readings) -> _Sessions:

@@ -6,6 +6,5 @@ SELECT run, level, scenario,
        sum(skipped)::BIGINT AS skipped,
        sum(late)::BIGINT    AS late,
        sum(lag_sum)         AS lag_sum
-FROM transactions
-SEMI JOIN measured USING (run, level)
+FROM counted
 GROUP BY GROUPING SETS ((run, level, scenario), (run, level))

@@ -3,10 +3,10 @@
 -- so what had none at the first reading stood at zero. Nothing of a window in which a count went down or went away,
 -- which is a reset. Since 1.1.6 the extension also counts sessions that wait for nothing ("/"): these are no wait.
 WITH inside AS (
-    SELECT samples.run, level, object, t, value
-    FROM samples
-    JOIN measured ON samples.run = measured.run AND t >= started AND t < ended
-    WHERE metric = 'pg_wait_sampling.count'
+    SELECT reading.run, level, object, t, value
+    FROM reading
+    JOIN measured ON reading.run = measured.run AND t >= started AND t < ended
+    WHERE metric = ?
 ),
 reach AS (
     SELECT run, level, min(t) AS first_t, max(t) AS last_t

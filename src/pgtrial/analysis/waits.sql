@@ -2,13 +2,9 @@
 -- workers. A window that was polled but had no active session has one row without a wait. Parallel workers are left out:
 -- their work is part of the leader's transaction. Where the arms of a block share its time, a server is only polled while
 -- it is at work.
-WITH second AS (
-    SELECT DISTINCT run, level, t, polls
-    FROM sampled
-),
-polled AS (
+WITH windows AS (
     SELECT run, level, sum(polls) AS polls
-    FROM second
+    FROM polled
     GROUP BY ALL
 ),
 vacuumed AS (
@@ -20,11 +16,11 @@ vacuumed AS (
 active AS (
     SELECT run, level, wait_type, wait_event, sum(sessions) AS sessions
     FROM sampled
-    WHERE backend_type = 'client backend' AND application LIKE 'pgtrial/%' AND state = 'active'
+    WHERE backend_type = 'client backend' AND state = 'active'
     GROUP BY ALL
 )
 SELECT run, level, wait_type, wait_event, sessions / polls AS sessions, coalesce(workers, 0) / polls AS workers
-FROM polled
+FROM windows
 LEFT JOIN active USING (run, level)
 LEFT JOIN vacuumed USING (run, level)
 ORDER BY run, level, sessions DESC, wait_type, wait_event

@@ -23,7 +23,6 @@ Thornton & MacKenzie, Ann. Appl. Biol. 9 (1922) 325-359; limiters: Turner, IEEE 
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,10 +86,11 @@ def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.percentile(known, 95)) <= 0:
         return None
+    stretches = _Stretches.of(series)
     bands = [
         band
         for width in _WIDTHS
-        if (means := _means(series, width)).size >= _FEWEST_MEANS
+        if (means := stretches.means(width)).size >= _FEWEST_MEANS
         for half in _BANDS
         if (band := _fullest_band(means, width, half=half, request=request / (width * seconds))) is not None
     ]
@@ -114,18 +114,31 @@ def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0
     )
 
 
-def _means(series: Array, width: int) -> Array:
-    """Sorted means over ``width`` neighbours each, none of them in two; what is left over at a NaN or the end is not
-    used.
+@dataclass(frozen=True, slots=True)
+class _Stretches:
+    """A series, and of each known value (known,) its place, how many known ones stand before it without a NaN between
+    them, and how long that stretch of neighbours is.
     """
-    found = [part[: part.size // width * width].reshape(-1, width).mean(axis=1) for part in _stretches(series)]
-    return np.sort(np.concatenate(found)) if found else np.empty(0)
 
+    series: Array
+    place: NDArray[np.intp]
+    before: NDArray[np.intp]
+    length: NDArray[np.intp]
 
-def _stretches(series: Array) -> Iterator[Array]:
-    """Neighbours without a NaN between them."""
-    for part in np.split(series, np.flatnonzero(np.isnan(series))):
-        yield part[~np.isnan(part)]
+    @classmethod
+    def of(cls, series: Array) -> "_Stretches":
+        place = np.flatnonzero(~np.isnan(series))
+        starts = np.flatnonzero(np.diff(place, prepend=-2) > 1)
+        lengths = np.diff(starts, append=place.size)
+        before = np.arange(place.size) - np.repeat(starts, lengths)
+        return cls(series=series, place=place, before=before, length=np.repeat(lengths, lengths))
+
+    def means(self, width: int) -> Array:
+        """Sorted means over ``width`` neighbours each, none of them in two; what is left over at a NaN or the end is
+        not used.
+        """
+        firsts = self.place[(self.before % width == 0) & (self.before + width <= self.length)]
+        return np.sort(self.series[firsts[:, np.newaxis] + np.arange(width)].mean(axis=1))
 
 
 def _fullest_band(means: Array, width: int, *, half: float, request: float) -> _Band | None:

@@ -55,7 +55,8 @@ _writer = cache(partial(parquet.connect, threads=1))
 
 
 def transactions_query(rows: Sequence[TransactionRow]) -> Query:
-    histograms = [_histogram(row.count, row.latency) for row in rows]
+    known = {key: _histogram(*key) for key in {(row.count, row.latency) for row in rows}}  # most seconds are alike
+    histograms = [known[row.count, row.latency] for row in rows]
     columns: dict[str, tuple[str, list[object]]] = {
         "level": ("INTEGER", [row.level for row in rows]),
         "second": ("INTEGER", [row.second for row in rows]),

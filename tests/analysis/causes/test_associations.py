@@ -162,6 +162,10 @@ def test_without_timelines_there_are_no_associations(find: Any) -> None:
     assert find() == {}
 
 
+def test_without_samples_there_are_no_associations(make_timeline: Make, find: Any) -> None:
+    assert find(make_timeline({}, seconds=SECONDS)) == {}
+
+
 def test_parts_are_marked(make_timeline: Make, find: Any) -> None:
     rng = np.random.default_rng(9)
     timeline = make_timeline({"vmstat.us": noise(rng), "vmstat.id": noise(rng)}, seconds=SECONDS)

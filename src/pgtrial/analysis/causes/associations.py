@@ -39,7 +39,7 @@ def find_associations(evidence: Evidence, timelines: Sequence[Timeline]) -> tupl
         if listed.family != CHOSEN or frozenset((listed.first, listed.second)) not in known
         for pair in _with_objects(listed, timelines)
     ]
-    if not timelines:
+    if not timelines or not pairs:
         return ()
     tested = _test_pairs(pairs, timelines, confidence=evidence.confidence, seed=evidence.experiment.design.seed)
     q_values = benjamini_hochberg([None if one.spearman is None else one.spearman.p_value for one in tested])
@@ -91,9 +91,12 @@ def _values(timeline: Timeline, name: str) -> Array:
     """What only rounding moves is constant: it goes together with nothing."""
     metric, _, about = name.partition("/")
     found = find_series(timeline, metric, about)
-    if found is None or np.isnan(found).all():
+    if found is None:
         return np.full(timeline.seconds, np.nan)
-    low, high = float(np.nanmin(found)), float(np.nanmax(found))
+    known = found[~np.isnan(found)]
+    if not known.size:
+        return found
+    low, high = float(known.min()), float(known.max())
     is_constant = high - low <= _ROUNDING * max(abs(low), abs(high))
     return np.where(np.isnan(found), np.nan, low) if is_constant else found
 

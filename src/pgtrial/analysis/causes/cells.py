@@ -41,9 +41,9 @@ def find_series(timeline: Timeline, metric: str, about: str = "") -> Array | Non
 
 def find_objects(timelines: Iterable[Timeline], metric: str) -> tuple[str, ...]:
     """All objects of a metric in any of the timelines, sorted; ("",) where it has none of its own."""
-    if metric in THROUGHPUTS | LATENCIES:
+    if metric in THROUGHPUTS or metric in LATENCIES:
         return ("",)
-    return tuple(sorted({about for timeline in timelines for about in timeline.objects(metric)}))
+    return tuple(sorted({about for timeline in timelines for name, about in timeline.series if name == metric}))
 
 
 def pooled_values(timelines: Iterable[Timeline], metric: str, about: str = "") -> Array:
@@ -77,16 +77,25 @@ def pooled_mean(timelines: Iterable[Timeline], metric: str, about: str = "") -> 
     Of what is told of each request, such as its time, it is the mean over requests, as iostat's of the whole time: a
     second with a thousand of them counts for a thousand times as much as one with a single one.
     """
-    cell, beside = tuple(timelines), _REQUESTS.get(metric, "")
+    cell, beside = tuple(timelines), _REQUESTS.get(metric)
+    if beside is not None:
+        mean = _mean_over_requests(cell, metric, beside, about)
+        if mean is not None:
+            return mean
+    values = pooled_values(cell, metric, about)
+    return float(values.mean()) if values.size else None
+
+
+def _mean_over_requests(cell: Sequence[Timeline], metric: str, beside: str, about: str) -> float | None:
+    """``beside`` is the metric with the number of requests; None where no second is known to have any."""
     found = [(each.get(metric, about), each.get(beside, about)) for each in cell]
     pairs = [np.stack((value, number)) for value, number in found if value is not None and number is not None]
     of_each, requests = np.concatenate([np.empty((2, 0)), *pairs], axis=1)
     known = ~np.isnan(of_each) & (requests > 0)
-    if known.any():
-        least = of_each[known].min()  # taken off, so that rounding makes no difference of equal values
-        return float(least + (of_each[known] - least) @ requests[known] / requests[known].sum())
-    values = pooled_values(cell, metric, about)
-    return float(values.mean()) if values.size else None
+    if not known.any():
+        return None
+    least = of_each[known].min()  # taken off, so that rounding makes no difference of equal values
+    return float(least + (of_each[known] - least) @ requests[known] / requests[known].sum())
 
 
 def rank_objects(timelines: Sequence[Timeline], metric: str) -> tuple[tuple[str, float], ...]:

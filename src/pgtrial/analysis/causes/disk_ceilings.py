@@ -124,9 +124,14 @@ def _top(values: Array, whole: float) -> float | None:
     """
     if values.size < _FEWEST_OF_RUN:
         return None
+    near = _near(values, whole)
+    if near is not None:
+        return near
     highest = float(np.percentile(values, 95))
-    for height in (whole, highest):
-        near = values[np.abs(values - height) <= BAND * height]
-        if height > 0 and near.size:
-            return float(np.median(near))
-    return highest if highest > 0 else None
+    return (_near(values, highest) or highest) if highest > 0 else None
+
+
+def _near(values: Array, height: float) -> float | None:
+    """Median of what lies near a height above zero; None where nothing does."""
+    near = values[np.abs(values - height) <= BAND * height]
+    return float(np.median(near)) if height > 0 and near.size else None
