@@ -37,7 +37,7 @@ def texts() -> Catalog:
     return tool.collect()
 
 
-@pytest.fixture(params=CODES)
+@pytest.fixture(scope="module", params=CODES)
 def catalogue(request: pytest.FixtureRequest) -> Catalog:
     return tool.read_catalogue(request.param)
 
@@ -157,7 +157,8 @@ def test_a_catalogue_is_written_as_the_tool_writes_it(code: str, texts: Catalog)
     assert without_version(tool.render(catalogue)) == without_version(tool.catalogue_path(code).read_bytes())
 
 
-def test_the_tool_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_the_tool_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, texts: Catalog) -> None:
+    monkeypatch.setattr(tool, "collect", lambda: texts)
     monkeypatch.setattr(tool, "LOCALE", tmp_path)
     monkeypatch.setattr(tool, "LANGUAGES", {"en": "English", "es": "español"})
 
