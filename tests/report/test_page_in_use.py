@@ -230,28 +230,31 @@ def test_sections_are_reached_and_tables_sorted_by_keys_alone(chromium: Any, rep
         assert page.locator("#effects th").nth(4).get_attribute("aria-sort") == "ascending"
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_wider_than_the_screen(chromium: Any, report: Path, size: str) -> None:
-    with opened(chromium, report, size=size) as page:
-        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        page.wait_for_selector(".plot:not([data-drawn])", state="detached")
-
-        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_serious(chromium: Any, report: Path, size: str, scheme: str) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="no axe-core; make setup-test installs it"
-    ).Axe()
+@pytest.fixture(scope="module", params=[(size, scheme) for size in SIZES for scheme in ("light", "dark")], ids="-".join)
+def unfolded(chromium: Any, report: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Any, str]]:
+    """The page with all there is in it to be seen, which is not to be changed, and its size."""
+    size, scheme = request.param
     with opened(chromium, report, size=size, scheme=scheme) as page:
         page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         page.wait_for_selector(".plot:not([data-drawn])", state="detached")
-        found = axe.run(page).response["violations"]
+        yield page, size
 
-        assert [
-            f"{each['id']} ({each['impact']}): {[node['html'][:120] for node in each['nodes'][:3]]}"
-            for each in found
-            if each["impact"] in {"serious", "critical"}
-        ] == []
+
+def test_nothing_is_wider_than_the_screen(unfolded: tuple[Any, str]) -> None:
+    page, size = unfolded
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+
+
+def test_axe_finds_nothing_serious(unfolded: tuple[Any, str]) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="no axe-core; make setup-test installs it"
+    ).Axe()
+    page, _ = unfolded
+    found = axe.run(page).response["violations"]
+
+    assert [
+        f"{each['id']} ({each['impact']}): {[node['html'][:120] for node in each['nodes'][:3]]}"
+        for each in found
+        if each["impact"] in {"serious", "critical"}
+    ] == []
