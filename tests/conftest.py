@@ -5,7 +5,9 @@ import atexit
 import errno
 import fcntl
 import gc
+import hashlib
 import os
+import pickle
 import re
 import shlex
 import shutil
@@ -21,6 +23,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -260,6 +263,56 @@ def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
             part.rename(template)
             return
     subprocess.run(["cp", "-a", "--reflink=auto", template, cluster.data], check=True)
+
+
+@pytest.fixture(scope="session")
+def kept() -> Callable[[str, Callable[[Path], Any]], Any]:
+    """``kept(name, make)`` is what ``make(folder)`` gives, called once for all processes of the tests, each of which
+    has a copy of its own. What ``make`` writes into the new folder all of them see, and nobody may change.
+    """
+
+    def keep(name: str, make: Callable[[Path], Any]) -> Any:
+        place = _choose_storage() / _name_templates()
+        place.mkdir(mode=0o700, exist_ok=True)
+        result = place / f"{name}.pickle"
+        with (place / f"{name}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not result.exists():
+                shutil.rmtree(place / name, ignore_errors=True)
+                result.with_suffix(".part").write_bytes(pickle.dumps(make(place / name)))
+                result.with_suffix(".part").rename(result)
+        return pickle.loads(result.read_bytes())
+
+    return keep
+
+
+@pytest.fixture(scope="module")
+def analysed_once() -> Iterator[None]:
+    """For tests of what is around the analysis: where a folder has the same in it as one that was analysed before for a
+    test of the same file, in the same language, it has the same findings.
+    """
+    from pgtrial.analysis import analyze, calibration_summary, opened
+    from pgtrial.analysis.compare import subjects
+    from pgtrial.language import spoken
+    from pgtrial.report import bundle
+    from pgtrial.store import layout
+
+    really, known = analyze.analyze, {}
+
+    def analyze_once(folder: Path) -> object:
+        content = hashlib.sha256()
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            if path.name not in {layout.FINDINGS, layout.REPORT}:
+                content.update(f"{path.relative_to(folder)} {path.stat().st_size} ".encode() + path.read_bytes())
+        key = content.hexdigest(), spoken()
+        if key not in known:
+            known[key] = really(folder)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (analyze, calibration_summary, opened, subjects, bundle):
+            patch.setattr(module, "analyze", analyze_once)
+        yield
 
 
 @contextmanager

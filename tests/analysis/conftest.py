@@ -1,4 +1,6 @@
-"""Simulated experiments, written once per session; what a test wants different it replaces in memory."""
+"""Simulated experiments, written and analysed once for all processes of the tests; what a test wants different it
+replaces in memory.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +18,7 @@ from pgtrial.analysis.observations import Values, index_values, observe_runs, re
 from pgtrial.analysis.reduce import Reduction, reduce_runs
 from pgtrial.testing import EXPERIMENT, write_result_folder
 
+Kept = Callable[[str, Callable[[Path], Any]], Any]
 Assess = Callable[..., Assessment]
 
 # Parts of the evidence on which neither observations nor effects depend.
@@ -31,15 +34,15 @@ MIX = (
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(kept: Kept) -> Path:
     """Six blocks of on, off and a placebo; off is twice as fast."""
-    return write_result_folder(tmp_path_factory.mktemp("results") / "commit")
+    return kept("commit", write_result_folder)
 
 
 @pytest.fixture(scope="session")
-def mix_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mix_folder(kept: Kept) -> Path:
     """Two blocks of on and off with three scenarios at two load levels, open loop."""
-    return write_result_folder(tmp_path_factory.mktemp("results") / "mix", text=MIX)
+    return kept("mix", lambda place: write_result_folder(place, text=MIX))
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +51,8 @@ def evidence(folder: Path) -> Evidence:
 
 
 @pytest.fixture(scope="session")
-def reduction(evidence: Evidence) -> Reduction:
-    return reduce_runs(evidence)
+def reduction(evidence: Evidence, kept: Kept) -> Reduction:
+    return kept("commit-reduction", lambda _: reduce_runs(evidence))
 
 
 @pytest.fixture(scope="session")
@@ -58,13 +61,15 @@ def values(evidence: Evidence, reduction: Reduction) -> Values:
 
 
 @pytest.fixture(scope="session")
-def findings(folder: Path) -> Findings:
-    return analyze(folder)
+def findings(folder: Path, kept: Kept) -> Findings:
+    return kept("commit-findings", lambda _: analyze(folder))
 
 
 @pytest.fixture(scope="session")
-def estimated(evidence: Evidence, values: Values) -> tuple[Estimated, ...]:
-    return estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
+def estimated(evidence: Evidence, values: Values, kept: Kept) -> tuple[Estimated, ...]:
+    return kept(
+        "commit-estimated", lambda _: estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))
+    )
 
 
 @pytest.fixture

@@ -29,6 +29,8 @@ from pgtrial.store.calibrations import calibration_key, keep_calibration
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.testing import Simulation, write_result_folder
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TEXT = """\
 format = 1
 [experiment]

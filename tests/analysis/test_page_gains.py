@@ -31,7 +31,7 @@ margin = "3%"
 [workload]
 mix = "select-only"
 clients = [2, 8]
-duration = "10s"
+duration = "3s"
 
 [factors.pages]
 knob = "huge_pages"

@@ -25,20 +25,20 @@ from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
 
 WAL = "pg_stat_wal.wal_bytes"
 SHORT = (
-    INTERLEAVED.replace('"10s"', '"4s"').replace("clients = 4", "clients = [4, 9]").replace("blocks = 6", "blocks = 4")
+    INTERLEAVED.replace('"10s"', '"4s"').replace("clients = 4", "clients = [4, 9]").replace("blocks = 6", "blocks = 3")
 )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four blocks of on, off and a placebo that take turns, at two load levels."""
+    """Three blocks of on, off and a placebo that take turns, at two load levels."""
     return write_result_folder(tmp_path_factory.mktemp("sliced") / "interleaved", text=SHORT)
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A block of it."""
-    text = SHORT.replace("blocks = 4", "blocks = 1")
+    text = SHORT.replace("blocks = 3", "blocks = 1")
     return write_result_folder(tmp_path_factory.mktemp("sliced") / "one", text=text)
 
 
@@ -60,7 +60,7 @@ def findings(folder: Path) -> Findings:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     """Off and on at the same time, on sets of CPUs of unequal speed."""
-    text = DUET.replace("blocks = 6", "blocks = 4")
+    text = DUET.replace("blocks = 6", "blocks = 3")
     simulation = Simulation(speeds=(1.0, 1.5))
     return analyze(write_result_folder(tmp_path_factory.mktemp("sliced") / "duet", text=text, simulation=simulation))
 
@@ -181,7 +181,7 @@ def test_time_that_runs_share_counts_once(shared: Evidence) -> None:
 
 
 def test_the_method_is_what_was_used(tmp_path: Path) -> None:
-    text = SHORT.replace('"interleaved"', '"auto"').replace("blocks = 4", "blocks = 1")
+    text = SHORT.replace('"interleaved"', '"auto"').replace("blocks = 3", "blocks = 1")
     experiment = describe_experiment(read_evidence(write_result_folder(tmp_path / "auto", text=text)))
 
     assert (experiment.method, experiment.method_reason) == ("interleaved", "Every setting takes effect at once.")
@@ -198,7 +198,8 @@ def test_slices_are_described_by_their_figures(findings: Findings, pair: Finding
 
 
 def test_an_effect_that_grows_inside_the_slices_is_found(tmp_path: Path) -> None:
-    text = INTERLEAVED.replace('"10s"', '"4s"').replace("placebo = true", "placebo = false")
+    text = INTERLEAVED.replace('"10s"', '"4s"').replace("blocks = 6", "blocks = 3")
+    text = text.replace("placebo = true", "placebo = false")
     folder = write_result_folder(tmp_path / "leak", text=text, simulation=Simulation(leaks={"off": 0.3}))
     found = analyze(folder)
     assert found.slices is not None

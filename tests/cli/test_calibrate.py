@@ -21,6 +21,8 @@ from pgtrial.store.calibrations import CALIBRATION
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.testing import Simulation, write_result_folder
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TEXT = """\
 format = 1
 [experiment]

@@ -12,7 +12,9 @@ from pgtrial.cli.main import main
 from pgtrial.store import layout
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
-SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 2")
 START = 1_795_232_577
 
 

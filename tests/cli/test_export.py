@@ -9,14 +9,17 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.engine.folder import lock_folder
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
+from pgtrial.testing import EXPERIMENT, write_result_folder
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 NAME = "commit-20260120T101500Z"
+TEXT = EXPERIMENT.replace("blocks = 6", "blocks = 2")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_result_folder(tmp_path_factory.mktemp("results") / NAME)
+    return write_result_folder(tmp_path_factory.mktemp("results") / NAME, text=TEXT)
 
 
 @pytest.fixture

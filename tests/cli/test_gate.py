@@ -10,6 +10,10 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+# Two arms in as few blocks as can decide.
+TEXT = EXPERIMENT.replace("blocks = 6", "blocks = 3").replace("placebo = true", "placebo = false")
 # Claim about "off" against "on", and true throughputs: what the verdict must be.
 EQUAL = {"on": 500.0, "off": 500.0}
 FASTER = {"on": 500.0, "off": 1000.0}
@@ -25,7 +29,7 @@ def make_folder(
 ) -> Path:
     return write_result_folder(
         folder,
-        text=EXPERIMENT.replace('expect = "better"', f'expect = "{expect}"'),
+        text=TEXT.replace('expect = "better"', f'expect = "{expect}"'),
         simulation=Simulation(tps=tps, run_sd=noise),
         runs=runs,
     )
@@ -65,13 +69,13 @@ def test_no_whole_block_is_invalid(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_experiment_passes_no_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make_folder(tmp_path / "stopped", runs=12)
+    folder = make_folder(tmp_path / "stopped", runs=4)
 
     assert main(["report", str(folder), "--assert"]) == 4
 
     captured = capsys.readouterr()
     assert captured.out.startswith("✔ SUPPORTED")
-    assert captured.err == "not finished: 4 of 6 blocks complete, which --assert takes as inconclusive\n"
+    assert captured.err == "not finished: 2 of 3 blocks complete, which --assert takes as inconclusive\n"
 
 
 def test_files_are_written_beside_the_report(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pgtrial.cli.main import main
 from pgtrial.cli.session import write_report
 from pgtrial.language import ENGLISH, Language, find_language
 from pgtrial.report.text import render_text
-from pgtrial.testing import write_result_folder
+from pgtrial.testing import EXPERIMENT, write_result_folder
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 COMMANDS = ("run", "resume", "report", "demo", "narrate")
 
@@ -34,7 +36,9 @@ RUSSIAN = Language(code="ru", decimal=",", catalogue=Bracketed())
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_result_folder(tmp_path_factory.mktemp("lang") / "results", runs=9)
+    return write_result_folder(
+        tmp_path_factory.mktemp("lang") / "results", text=EXPERIMENT.replace("blocks = 6", "blocks = 3"), runs=6
+    )
 
 
 @pytest.fixture(autouse=True)

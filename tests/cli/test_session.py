@@ -4,22 +4,26 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.testing import write_result_folder
+from pgtrial.testing import EXPERIMENT, write_result_folder
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+SMALL = EXPERIMENT.replace("blocks = 6", "blocks = 2").replace("placebo = true", "placebo = false")
 
 
 def test_a_finished_experiment_is_only_reported_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_result_folder(tmp_path / "finished")
+    folder = write_result_folder(tmp_path / "finished", text=SMALL)
 
     assert main(["resume", str(folder)]) == 0
 
     captured = capsys.readouterr()
-    assert captured.err == "all 18 runs are done; nothing to run\n"
+    assert captured.err == "all 4 runs are done; nothing to run\n"
     assert captured.out.startswith("✔ SUPPORTED")
     assert captured.out.endswith(f"report: {folder}/report.html\n")
 
 
 def test_quiet_leaves_standard_error_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_result_folder(tmp_path / "finished")
+    folder = write_result_folder(tmp_path / "finished", text=SMALL)
 
     assert main(["resume", "--quiet", str(folder)]) == 0
     assert capsys.readouterr().err == ""
@@ -45,7 +49,7 @@ def test_a_folder_that_is_removed_again_is_not_announced(
 
 
 def test_steps_of_the_analysis_and_files_written_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = write_result_folder(tmp_path / "finished", runs=2)
+    folder = write_result_folder(tmp_path / "finished", text=SMALL, runs=2)
     with caplog.at_level(logging.INFO, logger="pgtrial"):
         assert main(["report", str(folder)]) == 0
 

@@ -6,7 +6,11 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.store.state import State
-from pgtrial.testing import write_result_folder
+from pgtrial.testing import EXPERIMENT, write_result_folder
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+TEXT = EXPERIMENT.replace("blocks = 6", "blocks = 4").replace("placebo = true", "placebo = false")
 
 
 @pytest.fixture
@@ -21,27 +25,27 @@ def say(capsys: pytest.CaptureFixture[str]):
 
 
 def test_an_unfinished_experiment_has_an_estimate_so_far(tmp_path: Path, say) -> None:
-    text = say(write_result_folder(tmp_path / "stopped", runs=10))
+    text = say(write_result_folder(tmp_path / "stopped", text=TEXT, runs=7))
 
-    assert "10 of 18 runs done, interrupted" in text
-    assert "So far, after 3 blocks: off is 96.8 % faster than on" in text
+    assert "7 of 8 runs done, interrupted" in text
+    assert "So far, after 3 blocks: off is 98.0 % faster than on" in text
     assert 'Go on with "pgtrial resume' in text
 
 
 def test_a_finished_experiment_is_not_spoken_of_as_going_on(tmp_path: Path, say) -> None:
-    text = say(write_result_folder(tmp_path / "finished"))
+    text = say(write_result_folder(tmp_path / "finished", text=TEXT))
 
-    assert "18 of 18 runs done, complete" in text
-    assert " After 6 blocks: off is 99.2 % faster than on" in text
+    assert "8 of 8 runs done, complete" in text
+    assert " After 4 blocks: off is 96.5 % faster than on" in text
     assert "So far" not in text
 
 
 def test_two_blocks_are_too_few_for_an_estimate(tmp_path: Path, say) -> None:
-    assert "blocks:" not in say(write_result_folder(tmp_path / "stopped", runs=7))
+    assert "blocks:" not in say(write_result_folder(tmp_path / "stopped", text=TEXT, runs=5))
 
 
 def test_attempts_that_do_not_count_are_counted(tmp_path: Path, say) -> None:
-    folder = write_result_folder(tmp_path / "stopped", runs=2)
+    folder = write_result_folder(tmp_path / "stopped", text=TEXT, runs=2)
     state = State.open(folder, write=True)
     state.begin_run(state.slots()[2], 2e9)
     state.interrupt_running()
@@ -54,10 +58,10 @@ def test_attempts_that_do_not_count_are_counted(tmp_path: Path, say) -> None:
 
 
 def test_json_is_indented_and_has_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_result_folder(tmp_path / "stopped", runs=10)
+    folder = write_result_folder(tmp_path / "stopped", text=TEXT, runs=7)
 
     assert main(["status", "--json", str(folder)]) == 0
 
     text = capsys.readouterr().out
     assert text.startswith('{\n  "name": "stopped",\n')
-    assert json.loads(text)["estimate"].startswith("off is 96.8 % faster than on")
+    assert json.loads(text)["estimate"].startswith("off is 98.0 % faster than on")

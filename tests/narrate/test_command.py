@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.findings import write_findings
 from pgtrial.cli.main import main
 from pgtrial.narrate.endpoint import KEY, OPENAI_KEY, OPENAI_URL, URL
-from pgtrial.testing import write_result_folder
+from pgtrial.testing import EXPERIMENT, write_result_folder
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -44,7 +44,8 @@ def test_without_a_model_it_tells_the_story(folder, capsys) -> None:
 
 
 def test_a_folder_that_was_never_reported_is_told_and_left_alone(tmp_path, capsys) -> None:
-    fresh = write_result_folder(tmp_path / "fresh", runs=10)
+    text = EXPERIMENT.replace("blocks = 6", "blocks = 3").replace("placebo = true", "placebo = false")
+    fresh = write_result_folder(tmp_path / "fresh", text=text, runs=5)
     before = sorted(fresh.iterdir())
     status, out, _ = run(capsys, fresh)
 

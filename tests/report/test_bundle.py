@@ -30,7 +30,8 @@ TEXT = (
     EXPERIMENT.replace('mix = "simple-update"', 'scenario = [{ name = "lookup", file = "lookup.sql" }]')
     .replace("[workload]", f'[target]\nhost = "ssh://gandalf@{HOST}"\n[workload]\n# password={SECRET}')
     .replace('claim = "', f'claim = "On {HOST}: ')
-    .replace("blocks = 6", "blocks = 3")
+    .replace("blocks = 6", "blocks = 2")
+    .replace("placebo = true", "placebo = false")
 )
 
 

@@ -41,12 +41,14 @@ TEXT = (
     .replace('synchronous_commit = "on"', 'work_mem = "4MB"')
     .replace('synchronous_commit = "off"', 'work_mem = "8MB"')
     .replace("clients = 4", "clients = [4, 16]")
-    .replace("blocks = 6", "blocks = 4")
+    .replace("blocks = 6", "blocks = 3")
 )
 METHODS = {
     "blocks": TEXT,
     "interleaved": TEXT.replace("[design]\n", '[design]\nmethod = "interleaved"\n'),
-    "duet": TEXT.replace("[design]\n", '[design]\nmethod = "duet"\n').replace("placebo = true", "placebo = false"),
+    "duet": TEXT.replace("[design]\n", '[design]\nmethod = "duet"\n')
+    .replace("placebo = true", "placebo = false")
+    .replace("blocks = 3", "blocks = 4"),
 }
 NAMES = {"qon", "qoff", "placebo", "Qclaim", "qname", "vda"}  # the placebo's arm is called so
 PRODUCTS = {"PostgreSQL", "pgtrial", "pgbench"}
@@ -94,8 +96,8 @@ CODES = {
 @pytest.fixture(scope="module", params=METHODS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulation = replace(detailed_simulation(), tps={"qon": 500.0, "qoff": 1000.0})
-    # Eleven of twelve runs, so that what is said of an experiment that was stopped is said.
-    runs = 11 if request.param == "blocks" else None
+    # Eight of nine runs, so that what is said of an experiment that was stopped is said.
+    runs = 8 if request.param == "blocks" else None
     path = tmp_path_factory.mktemp("languages") / request.param
     return write_result_folder(path, text=METHODS[request.param], simulation=simulation, runs=runs)
 

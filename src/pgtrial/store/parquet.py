@@ -1,6 +1,7 @@
 """Parquet files of a run, written and read with DuckDB; the one place that knows it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,23 @@ def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameter
         raise StoreError(f'cannot write "{path}": {_first_line(err)}') from err
 
 
-def read(paths: Sequence[Path], query: str, parameters: Sequence[Any] = ()) -> "dict[str, Any]":
-    """Run a query over Parquet files; ``{files}`` in it stands for the table. Columns as numpy arrays."""
+def read(
+    paths: Sequence[Path],
+    query: str,
+    parameters: Sequence[Any] = (),
+    *,
+    db: duckdb.DuckDBPyConnection | None = None,
+) -> "dict[str, Any]":
+    """Run a query over Parquet files; ``{files}`` in it stands for the table. Columns as numpy arrays.
+
+    ``db`` is for several queries one after the other: a new one takes longer than most of them.
+    """
     if not paths:
         return {}
     files = "read_parquet([" + ", ".join(f"'{_quoted(path)}'" for path in paths) + "], filename = true)"
-    with connect() as db:
+    with nullcontext(db) if db is not None else connect() as used:
         try:
-            result: dict[str, Any] = db.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
+            result: dict[str, Any] = used.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:
             raise StoreError(f"cannot read the result folder's samples: {_first_line(err)}") from err
     return result

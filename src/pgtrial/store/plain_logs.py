@@ -108,7 +108,12 @@ def _read_transactions(name: str, files: tuple[Path, ...]) -> PlainRun:
         has_rate=False,
         max_tries=1,
     )
-    shape = _measure_shape(log)
+    with parquet.connect() as db:
+        return _count(db, name, log)
+
+
+def _count(db: duckdb.DuckDBPyConnection, name: str, log: LevelLog) -> PlainRun:
+    shape, files = _measure_shape(db, log), log.files
     start, seconds = int(shape.first) + 1, int(shape.last) - int(shape.first) - 1
     if seconds < 1:
         raise WorkloadError(
@@ -120,10 +125,10 @@ def _read_transactions(name: str, files: tuple[Path, ...]) -> PlainRun:
     with tempfile.TemporaryDirectory(prefix="pgtrial-compare-") as directory:
         out = Path(directory) / "transactions.parquet"
         ingest([replace(log, scenarios=scripts, window=window)], out)
-        return _collect(name, out, files=files, shape=shape, start=start, seconds=seconds)
+        return _collect(db, name, out, files=files, shape=shape, start=start, seconds=seconds)
 
 
-def _measure_shape(log: LevelLog) -> _Shape:
+def _measure_shape(db: duckdb.DuckDBPyConnection, log: LevelLog) -> _Shape:
     """By one pass over the lines.
 
     Of a log with one field more than the usual ones it is not said whether that is the lag of --rate or the retries of
@@ -132,20 +137,19 @@ def _measure_shape(log: LevelLog) -> _Shape:
     with log.files[0].open("rb") as file:
         fields = len(file.readline().split())
     extra = "TRY_CAST(unknown0 AS BIGINT)" if fields > 6 else "NULL::BIGINT"
-    with parquet.connect() as db:
-        try:
-            row = db.execute(f"""
-                WITH lines AS (SELECT client, number, script, epoch + microsecond / 1e6 AS ended, {extra} AS extra
-                               FROM {read_logs(log)}),
-                     by_client AS (SELECT max(number) - min(number) + 1 AS numbered FROM lines GROUP BY client)
-                SELECT min(ended), max(ended), count(DISTINCT client), max(script) + 1, count(*),
-                       (SELECT sum(numbered) FROM by_client), coalesce(median(extra), 0) > 0
-                FROM lines
-            """).fetchone()
-        except duckdb.Error as err:
-            raise WorkloadError(
-                f'"{log.files[0]}" has a line that is not one of a pgbench log', detail=explain_error(err)
-            ) from err
+    try:
+        row = db.execute(f"""
+            WITH lines AS (SELECT client, number, script, epoch + microsecond / 1e6 AS ended, {extra} AS extra
+                           FROM {read_logs(log)}),
+                 by_client AS (SELECT max(number) - min(number) + 1 AS numbered FROM lines GROUP BY client)
+            SELECT min(ended), max(ended), count(DISTINCT client), max(script) + 1, count(*),
+                   (SELECT sum(numbered) FROM by_client), coalesce(median(extra), 0) > 0
+            FROM lines
+        """).fetchone()
+    except duckdb.Error as err:
+        raise WorkloadError(
+            f'"{log.files[0]}" has a line that is not one of a pgbench log', detail=explain_error(err)
+        ) from err
     assert row is not None  # an aggregate has one row
     first, last, clients, scripts, logged, numbered, has_rate = row
     return _Shape(
@@ -159,7 +163,16 @@ def _measure_shape(log: LevelLog) -> _Shape:
     )
 
 
-def _collect(name: str, out: Path, *, files: Sequence[Path], shape: _Shape, start: int, seconds: int) -> PlainRun:
+def _collect(
+    db: duckdb.DuckDBPyConnection,
+    name: str,
+    out: Path,
+    *,
+    files: Sequence[Path],
+    shape: _Shape,
+    start: int,
+    seconds: int,
+) -> PlainRun:
     """transactions.parquet as arrays over bins of equal width."""
     width = -(-seconds // MOST_BINS)
     bins = seconds // width
@@ -169,12 +182,14 @@ def _collect(name: str, out: Path, *, files: Sequence[Path], shape: _Shape, star
         f"""SELECT second // {width} AS bin, sum(count)::DOUBLE AS count, sum(latency_sum) AS latency,
                    sum(failed)::DOUBLE AS failed, sum(skipped)::DOUBLE AS skipped
             {inside} GROUP BY bin""",
+        db=db,
     )
     cells = parquet.read(
         [out],
         f"""SELECT bin, bucket, sum(number)::BIGINT AS number
             FROM (SELECT second // {width} AS bin, unnest(buckets) AS bucket, unnest(bucket_counts) AS number {inside})
             GROUP BY bin, bucket""",
+        db=db,
     )
     buckets = np.unique(np.asarray(cells["bucket"], dtype=np.int64))
     histogram = np.zeros((bins, buckets.size))

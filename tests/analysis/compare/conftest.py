@@ -1,18 +1,18 @@
 """Simulated experiments that repeat each other, share a control, or have nothing in common; and logs of plain loads."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.compare.experiments import compare_experiments, compare_subjects
-from pgtrial.analysis.compare.subjects import Subject, letter, read_subjects
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.comparison_findings import ExperimentComparison
+from pgtrial.analysis.findings import Findings
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 
-SHORT = EXPERIMENT.replace('"10s"', '"3s"')
+SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
 OTHER_ARM = SHORT.replace(
     '[arms.off.postgresql]\nsynchronous_commit = "off"', "[arms.group.postgresql]\ncommit_delay = 100"
 )
@@ -31,23 +31,21 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[[Path], Subject]:
-    """An experiment as it is compared, analysed once however many tests look at it."""
-
-    @cache
-    def read_once(folder: Path) -> Subject:
-        (subject,) = read_subjects([folder])
-        return subject
-
-    return read_once
+def read() -> Callable[[Path], Findings]:
+    """The findings of an experiment, analysed once however many tests look at it."""
+    return cache(analyze)
 
 
 @pytest.fixture(scope="session")
-def compare(read: Callable[[Path], Subject]) -> Callable[..., ExperimentComparison]:
+def compare(read: Callable[[Path], Findings]) -> Callable[..., ExperimentComparison]:
     """What compare_experiments says of these folders."""
-    return lambda *folders: compare_subjects(
-        [replace(read(folder), key=letter(number)) for number, folder in enumerate(folders)]
-    )
+
+    def compare_folders(*folders: Path) -> ExperimentComparison:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pgtrial.analysis.compare.subjects.analyze", read)
+            return compare_experiments(folders)
+
+    return compare_folders
 
 
 @pytest.fixture(scope="session")
@@ -79,5 +77,7 @@ def other_load(write: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def repeated(monday: Path, tuesday: Path, wednesday: Path) -> ExperimentComparison:
-    return compare_experiments([monday, tuesday, wednesday])
+def repeated(
+    monday: Path, tuesday: Path, wednesday: Path, compare: Callable[..., ExperimentComparison]
+) -> ExperimentComparison:
+    return compare(monday, tuesday, wednesday)

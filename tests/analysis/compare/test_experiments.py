@@ -16,6 +16,8 @@ from pgtrial.stats.interval import mean_and_sd
 from pgtrial.stats.meta import combine
 from pgtrial.testing import EXPERIMENT
 
+SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
+
 
 def claim(found):
     return next(one for one in found.contrasts if one.is_claimed and one.is_overall)
@@ -29,7 +31,7 @@ def test_experiments_that_repeat_each_other_are_combined(repeated, read, monday,
     for folder in (monday, tuesday, wednesday):
         (effect,) = (
             one
-            for one in read(folder).findings.effects
+            for one in read(folder).effects
             if (one.arm, one.metric, one.scenario, one.load_level) == ("off", "pgbench.tps", None, "all")
         )
         mean, sd = mean_and_sd([math.log(ratio) for ratio in effect.block_ratios])
@@ -72,7 +74,7 @@ def test_the_rule_travels_with_the_result(repeated):
 
 
 def test_arms_are_known_by_what_they_set_and_not_by_their_names(monday, write, compare):
-    renamed = EXPERIMENT.replace('"10s"', '"3s"').replace("arms.off", "arms.async").replace("arms.on", "arms.sync")
+    renamed = SHORT.replace("arms.off", "arms.async").replace("arms.on", "arms.sync")
     other = write("renamed", text=renamed, seed=21, tps={"sync": 500.0, "async": 1000.0})
 
     contrast = claim(compare(monday, other))
@@ -82,7 +84,7 @@ def test_arms_are_known_by_what_they_set_and_not_by_their_names(monday, write, c
 
 
 def test_the_same_names_with_other_settings_are_not_combined(monday, write, compare):
-    text = EXPERIMENT.replace('"10s"', '"3s"').replace('synchronous_commit = "off"', 'synchronous_commit = "local"')
+    text = SHORT.replace('synchronous_commit = "off"', 'synchronous_commit = "local"')
     other = write("same-names", text=text, seed=22)
 
     found = compare(monday, other)
@@ -102,7 +104,7 @@ def test_another_load_is_not_combined_and_not_compared_indirectly(monday, other_
 
 
 def test_a_longer_run_is_told_and_combined(monday, write, compare):
-    longer = write("longer", text=EXPERIMENT, seed=23)
+    longer = write("longer", text=SHORT.replace('"3s"', '"10s"'), seed=23)
 
     found = compare(monday, longer)
 
@@ -128,9 +130,7 @@ def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(
 
 
 def test_arms_of_one_experiment_are_left_to_it(write, compare):
-    text = EXPERIMENT.replace('"10s"', '"3s"').replace(
-        "[design]", "[arms.group.postgresql]\ncommit_delay = 100\n\n[design]"
-    )
+    text = SHORT.replace("[design]", "[arms.group.postgresql]\ncommit_delay = 100\n\n[design]")
     both = [
         write(f"both-{seed}", text=text, seed=seed, tps={"on": 500.0, "off": 900.0, "group": 700.0}) for seed in (1, 2)
     ]
@@ -163,7 +163,7 @@ def test_effects_that_differ_by_more_than_noise_are_a_caveat(monday, write, comp
 
 
 def test_an_experiment_that_goes_on_is_told(monday, write, compare):
-    half = write("half", seed=26, runs=9)
+    half = write("half", seed=26, runs=6)
 
     found = compare(monday, half)
 
@@ -172,7 +172,7 @@ def test_an_experiment_that_goes_on_is_told(monday, write, compare):
 
 
 def test_load_levels_are_combined_one_by_one(write, compare):
-    text = EXPERIMENT.replace('"10s"', '"3s"').replace("clients = 4", "clients = [4, 9]")
+    text = SHORT.replace("clients = 4", "clients = [4, 9]")
     found = compare(*(write(f"levels-{seed}", text=text, seed=seed) for seed in (31, 32)))
 
     labels = [one.load_level for one in found.contrasts if one.is_claimed and one.pooled]
@@ -180,11 +180,11 @@ def test_load_levels_are_combined_one_by_one(write, compare):
     assert labels == ["all load levels", "4 clients", "9 clients"]
 
 
-def test_a_copy_of_an_experiment_is_refused(monday, tmp_path):
+def test_a_copy_of_an_experiment_is_refused(monday, tmp_path, compare):
     shutil.copytree(monday, tmp_path / "copy")
 
     with pytest.raises(StoreError, match="hold the same runs"):
-        compare_experiments([monday, tmp_path / "copy"])
+        compare(monday, tmp_path / "copy")
 
 
 def test_a_missing_folder_is_named(monday, tmp_path):
