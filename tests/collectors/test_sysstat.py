@@ -121,12 +121,8 @@ def metric_of(name: str) -> TimelineMetric:
 def compute_one(metric: TimelineMetric, values: Readings, about: str) -> float | None:
     """A metric of one object from single values in place of series; counters are their increases."""
 
-    def read(source: Source) -> dict[str, Array]:
-        return {
-            name: np.array([value])
-            for (raw, name), value in values.items()
-            if raw == source.metric and source.takes(name)
-        }
+    def read(source: Source) -> Mapping[str, Array]:
+        return source.select({name: np.array([value]) for (raw, name), value in values.items() if raw == source.metric})
 
     found = compute(metric, read, page_size=float(os.sysconf("SC_PAGE_SIZE"))).get(about)
     return None if found is None else float(found[0])
