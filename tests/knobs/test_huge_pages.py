@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pgtrial.engine.target.throwaway import start_server
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Completed
 from pgtrial.hosts.local import LocalHost
@@ -450,7 +451,7 @@ async def run_in_huge_pages(cluster: ThrowawayCluster, size: str) -> tuple[Journ
     context = server_context(cluster)
     (change,) = await KNOB.plan(context, {"size": size})
     got = await KNOB.apply(context, change)
-    await cluster.start()
+    await start_server(cluster, groups=(), has_pool=True)
     assert cluster.process is not None
     pid = cluster.process.pid
     status = Path(f"/proc/{pid}/smaps").read_text()

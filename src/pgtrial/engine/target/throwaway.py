@@ -1,5 +1,6 @@
 """The throw-away target: one cluster per variant, at most one of them running, and what their arms set around it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone
 from pgtrial.spec.experiment import Experiment
+
+_NO_PAGES = "could not map anonymous shared memory"  # the server's words where huge pages are not enough
+_TRIES, _PAUSE = 5, 0.5  # s
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +78,7 @@ class ThrowawayTarget:
         groups = tuple(
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
-        await cluster.start(groups=groups)
+        await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
         settings = await postgresql.verify(cluster, wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
@@ -153,3 +157,19 @@ class ThrowawayTarget:
             await remove_until_gone(self.host, *cluster.directories)
         await self.changes.undo(self.made)
         self.made = []
+
+
+async def start_server(cluster: ThrowawayCluster, *, groups: Sequence[str], has_pool: bool) -> None:
+    """Start the server, several times if a pool of huge pages was made for it and is not whole.
+
+    With huge_pages = try, their default, other servers take pages of it; an initdb somewhere does so for a moment.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            await cluster.start(groups=groups)
+        except SettingError as err:
+            if not (left and has_pool and _NO_PAGES in (err.detail or "")):
+                raise
+            await asyncio.sleep(_PAUSE)
+        else:
+            return
