@@ -13,7 +13,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Adjustment, Findings
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.model.slice import Slice
 from pgtrial.spec.experiment import Experiment
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder

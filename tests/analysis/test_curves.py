@@ -8,7 +8,8 @@ from pgtrial.analysis.curves import MAX_DISTRIBUTION_POINTS, collect_distributio
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import Series
 from pgtrial.analysis.observations import Values, index_values, observe_runs
-from pgtrial.analysis.reduce import Histogram, Reduction, reduce_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Histogram, Reduction
 from pgtrial.model.run import Phase, PhaseName
 
 

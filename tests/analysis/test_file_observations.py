@@ -5,7 +5,8 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, index_values, observe_runs
-from pgtrial.analysis.reduce import Reduction, reduce_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.testing import Simulation, write_result_folder
 
 TEXT = """\

@@ -6,7 +6,8 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
-from pgtrial.analysis.reduce import Reduction, Totals, reduce_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Reduction, Totals
 from pgtrial.model.run import PhaseName
 
 

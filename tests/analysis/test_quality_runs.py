@@ -7,7 +7,7 @@ import pytest
 from pgtrial.analysis import quality_runs
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.reduce import Reduction, Wait
+from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.model.caveat import Severity
 
 Assess = Any

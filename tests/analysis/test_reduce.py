@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
-from pgtrial.analysis.reduce import Reduction, Wait, reduce_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
-from pgtrial.analysis.reduce import Reduction, _files
+from pgtrial.analysis.reduce import _files
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import METRICS, find_metric
 from pgtrial.analysis.timelines import compute, read_timelines

@@ -4,7 +4,7 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.reduce import Reduction, Wait
+from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.analysis.waits import describe_waits
 
 

@@ -35,9 +35,10 @@ def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, 
         state, told = State.create(tmp_path), []
         state.set_plan(arms, load_levels(experiment.workload), slots)
         plan: Any = SimpleNamespace(measured_time=1.0)
+        loaded: Any = SimpleNamespace(experiment=experiment)
         other: Any = None
         schedule = Schedule(
-            loaded=SimpleNamespace(experiment=experiment),  # type: ignore[arg-type]
+            loaded=loaded,
             choice=BLOCKS,
             folder=tmp_path,
             state=state,

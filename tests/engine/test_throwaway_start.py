@@ -1,6 +1,5 @@
 import asyncio
-from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,41 +11,43 @@ from pgtrial.errors import SettingError
 TAKEN = "FATAL:  could not map anonymous shared memory: Cannot allocate memory"
 
 
-@pytest.fixture
-def start(monkeypatch) -> Callable[..., int]:
-    """How often a server was started that complains so often."""
+class Complaining:
+    """A cluster that does not start before it has complained of all these."""
+
+    def __init__(self, *complaints: str) -> None:
+        self.left = list(complaints)
+        self.tries: list[Sequence[str]] = []
+
+    async def start(self, *, groups: Sequence[str]) -> None:
+        self.tries.append(groups)
+        if self.left:
+            raise SettingError("the server does not start", detail=self.left.pop(0))
+
+
+def start(cluster: Any, *, has_pool: bool = True) -> None:
+    asyncio.run(start_server(cluster, groups=("group",), has_pool=has_pool))
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch) -> None:
     monkeypatch.setattr(throwaway, "_PAUSE", 0.0)
 
-    def run(*complaints: str, has_pool: bool = True) -> int:
-        left, started = list(complaints), []
 
-        async def start(*, groups: Sequence[str]) -> None:
-            started.append(groups)
-            if left:
-                raise SettingError("the server does not start", detail=left.pop(0))
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_server_whose_pages_somebody_took_for_a_moment_is_started_again(times) -> None:
+    cluster = Complaining(*[TAKEN] * times)
+    start(cluster)
 
-        cluster: Any = SimpleNamespace(start=start)
-        try:
-            asyncio.run(start_server(cluster, groups=("group",), has_pool=has_pool))
-        finally:
-            run.tries = len(started)  # type: ignore[attr-defined]
-        assert set(started) == {("group",)}
-        return len(started)
-
-    return run
-
-
-def test_a_server_whose_pages_somebody_took_for_a_moment_is_started_again(start) -> None:
-    assert start() == 1
-    assert start(TAKEN, TAKEN) == 3
+    assert cluster.tries == [("group",)] * (times + 1)
 
 
 @pytest.mark.parametrize(
     ("complaints", "has_pool", "tries"),
     [([TAKEN] * 9, True, 5), ([TAKEN], False, 1), (["FATAL:  invalid value"], True, 1), ([TAKEN, "no"], True, 2)],
 )
-def test_any_other_complaint_is_an_error_at_once_and_this_one_in_the_end(start, complaints, has_pool, tries) -> None:
+def test_any_other_complaint_is_an_error_at_once_and_this_one_in_the_end(complaints, has_pool, tries) -> None:
+    cluster = Complaining(*complaints)
     with pytest.raises(SettingError, match="does not start"):
-        start(*complaints, has_pool=has_pool)
+        start(cluster, has_pool=has_pool)
 
-    assert start.tries == tries
+    assert len(cluster.tries) == tries

@@ -34,6 +34,7 @@ from pgtrial.analysis.findings import (
     SettingFinding,
     SingleRuns,
     Slices,
+    Stopping,
     WaitShare,
 )
 from pgtrial.model.caveat import Severity
@@ -524,6 +525,24 @@ def turns(sample: Findings) -> Findings:
             "runs": tuple(run.model_copy(update={"phases": phases[run.id]}) for run in sample.runs),
         }
     )
+
+
+@pytest.fixture(scope="session")
+def stopped(sample: Findings) -> Findings:
+    """Ended by its rule after the fourth of six blocks."""
+    stopping = Stopping(
+        rule="decision",
+        precision=None,
+        spending="obrien-fleming",
+        looks=(2, 4, 6),
+        blocks=4,
+        ended=4,
+        level=0.018,
+        needed=None,
+        text="After 4 of 6 blocks: the claim is supported.",
+    )
+    experiment = sample.experiment.model_copy(update={"complete": False})
+    return sample.model_copy(update={"stopping": stopping, "experiment": experiment})
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.analysis.findings import Findings, Stopping
+from pgtrial.analysis.findings import Findings
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
 
@@ -60,23 +60,7 @@ def test_an_experiment_that_is_not_finished_has_not_decided_anything(sample, ver
         )
 
 
-def test_an_experiment_that_its_rule_has_ended_is_finished(sample):
-    stopped = with_verdict(sample, Verdict.SUPPORTED, complete=False).model_copy(
-        update={
-            "stopping": Stopping(
-                rule="decision",
-                precision=None,
-                spending="obrien-fleming",
-                looks=(3, 6),
-                blocks=3,
-                ended=3,
-                level=0.01,
-                needed=None,
-                text="It ended at the first look.",
-            )
-        }
-    )
-
+def test_an_experiment_that_its_rule_has_ended_is_finished(stopped):
     assert gate_verdict(stopped) is Verdict.SUPPORTED
     assert unfinished_text(stopped) == ""
     assert find(stopped, "schedule").outcome is Outcome.PASSED

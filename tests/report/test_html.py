@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
-from pgtrial.analysis.findings import Difference, Fact, Findings, Stopping
+from pgtrial.analysis.findings import Difference, Fact, Findings
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
@@ -250,24 +250,6 @@ def test_the_method_says_how_a_duet_was_played(turns):
     assert "each block runs all 3 arms once, at the same time" in text
     assert "They exchange their CPUs after 1 s, in random order" in text
     assert "One arm after the other is at work" not in text
-
-
-@pytest.fixture
-def stopped(sample):
-    """Ended by its rule after the fourth of six blocks."""
-    stopping = Stopping(
-        rule="decision",
-        precision=None,
-        spending="obrien-fleming",
-        looks=(2, 4, 6),
-        blocks=4,
-        ended=4,
-        level=0.018,
-        needed=None,
-        text="After 4 of 6 blocks: the claim is supported.",
-    )
-    experiment = sample.experiment.model_copy(update={"complete": False})
-    return sample.model_copy(update={"stopping": stopping, "experiment": experiment})
 
 
 def test_an_experiment_that_its_rule_ended_is_finished(stopped):

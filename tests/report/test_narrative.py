@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pgtrial.analysis.findings import CaveatFinding, Stopping
+from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.language import ntr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
@@ -263,23 +263,12 @@ def test_runs_that_cannot_answer_recommend_nothing(sample) -> None:
     assert SCORECARD.build(invalid)["arms"] == SCORECARD.build(sample)["arms"]
 
 
-def test_a_probability_that_knows_nothing_of_the_looks_is_not_told(sample) -> None:
-    stopping = Stopping(
-        rule="decision",
-        precision=None,
-        spending="obrien-fleming",
-        looks=(2, 4, 6),
-        blocks=4,
-        ended=4,
-        level=0.018,
-        needed=None,
-        text="After 4 of 6 blocks: the claim is supported.",
-    )
+def test_a_probability_that_knows_nothing_of_the_looks_is_not_told(sample, stopped) -> None:
     told = "would come up by chance with a probability of"
 
     assert told in paragraph(sample, "certainty")
-    assert told not in paragraph(sample.model_copy(update={"stopping": stopping}), "certainty")
-    only = stopping.model_copy(update={"looks": (6,)})
+    assert told not in paragraph(stopped, "certainty")
+    only = stopped.stopping.model_copy(update={"looks": (6,)})
     assert told in paragraph(sample.model_copy(update={"stopping": only}), "certainty")
 
 

@@ -33,6 +33,8 @@ def noise(kind, count, length, rng):
         ]
     if name == "walk":
         return np.cumsum(rng.normal(size=(count, length)), axis=1)
+    if name == "spikes":  # few of which are large
+        return np.exp(1.5 * rng.normal(size=(count, length)))
     assert name == "counts"  # mostly zero, in clusters
     return rng.poisson(np.maximum(noise("ar 0.8", count, length, rng), 0) ** 2 * 0.3).astype(float)
 
@@ -161,6 +163,16 @@ def test_many_small_products_are_as_good_as_normal():
     assert found.pearson.p_value == pytest.approx(2 * stats.norm.sf(abs(correlation) * math.sqrt(2000)), abs=0.02)
 
 
+def test_two_single_spikes_that_meet_may_do_so_by_chance():
+    first, second = 0.01 * seeded().normal(size=(2, 300))
+    first[200] = second[200] = 1
+
+    found = associate(first, second, rng=seeded())
+
+    assert found.pearson.value > 0.9
+    assert found.pearson.p_value >= 1 / 300
+
+
 def test_a_pair_has_the_same_result_in_whatever_company():
     series = seeded().normal(size=(5, 100))
     alone = associations(series, [(0, 3)], rng=seeded())
@@ -203,7 +215,7 @@ def test_two_slow_drifts_are_no_association():
 
 
 @pytest.mark.parametrize("length", [120, 300])
-@pytest.mark.parametrize("kind", ["ar 0", "ar 0.95", "smoothed 60"])
+@pytest.mark.parametrize("kind", ["ar 0", "ar 0.95", "smoothed 60", "spikes"])
 def test_independent_noise_is_seldom_called_associated(kind, length):
     for p in p_values(kind, length, count=300):
         assert (p < 0.05).sum() <= most(300, 0.05)
@@ -214,7 +226,7 @@ def test_independent_noise_is_seldom_called_associated(kind, length):
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [120, 180, 300, 600])
 @pytest.mark.parametrize(
-    "kind", ["ar 0", "ar 0.5", "ar 0.8", "ar 0.9", "ar 0.95", "smoothed 60", "walk", "wave", "counts"]
+    "kind", ["ar 0", "ar 0.5", "ar 0.8", "ar 0.9", "ar 0.95", "smoothed 60", "walk", "wave", "counts", "spikes"]
 )
 def test_of_1000_independent_pairs_no_more_than_the_nominal_share_is_called_associated(kind, length):
     for p in p_values(kind, length, count=1000, draws=DRAWS):

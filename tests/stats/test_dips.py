@@ -109,6 +109,19 @@ def test_dips_in_much_noise_are_found_when_they_last():
     assert [abs(dip.start - 300) <= found.resolution for dip in found.dips] == [True]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_breaks_in_again_and_again_is_found_although_little_is_usual(seed):
+    # As after checkpoints: a fall to a tenth within a second, a slow recovery, then slow swings.
+    recovering = np.minimum(1, 0.1 * 1.15 ** np.arange(30))
+    swings = 1 + 0.1 * slow(0.9, 1, 120, np.random.default_rng(seed))[0]
+    values = 2000 * np.concatenate((np.ones(15), np.tile(recovering, 4)[:105])) * swings
+
+    found = find_dips(values)
+
+    assert [dip.start for dip in found.dips] == [15, 45, 75, 105]
+    assert all(5 <= dip.length <= 15 and dip.depth > 0.75 for dip in found.dips)
+
+
 @pytest.mark.parametrize("values", [[], [100.0] * (FEWEST - 1), [math.nan] * 100, [0.0] * 60 + [1000.0] * 30])
 def test_without_a_usual_there_are_no_dips(values):
     assert find_dips(values) is None
@@ -145,7 +158,8 @@ NOISE = {
 
 def false_alarms(kind, count, seconds):
     rng = np.random.default_rng([count, seconds, len(kind)])
-    return sum(bool(find_dips(one).dips) for one in NOISE[kind](count, seconds, rng).astype(float))
+    found = map(find_dips, NOISE[kind](count, seconds, rng).astype(float))
+    return sum(bool(each.dips) for each in found if each is not None)  # where most seconds have none, none can dip
 
 
 @pytest.mark.parametrize("kind", ["white", "very slow", "four per second"])

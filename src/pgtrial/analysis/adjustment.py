@@ -9,7 +9,7 @@ from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.findings import Adjustment
 from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval

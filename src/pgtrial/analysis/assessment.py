@@ -7,7 +7,7 @@ from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Slices, Stopping
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CurvePoint, Distribution, Series
 from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
-from pgtrial.analysis.reduce import Histogram, Reduction
+from pgtrial.analysis.reduction import Histogram, Reduction
 from pgtrial.analysis.slices import windows
 from pgtrial.model.histogram import bucket_bounds
 from pgtrial.model.run import RunRow

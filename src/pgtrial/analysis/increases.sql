@@ -9,6 +9,9 @@
 -- inside the window count, because what lies around it is no time of the arm's own. The sampler is stopped and goes on
 -- with its arm, so a step may be very short: the longest says when a reading is due, and all of them together stand for
 -- the ends. Counters of the machine keep the time of the clock.
+--
+-- lead() needs no order of its own: the rows of a table keep theirs, and those of reading lie by run, counter, object
+-- and time.
 WITH reading_time AS (
     SELECT reading.run, clock, before + least(clock, stretch.ended) - stretch.started AS own
     FROM (SELECT DISTINCT run, t AS clock FROM reading) AS reading

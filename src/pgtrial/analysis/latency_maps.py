@@ -6,7 +6,7 @@ import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import LatencyMap
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import windows
 from pgtrial.model.histogram import row_bounds
 from pgtrial.model.run import RunRow

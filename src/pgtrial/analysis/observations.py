@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Observation
 from pgtrial.analysis.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
-from pgtrial.analysis.reduce import Cell, Histogram, Reduction, Totals
+from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, windows
 from pgtrial.model.run import RunRow
 from pgtrial.spec.file_tables import FIO

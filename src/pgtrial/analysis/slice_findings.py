@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import ArmSlices, Slices
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.model.run import RunRow
 from pgtrial.stats.dependence import ORDER_ALPHA

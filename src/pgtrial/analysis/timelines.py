@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.analysis.timeline_formulas import Source, TimelineMetric
 from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids, own_time

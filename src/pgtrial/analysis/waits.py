@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import WaitShare
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 
 CPU = "CPU"  # an active session that does not wait is on a CPU, or wants to be
 

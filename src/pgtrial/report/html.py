@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import vl_convert
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from pgtrial.analysis.findings import Findings
@@ -21,7 +22,7 @@ from pgtrial.report.script_words import script_words
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.terms import severity_word, verdict_word
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
-from pgtrial.store.cache import cached_text
+from pgtrial.store.cache import cached_text, keep, load
 from pgtrial.units import format_duration
 
 _HERE = Path(__file__).parent
@@ -86,12 +87,31 @@ def _show_controls(value: Any) -> Any:
     return value
 
 
+class _CompiledTemplates(BytecodeCache):
+    """Templates as Python code, for the next process: putting them together takes longer than filling them in.
+
+    The code of a template also depends on how the environment is made, which is said in this file.
+    """
+
+    def __init__(self) -> None:
+        made_by = Path(__file__).read_bytes() + version("jinja2").encode()
+        self._made_by = hashlib.sha256(made_by).digest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        kept = load(self._name_of(bucket))
+        if kept is not None and kept.startswith(self._made_by):
+            bucket.bytecode_from_string(kept.removeprefix(self._made_by))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        keep(self._name_of(bucket), self._made_by + bucket.bytecode_to_string())
+
+    def _name_of(self, bucket: Bucket) -> str:
+        return f"template-{bucket.key}"  # of its path; the bucket itself compares the text
+
+
 @cache
 def template_environment() -> Environment:
-    """The environment of every page: texts are escaped, control characters shown; a missing name is an error.
-
-    One for all pages of a process: putting the templates together takes longer than filling one of them in.
-    """
+    """The environment of every page: texts are escaped, control characters shown; a missing name is an error."""
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -99,6 +119,7 @@ def template_environment() -> Environment:
         finalize=_show_controls,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_CompiledTemplates(),
     )
     environment.globals |= {"tr": tr_markup, "ntr": ntr_markup, "ptr": ptr_markup}
     environment.filters["script_json"] = script_json

@@ -2,8 +2,11 @@
 
 Definition. What is usual is the running median over BASELINE seconds, so a dip is no longer than half of that; longer
 losses are a new level (see ``trend``). The noise is measured above the median only, where there are no dips. A dip is
-a stretch that falls below the usual by more than both SHALLOWEST and what noise reaches with probability FALSE_ALARM
-in a whole series, and it lasts as long as the series stays below half of that threshold.
+a stretch that falls below the usual by more than SHALLOWEST, and either by more than noise reaches in a whole series,
+or within a moment by more than noise changes in one anywhere in it; each of the two with probability FALSE_ALARM / 2.
+It lasts as long as the series stays below half of that, or below half of the usual. The first finds what comes
+gradually. The second finds what breaks in again and again, as after checkpoints: then the series is seldom usual, and a
+few slow swings above the median say little of how far others could reach, but its changes in a moment are many.
 
 What noise reaches is a quantile of Student's t, because the spread of the noise is itself estimated, from as many
 independent values as the autocorrelation leaves, and never less than that of a Poisson process with the usual rate.
@@ -59,7 +62,8 @@ class Steadiness:
 
     ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
     at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
-    be below it; above 1 none can be told from noise. ``resolution``: seconds whose mean is looked at.
+    be below it, or must have fallen within a moment, from above the usual if it is more than 1. ``resolution``: seconds
+    whose mean is looked at.
     """
 
     dips: tuple[Dip, ...]
@@ -82,8 +86,8 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.median(known)) <= 0:
         return None
-    resolution, relative, threshold = _resolution(series, false_alarm)
-    dips = _dips(relative, series == 0, threshold, resolution) if threshold < 1 else ()
+    seen = _look(series, false_alarm)
+    dips = _dips(seen, series == 0)
     return Steadiness(
         dips=dips,
         usual=float(np.median(known)),
@@ -91,8 +95,8 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
         coefficient_of_variation=float(known.std(ddof=1) / known.mean()),
         stalled_share=float((known == 0).mean()),
         dip_share=sum(dip.length for dip in dips) / series.size,
-        threshold=threshold,
-        resolution=resolution,
+        threshold=seen.threshold,
+        resolution=seen.width,
     )
 
 
@@ -109,30 +113,51 @@ def _running_median(series: Array) -> Array:
     return between
 
 
-def _resolution(series: Array, false_alarm: float) -> tuple[int, Array, float]:
-    """The narrowest width at which half of the usual can be told from noise, or else the one with the least noise.
-
-    With it, the means of that many seconds relative to the usual (0 is usual, -1 a standstill), and the threshold.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """Means of ``width`` seconds relative to the usual (0 is usual, -1 a standstill), and by how much they rose since
+    the moment before; ``below`` and ``fall`` are what no noise does.
     """
+
+    width: int
+    relative: Array
+    rises: Array
+    below: float
+    fall: float
+
+    @property
+    def threshold(self) -> float:
+        return min(self.below, self.fall)
+
+
+def _look(series: Array, false_alarm: float) -> _View:
+    """The narrowest view in which half of the usual can be told from noise, or else the one with the least noise."""
     tried = []
     width = 1
     while width == 1 or (width <= _WIDEST and series.size >= width * FEWEST):
-        means = _running_mean(series, width)
-        baseline = _running_median(means)
-        relative = means / baseline - 1
-        noise = _noise(
-            relative,
-            events=float(np.median(baseline)) * width,
-            looks=_looked_at(relative, width).size,
-            false_alarm=false_alarm,
-        )
-        threshold = max(SHALLOWEST, noise)
-        tried.append((threshold, width, relative))
-        if threshold <= HALF:
+        tried.append(_view(series, width, false_alarm / 2))
+        if tried[-1].threshold <= HALF:
             break
         width *= 2
-    threshold, width, relative = min(tried, key=lambda one: one[0])
-    return width, relative, threshold
+    return min(tried, key=lambda view: view.threshold)
+
+
+def _view(series: Array, width: int, false_alarm: float) -> _View:
+    means = _running_mean(series, width)
+    baseline = _running_median(means)
+    relative = means / baseline - 1
+    looks = _looked_at(relative, width).size
+    events = float(np.median(baseline)) * width
+    # Of means that have no second in common, and with one between them: what breaks in may do so within a second.
+    rises = np.concatenate((np.full(width + 1, np.nan), relative[width + 1 :] - relative[: -width - 1]))
+    return _View(
+        width=width,
+        relative=relative,
+        rises=rises,
+        below=max(SHALLOWEST, _noise(relative, events=events, looks=looks, false_alarm=false_alarm)),
+        # The variance of a difference is that of both.
+        fall=max(SHALLOWEST, _noise(rises, events=events / 2, looks=looks, false_alarm=false_alarm)),
+    )
 
 
 def _running_mean(values: Array, width: int) -> Array:
@@ -147,9 +172,9 @@ def _running_mean(values: Array, width: int) -> Array:
 
 
 def _noise(relative: Array, *, events: float, looks: int, false_alarm: float) -> float:
-    """How far below the usual any of ``looks`` values of noise falls with probability ``false_alarm``.
+    """How far below 0 any of ``looks`` values of noise falls with probability ``false_alarm``.
 
-    relative : (seconds,) means relative to the usual, of ``events`` events each.
+    relative : (seconds,) values about 0, whose variance is at least that of ``events`` events relative to their number.
     """
     above = relative[relative >= 0]
     middle = _SIGMA * float(np.median(above)) if above.size else math.inf
@@ -182,12 +207,14 @@ def _looked_at(relative: Array, width: int) -> NDArray[np.intp]:
     return places[~np.isnan(relative[places])]
 
 
-def _dips(relative: Array, stalled: NDArray[np.bool_], threshold: float, width: int) -> tuple[Dip, ...]:
+def _dips(view: _View, stalled: NDArray[np.bool_]) -> tuple[Dip, ...]:
+    relative = view.relative
     with np.errstate(invalid="ignore"):
-        low = relative < -threshold / 2
+        low = relative < -min(1, view.threshold) / 2
+        breaks = (relative < -view.below) | (view.rises < -view.fall)
     deep = np.zeros(relative.size, bool)
-    places = _looked_at(relative, width)
-    deep[places] = relative[places] < -threshold
+    places = _looked_at(relative, view.width)
+    deep[places] = breaks[places]
     # A second that is not known continues what was before it.
     unknown = np.isnan(relative)
     last = np.maximum.accumulate(np.where(unknown, -1, np.arange(relative.size)))

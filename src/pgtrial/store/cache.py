@@ -1,4 +1,4 @@
-"""Texts that take long to make and are the same every time, kept in the user's cache directory.
+"""What takes long to make and is the same every time, kept in the user's cache directory.
 
 Nothing depends on it: where nothing can be kept, or what was kept is damaged or somebody else's, it is made anew.
 """
@@ -18,15 +18,26 @@ def cached_text(name: str, make: Callable[[], str]) -> str:
 
     ``name`` has to tell everything on which the text depends; it becomes the name of a file.
     """
-    path = _find_directory()
-    kept = None if path is None else _read(path / name)
+    kept = load(name)
     if kept is not None:
-        return kept
+        return kept.decode()
     text = make()
-    if path is not None:
-        with contextlib.suppress(OSError):  # a full disk, a home that may only be read
-            _write(path / name, text)
+    keep(name, text.encode())
     return text
+
+
+def load(name: str) -> bytes | None:
+    """What was kept under this name, whole and by this user; None where there is nothing."""
+    directory = _find_directory()
+    return None if directory is None else _read(directory / name)
+
+
+def keep(name: str, content: bytes) -> None:
+    """Keep it for the next process, if there is a place for it."""
+    directory = _find_directory()
+    if directory is not None:
+        with contextlib.suppress(OSError):  # a full disk, a home that may only be read
+            _write(directory / name, content)
 
 
 def _find_directory() -> Path | None:
@@ -44,8 +55,7 @@ def _find_directory() -> Path | None:
         return None
 
 
-def _read(path: Path) -> str | None:
-    """A kept text: this user's own, and whole."""
+def _read(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
@@ -53,13 +63,12 @@ def _read(path: Path) -> str | None:
             digest, _, content = file.read().partition(b"\n")
     except OSError:
         return None
-    return content.decode() if hashlib.sha256(content).hexdigest().encode() == digest else None
+    return content if hashlib.sha256(content).hexdigest().encode() == digest else None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Replace the file at once or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    content = text.encode()
     fd, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(fd, "wb") as file:

@@ -14,7 +14,7 @@ from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.model.run import LoadLevel
 from pgtrial.testing import EXPERIMENT, write_result_folder

@@ -6,7 +6,8 @@ import pytest
 from pgtrial.analysis.cause_findings import Pareto
 from pgtrial.analysis.causes.pareto import UNKNOWN_TEXT, rank_events, rank_statements
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.reduce import Reduction, SessionGroup, reduce_runs
+from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.analysis.reduction import Reduction, SessionGroup
 
 
 def find(paretos: tuple[Pareto, ...], arm: str, level: int | str = 0) -> Pareto:

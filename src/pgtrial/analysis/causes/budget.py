@@ -15,7 +15,7 @@ from pgtrial.analysis.causes.words import OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.model.run import RunRow
 
 

@@ -14,7 +14,7 @@ from pgtrial.analysis.causes.limit_rules.parts import is_lag
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
 from pgtrial.language import mark, tr

@@ -8,7 +8,7 @@ from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.causes.words import CPU, join, part_id, part_name, percent, show_part
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, reported_scenarios
-from pgtrial.analysis.reduce import Reduction
+from pgtrial.analysis.reduction import Reduction
 from pgtrial.language import mark, tr
 from pgtrial.model.run import RunRow
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND
-from pgtrial.analysis.reduce import Reduction, SessionGroup
+from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.slices import windows
 from pgtrial.model.run import RunRow
 
