@@ -654,7 +654,7 @@ def test_dips_at_other_times_are_not_the_checkpoints(
 
 
 def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
-    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.35}
+    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.2, ("IO", "WALSync"): 0.3}
     often = {**BUSY, "checkpoints.requested": 0.3, "wal.bytes": 30e6, "wal.fpi": 3000.0}
 
     limit = judge(shares, often)
@@ -663,17 +663,35 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     by_time = {**often, "checkpoints.requested": 0.0, "checkpoints.timed": 0.3}
     assert judge(shares, by_time).detail == "timed"
     # Compressed pages are a smaller part of it.
-    compressed = judge(shares, often, facts=Facts(compressed_wal=frozenset({"on"})))
+    compressed = judge(shares, often, facts=Facts(wal_compression={"on": "pglz"}))
     assert compressed.resource is Resource.CPU
-    much = judge(shares, {**often, "wal.bytes": 9e6}, facts=Facts(compressed_wal=frozenset({"on"})))
+    much = judge(shares, {**often, "wal.bytes": 9e6}, facts=Facts(wal_compression={"on": "pglz"}))
     assert "about 68 % of the WAL is whole pages, if wal_compression leaves a quarter of each" in much.text
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
 
 
+def test_whole_pages_that_cost_nothing_limit_nothing(judge: Judge) -> None:
+    shares = {(CPU, ""): 0.4, (CPU_QUEUE, ""): 0.4}
+    often = {**BUSY, "checkpoints.requested": 0.3, "wal.bytes": 30e6, "wal.fpi": 6000.0}
+    often[("server.cpu", "client backend")] = 1.6
+
+    copied = judge(shares, often)
+    assert copied.resource is Resource.CPU
+    assert strength(copied, Resource.CHECKPOINTS) == 0
+    # Of 1.6 CPUs, 0.6 compress them; a page of lz4 takes a fifth of that.
+    compressed, quickly = (
+        judge(shares, {**often, "wal.bytes": 13e6}, facts=Facts(wal_compression={"on": method}))
+        for method in ("pglz", "lz4")
+    )
+    assert compressed.resource is Resource.CHECKPOINTS
+    assert "about 30 % of the latency is CPU time that makes whole pages ready for the WAL" in compressed.text
+    assert quickly.resource is Resource.CPU
+
+
 def test_a_single_checkpoint_in_each_run_does_not_come_often(judge: Judge) -> None:
     # A timer of five minutes that falls into this level of 20 s, in every run at the same moment.
-    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.35}
+    shares = {(CPU, ""): 0.35, (CPU_QUEUE, ""): 0.2, ("IO", "WALSync"): 0.3}
     series = {**BUSY, "wal.bytes": 30e6, "wal.fpi": 3000.0}
     once, twice = (np.where(np.isin(np.arange(20), at), 1.0, 0.0) for at in ([8], [3, 13]))
 
@@ -902,10 +920,10 @@ def test_facts_are_those_of_the_record(evidence: Evidence) -> None:
     facts = gather_facts(evidence, (), cpus=2)
 
     assert facts.max_connections == {"on": 100, "off": 100, "placebo": 100}
-    assert facts.compressed_wal == frozenset()
+    assert facts.wal_compression == {}
     run = evidence.runs_of("off")[0].id
     settings = {**evidence.settings, run: {**evidence.settings[run], "wal_compression": ("lz4", "configuration file")}}
-    assert gather_facts(replace(evidence, settings=settings), (), cpus=2).compressed_wal == {"off"}
+    assert gather_facts(replace(evidence, settings=settings), (), cpus=2).wal_compression == {"off": "lz4"}
     # One process with a thread for each CPU, of which there are fewer than clients.
     assert facts.threads == {0: 2}
     assert gather_facts(evidence, (), cpus=64).threads == {0: 4}

@@ -106,6 +106,10 @@ AFTER_CHECKPOINT = 5.0  # s from the start of a checkpoint, in which most pages 
 CHECKPOINT_INTERVAL = Ramp(low=60.0, high=15.0)  # s; checkpoint_warning is 30 s by default
 WHOLE_PAGES = Ramp(low=0.3, high=0.7)  # of the WAL
 WITHOUT_WHOLE_PAGES = 0.8  # most that is believed of the interval alone
+WHOLE_PAGES_COST = Ramp(low=0.1, high=0.3)  # of the latency, that is waiting for the WAL or making pages ready for it
+# CPU time in s of a page that goes to the WAL whole: its copies and checksum; by far the most is compressing it, which
+# depends on what the page holds.
+PAGE_TIME = {"off": 10e-6, "pglz": 100e-6, "on": 100e-6, "lz4": 20e-6, "zstd": 50e-6}
 VACUUM_CPU = Ramp(low=0.15, high=0.4)  # of the server's CPU time, that autovacuum workers have
 
 # --- Temporary files and connections --------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def gather_facts(
     threads = workload.threads or cpus
     connections: dict[str, int] = {}
     timeouts: dict[str, float] = {}
-    compressed: set[str] = set()
+    compression: dict[str, str] = {}
     for arm in evidence.arms:
         for run in evidence.runs_of(arm.name):
             settings = evidence.settings.get(run.id, {})
@@ -98,8 +98,9 @@ def gather_facts(
                 connections[arm.name] = int(value)
             with suppress(ValueError):
                 timeouts[arm.name] = parse_duration(settings.get("checkpoint_timeout", ("", ""))[0])
-            if settings.get("wal_compression", ("off", ""))[0] != "off":
-                compressed.add(arm.name)
+            method, _ = settings.get("wal_compression", ("off", ""))
+            if method != "off":
+                compression[arm.name] = method
     return Facts(
         events=tuple(events),
         max_connections=connections,
@@ -108,7 +109,7 @@ def gather_facts(
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
-        compressed_wal=frozenset(compressed),
+        wal_compression=compression,
         attempts=dict(_attempts(evidence, reduction)) if reduction is not None else {},
     )
 

@@ -24,7 +24,7 @@ class Facts:
     of the server's control group by metric ("cgroup.reads": 3000), in 1/s and B/s. ``in_turns`` are the runs whose arms
     shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
     ``checkpoint_timeouts`` are by arm, in seconds. ``attempts`` are by arm and load level: transactions that ended,
-    failed ones included, for each that succeeded. ``compressed_wal`` are the arms with wal_compression.
+    failed ones included, for each that succeeded. ``wal_compression`` is the setting by arm, of those that compress.
     """
 
     events: Sequence[LogEvent] = ()
@@ -34,7 +34,7 @@ class Facts:
     in_turns: frozenset[int] = frozenset()
     checkpoint_timeouts: Mapping[str, float] = field(default_factory=dict)
     attempts: Mapping[tuple[str, int], float] = field(default_factory=dict)
-    compressed_wal: frozenset[str] = frozenset()
+    wal_compression: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

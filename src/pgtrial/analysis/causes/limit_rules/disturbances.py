@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
-from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
+from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
+from pgtrial.analysis.causes.limit_rules.parts import is_cpu, is_wal
 from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED
 from pgtrial.analysis.timeline import Array, Timeline
@@ -95,7 +96,9 @@ def _chance(runs: Sequence[tuple[Array, _Mask]]) -> float:
 
 
 def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
-    """Throughput dips while checkpoints write, begin or end; or they come so often that most WAL is whole pages."""
+    """Throughput dips while checkpoints write, begin or end; or they come so often that most WAL is whole pages, which
+    costs something.
+    """
     dips = [
         found
         for finder in (_during_checkpoints, _edges_of_checkpoints)
@@ -150,9 +153,12 @@ def _rhythm(scene: Scene) -> Clue | None:
 
 
 def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
+    """Whole pages alone limit nothing: with commits that wait for no disk, and CPUs that only copy them, they are as
+    good as free.
+    """
     interval = _checkpoint_interval(scene)
     pages, wal = scene.mean("wal.fpi"), scene.mean("wal.bytes")
-    is_compressed = scene.arm in scene.facts.compressed_wal
+    is_compressed = scene.arm in scene.facts.wal_compression
     size = _BLOCK * (_COMPRESSED if is_compressed else 1.0)
     whole = min(1.0, pages * size / wal) if pages is not None and wal else None
     return accuse(
@@ -167,8 +173,32 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
                 *("wal.fpi", whole, "share", limits.WHOLE_PAGES),
                 tr(_WHOLE_PAGES[is_compressed], share=percent(whole or 0)),
             ),
+            strongest(_costs_of_whole_pages(scene)),
         ),
         at_most=limits.WITHOUT_WHOLE_PAGES if whole is None else 1.0,
+    )
+
+
+def _costs_of_whole_pages(scene: Scene) -> Iterator[Clue | None]:
+    """Waiting for the WAL that they make long, or the CPU time to make them ready for it."""
+    waiting = scene.share(is_wal)
+    yield find_clue(
+        *("wait.IO", waiting, "share", limits.WHOLE_PAGES_COST),
+        tr("{share} of the latency is waiting for the WAL to be written and flushed", share=percent(waiting or 0)),
+    )
+    pages, on_cpu = scene.mean("wal.fpi"), scene.share(is_cpu)
+    used = sum(scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu"))
+    if pages is None or on_cpu is None or used <= 0:
+        return
+    each = limits.PAGE_TIME.get(scene.facts.wal_compression.get(scene.arm, "off"), limits.PAGE_TIME["on"])
+    making = min(1.0, pages * each / used) * on_cpu
+    yield find_clue(
+        *("wal.fpi", making, "share", limits.WHOLE_PAGES_COST),
+        tr(
+            "about {share} of the latency is CPU time that makes whole pages ready for the WAL, if each takes {time}",
+            share=percent(making),
+            time=format_duration(each),
+        ),
     )
 
 
