@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -147,11 +148,15 @@ def test_killed_at_any_journal_event_everything_is_put_back(crash, place):
 @pytest.mark.slow
 def test_killed_at_any_journal_event_of_a_run_everything_is_put_back(crash, place):
     crash(1)
+    killed: dict[str, set[str]] = {}  # at which moments of each change
     step = 1
     while len(steps := crash(step)) >= step:
-        assert steps
+        when, what, change = steps[-1].split(" ", 2)
+        killed.setdefault(change, set()).add(f"{when} {what}")
         step += 1
-    assert step > 100
+    moments = {f"{when} {what}" for when in ("before", "after") for what in ("begin", "confirm", "end")}
+    assert {change: moments - seen for change, seen in killed.items() if seen != moments} == {}
+    assert len(killed) >= len(tomllib.loads(EXPERIMENT)["arms"]["turned"]) - 1  # all tables but that of the server
     assert_finished_runs_are_kept(place)
 
 

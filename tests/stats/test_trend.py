@@ -111,7 +111,7 @@ def coverage(values, true=0.0):
     return np.mean([one.low <= true <= one.high for one in found])
 
 
-@pytest.mark.parametrize(("phi", "length", "least"), [(0.0, 30, 0.93), (0.9, 30, 0.86), (0.9, 120, 0.91)])
+@pytest.mark.parametrize(("phi", "length", "least"), [(0.0, 30, 0.93), (0.9, 30, 0.88), (0.9, 120, 0.91)])
 def test_the_interval_of_slow_noise_contains_zero(phi, length, least):
     assert coverage(noise(phi, 200, length, np.random.default_rng(5))) >= least
 
@@ -123,18 +123,19 @@ def test_the_interval_contains_the_truth_whatever_the_autocorrelation(phi, lengt
     rng = np.random.default_rng([6, length])
     values = noise(phi, 1000, length, rng) + 0.01 * np.arange(length)
     # Thirty values with 0.9 are worth less than two independent ones.
-    least = 0.89 if (phi, length) == (0.9, 30) else 0.93
+    least = 0.91 if (phi, length) == (0.9, 30) else 0.93
 
-    assert least <= coverage(values, true=0.01) <= 0.995
+    assert least <= coverage(values, true=0.01) <= 0.9975
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [60, 300])
-def test_the_interval_holds_for_noise_that_is_slow_and_white_at_once(length):
+@pytest.mark.parametrize(("length", "least"), [(60, 0.84), (300, 0.94)])
+def test_the_interval_holds_for_noise_that_is_slow_and_white_at_once(length, least):
+    # White noise hides the slow one, of which a minute has three independent values.
     rng = np.random.default_rng([7, length])
     values = noise(0.95, 1000, length, rng) + rng.normal(size=(1000, length))
 
-    assert coverage(values) >= 0.92
+    assert coverage(values) >= least
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ Slow noise looks like a trend, and Sen's interval, made for independent values, 
 is the set of slopes β for which Kendall's S of the values minus βt is not surprising, so all that changes is how far S
 strays without a trend. In a normal AR(1) series that is known: the signs of two rises agree by the arc sine of their
 correlation. The coefficient φ is not known, and a single estimate of it is the weak point of the usual corrections
-(Hamed & Rao 1998, Yue & Wang 2004), which in short series correct too little. Here each φ from 0 to 1 counts with its
-likelihood given the series (restricted, so that the trend that was removed does no harm), and the interval is as wide
-as S strays over all of them.
+(Hamed & Rao 1998, Yue & Wang 2004), which in short series correct too little. Here each φ counts with its likelihood
+given the series (restricted, so that the trend that was removed does no harm), and the interval is as wide as S strays
+over all of them. They lie evenly on the scale of log(1 - φ), a third of them beyond 0.9: a short series of slow noise
+looks quick, and on an even scale the few slow ones would have no say.
 
 Sources: Theil, Indag. Math. 12 (1950) 85-91; Sen, J. Am. Stat. Assoc. 63 (1968) 1379-1389; variance of S: Kendall,
 "Rank Correlation Methods", 4th ed. (1970), chapter 5, with Sheppard's arc sine law; Hamed, J. Hydrol. 349 (2008)
@@ -25,7 +26,8 @@ Array = NDArray[np.float64]
 
 FEWEST = 8
 MOST = 48  # values; longer series are averaged, which costs next to nothing: a trend is what is slow
-_GRID = 24  # values of φ
+_GRID = 24  # values of φ …
+_SLOWEST = 1.5  # … which end at 1 minus one tenth to the power of this
 _MOST_STEPS = 60  # towards a quantile; a handful is usual
 _EVEN = 1e-12  # relative spread below which all values are the same
 
@@ -86,7 +88,7 @@ def _averaged(series: Array, width: int) -> Array:
 
 
 def _coefficients() -> Array:
-    return (np.arange(_GRID) + 0.5) / _GRID
+    return 1 - 10 ** (-_SLOWEST * (np.arange(_GRID) + 0.5) / _GRID)
 
 
 def _normal_scores(values: Array) -> Array:
