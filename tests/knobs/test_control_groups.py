@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.control_groups import Hierarchy, hierarchies, smallest_limit
+from pgtrial.knobs.control_groups import Hierarchy, groups_of, hierarchies, own_groups, smallest_limit
 
 # Debian 10: version 1, with a version 2 that has no controllers.
 HYBRID = """\
@@ -92,3 +92,42 @@ def test_group_outside_of_what_is_mounted_cannot_be_seen(host: Captured):
 
 def test_this_machine():
     assert all(Path(found.mount).is_dir() for found in hierarchies(Operations()))
+
+
+def test_groups_of_a_process_are_its_own_and_those_above(host: Captured):
+    host.put_all(
+        {
+            "/proc/self/mountinfo": HYBRID,
+            "/sys/fs/cgroup/unified/cgroup.controllers": "\n",
+            "/proc/7/cgroup": "5:memory:/a/b\n4:cpu,cpuacct:/\n1:name=systemd:/a\n0::/a\n",
+        }
+    )
+
+    assert [groups for _, groups in groups_of(host, 7)] == [
+        ("/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"),
+        ("/sys/fs/cgroup/cpu,cpuacct",),
+        ("/sys/fs/cgroup/unified/a", "/sys/fs/cgroup/unified"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "own"),
+    [
+        ("/user.slice/session.scope", ("/sys/fs/cgroup/system.slice/postgresql.service",)),
+        ("/system.slice", ("/sys/fs/cgroup/system.slice/postgresql.service",)),
+        ("/system.slice/postgresql.service", ()),
+    ],
+)
+def test_groups_that_hold_us_too_or_everybody_are_not_a_servers_own(host: Captured, ours: str, own: tuple[str, ...]):
+    host.put_all(
+        {
+            "/proc/self/mountinfo": UNIFIED,
+            "/sys/fs/cgroup/cgroup.controllers": "memory\n",
+            "/proc/self/cgroup": f"0::{ours}\n",
+            "/proc/7/cgroup": "0::/system.slice/postgresql.service\n",
+            "/proc/8/cgroup": "0::/\n",
+        }
+    )
+
+    assert own_groups(host, 7) == own
+    assert own_groups(host, 8) == ()

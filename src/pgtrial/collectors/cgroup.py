@@ -1,4 +1,4 @@
-"""The server's own control group, where an arm gives it one: memory, CPU time and I/O, and what its limits cost.
+"""The server's own control group, which an arm gives it or a service has: memory, CPU time, I/O, what limits cost.
 
 Version 2 has one group for all, version 1 one for each controller; where the two count the same, the metric is the
 same. Version 1 does not count buffered writes in a group: they are written back by the kernel's own threads.

@@ -1,6 +1,6 @@
 """The control groups of a host: which hierarchy has which controller, and what the groups of a process allow it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -44,30 +44,45 @@ def hierarchies(ops: Operations) -> tuple[Hierarchy, ...]:
     return tuple(found)
 
 
+def groups_of(ops: Operations, pid: int | None) -> tuple[tuple[Hierarchy, tuple[str, ...]], ...]:
+    """Directories of a process's groups (None: of the one that answers): its own, then those above it.
+
+    A group that lies outside of what the mounts show is left out. Raises OSError where there is no such process.
+    """
+    lines = ops.read(f"/proc/{pid or 'self'}/cgroup").splitlines()
+    mounted = hierarchies(ops)
+    return tuple((hierarchy, groups) for line in lines for hierarchy, groups in _groups_of_line(line, mounted))
+
+
+def own_groups(ops: Operations, pid: int) -> tuple[str, ...]:
+    """The groups of a process that are its own: neither those at the top, nor those in which we are, too."""
+    ours = {groups[0] for _, groups in groups_of(ops, None)}
+    found = (groups for _, groups in groups_of(ops, pid) if len(groups) > 1)
+    return tuple(groups[0] for groups in found if groups[0] not in ours)
+
+
+def _groups_of_line(line: str, mounted: Iterable[Hierarchy]) -> Iterator[tuple[Hierarchy, tuple[str, ...]]]:
+    """Of a line of /proc/PID/cgroup, such as "4:memory:/some/group"."""
+    _, controllers, path = line.split(":", 2)
+    names = set(controllers.split(","))
+    for hierarchy in mounted:
+        matches = hierarchy.version == 2 if controllers == "" else names <= hierarchy.controllers
+        if matches and PurePosixPath(path).is_relative_to(hierarchy.root):
+            group = PurePosixPath(hierarchy.mount) / PurePosixPath(path).relative_to(hierarchy.root)
+            above = (place for place in group.parents if place.is_relative_to(hierarchy.mount))
+            yield hierarchy, tuple(str(place) for place in (group, *above))
+
+
 def smallest_limit(ops: Operations, controller: str, files: Iterable[str]) -> tuple[str, int] | None:
     """The smallest number in these files of our own group and of those above it: (path, number); None without any.
 
     The files are named as in either version; a controller has only those of one.
     """
     limits = []
-    for hierarchy in hierarchies(ops):
+    for hierarchy, groups in groups_of(ops, None):
         if controller not in hierarchy.controllers:
             continue
-        for group in _own_groups(ops, hierarchy, controller):
-            for path in (f"{group}/{name}" for name in files):
-                if ops.exists(path) and (text := ops.read(path).strip()).isdecimal():
-                    limits.append((path, int(text)))
+        for path in (f"{group}/{name}" for group in groups for name in files):
+            if ops.exists(path) and (text := ops.read(path).strip()).isdecimal():
+                limits.append((path, int(text)))
     return min(limits, key=lambda limit: limit[1], default=None)
-
-
-def _own_groups(ops: Operations, hierarchy: Hierarchy, controller: str) -> list[str]:
-    """Directories from our own group up to the mount; none for what lies outside of it."""
-    for line in ops.read("/proc/self/cgroup").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if (controller in controllers.split(",")) if hierarchy.version == 1 else controllers == "":
-            path, root = PurePosixPath(group), PurePosixPath(hierarchy.root)
-            if not path.is_relative_to(root):
-                return []
-            inside = PurePosixPath(hierarchy.mount) / path.relative_to(root)
-            return [str(place) for place in (inside, *inside.parents) if place.is_relative_to(hierarchy.mount)]
-    return []

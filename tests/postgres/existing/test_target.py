@@ -1,18 +1,23 @@
 """Whole experiments on a server that is somebody else's, as a user runs them."""
 
+import contextlib
 import json
 import os
 import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+import duckdb
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.control_groups import groups_of
 from pgtrial.store.journal_file import VARIABLE
 
 TEXT = """
@@ -87,6 +92,36 @@ def files_with(folder: Path, secret: str) -> list[Path]:
     return [
         path for path in folder.rglob("*") if path.is_file() and path != own and secret.encode() in path.read_bytes()
     ]
+
+
+@pytest.fixture
+def group(foreign) -> Iterator[Path]:
+    """A control group of the server's own, as a service has one."""
+    pid = int((foreign.data / "postmaster.pid").read_text().splitlines()[0])
+    places = [Path(own) for hierarchy, (own, *_) in groups_of(Operations(), pid) if "memory" in hierarchy.controllers]
+    if os.geteuid() != 0 or not places:
+        pytest.skip("making a control group with a controller for memory needs root and a kernel that has one")
+    group = places[0] / f"pgtrial-test-{os.getpid()}"
+    group.mkdir()
+    (group / "cgroup.procs").write_text(f"{pid}\n")
+    try:
+        yield group
+    finally:
+        for member in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                (places[0] / "cgroup.procs").write_text(f"{member}\n")
+        group.rmdir()
+
+
+def test_memory_of_the_servers_own_control_group_is_sampled(foreign, group, pgtrial, tmp_path):
+    write(tmp_path, foreign)
+
+    result = pgtrial("run", "foreign.toml", "--allow-host-changes")
+
+    assert result.returncode == 0, result.stderr
+    pattern = tmp_path / "results/*/runs/*/samples.parquet"
+    ((largest,),) = duckdb.sql(f"SELECT max(value) FROM '{pattern}' WHERE metric = 'cgroup.memory_usage'").fetchall()
+    assert largest > 0
 
 
 def test_settings_and_databases_are_as_before_and_no_password_is_kept(foreign, pgtrial, tmp_path):

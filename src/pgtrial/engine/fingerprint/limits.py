@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.control_groups import Hierarchy, hierarchies
+from pgtrial.knobs.control_groups import groups_of
 from pgtrial.model.fingerprint import QUOTA
 from pgtrial.units import format_bytes
 
@@ -25,11 +25,9 @@ _V1_IO = {"read_bps": "rbps", "write_bps": "wbps", "read_iops": "riops", "write_
 def read_limits(ops: Operations, *, pid: int | None) -> dict[str, str]:
     """Limits of a process's groups (None: of the one that answers) as facts; "unlimited" where there is none."""
     try:
-        lines = ops.read(f"/proc/{pid or 'self'}/cgroup").splitlines()
-        mounted = hierarchies(ops)
+        groups = [directory for _, directories in groups_of(ops, pid) for directory in directories]
     except OSError:
         return {}
-    groups = [directory for line in lines for directory in _directories(line, mounted)]
     texts = ops.read_all([f"{directory}/{file}" for directory in groups for file in _FILES])
     return limit_facts(groups, texts)
 
@@ -66,17 +64,6 @@ def limit_facts(groups: Sequence[str], texts: Mapping[str, str]) -> dict[str, st
         QUOTA: f"{sum(throttled) / 1e6:.3f}" if throttled else "",
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _directories(line: str, mounted: Sequence[Hierarchy]) -> Iterator[str]:
-    """Directories of a line of /proc/PID/cgroup, "4:memory:/some/group": of the group and of those above it."""
-    _, controllers, path = line.split(":", 2)
-    for hierarchy in mounted:
-        names = set(controllers.split(","))
-        matches = hierarchy.version == 2 if controllers == "" else names <= hierarchy.controllers
-        if matches and PurePosixPath(path).is_relative_to(hierarchy.root):
-            group = PurePosixPath(hierarchy.mount) / PurePosixPath(path).relative_to(hierarchy.root)
-            yield from (str(place) for place in (group, *group.parents) if place.is_relative_to(hierarchy.mount))
 
 
 def _quotas(files: Mapping[str, str]) -> list[float]:

@@ -37,7 +37,7 @@ class SamplerConfig:
 
     ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it;
     without it ("") no server is asked. ``disks`` are those under the data and the WAL, ``groups`` the directories of
-    the control groups that the server was started in, ``spool`` is an empty directory. Without ``machine`` no files of
+    the control groups that are the server's own, ``spool`` is an empty directory. Without ``machine`` no files of
     a host are read: nobody knows where the server is. ``remote`` is needed where it is on another machine.
 
     ``server_pid`` is the server's first process, whose children do its work; None where that is not known.

@@ -10,10 +10,12 @@ from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.sampler.config import find_server
 from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.control_groups import own_groups
 from pgtrial.knobs.server_database import ServerDatabase
 from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.arm import Arm
@@ -117,11 +119,18 @@ class ServerTarget:
             conninfo=conninfo,
             environment=self.server.environment(self.database),
             directories=self.server.directories,
-            groups=(),
+            groups=self._groups(),
             on_host=facts.local,
             altered=altered,
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
         )
+
+    def _groups(self) -> tuple[str, ...]:
+        """Control groups of the server's own, as a service has: one with pgtrial in it tells of the load as well."""
+        with suppress(OSError):
+            process = find_server(self.host.ops, self.server.directories)
+            return () if process is None else own_groups(self.host.ops, process)
+        return ()
 
     async def find_lost(self) -> str:
         return await self.changes.find_lost(self.changed)
