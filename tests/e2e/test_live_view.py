@@ -84,8 +84,11 @@ def test_a_run_can_be_watched(place, settled_kernel, method: str, runs: str) -> 
     assert re.search(r"▸ (on|off) +[\d.]+( k)? [▁▂▃▄▅▆▇█ ]+", text)
     assert re.search(r"waits  (on|off) .* \d+ %", text)
     assert re.search(r"so far off against on, throughput: .* after 3 blocks", " ".join(text.split()))
-    last = seen[-1]
-    assert [arm.name for arm in last.arms] == ["on", "off"]
-    assert all(any(arm.p95) and arm.waits for arm in last.arms)
-    assert method or all(any(arm.tps) for arm in last.arms)  # of turns it is told when a level is a few seconds old
+    assert [arm.name for arm in seen[-1].arms] == ["on", "off"]
+    # Not in every view: on a busy machine a run of a few seconds may be over before it is read.
+    arms = [arm for view in seen for arm in view.arms]
+    assert {arm.name for arm in arms if any(arm.p95)} == {"on", "off"}
+    assert {arm.name for arm in arms if arm.waits} == {"on", "off"}
+    # Of turns it is told when a level is a few seconds old.
+    assert method or {arm.name for arm in arms if any(arm.tps)} == {"on", "off"}
     assert not (place.only_folder().path / layout.LIVE).exists()

@@ -244,7 +244,7 @@ def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, t
     )
     one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
     result = place.run(
-        "demo", "--blocks", "1", "--duration", "1s",
+        "demo", "--blocks", "2", "--duration", "1s",
         prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
         environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )  # fmt: skip
@@ -255,5 +255,5 @@ def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, t
     assert facts["PostgreSQL/found by"] == "the embedded servers"
     assert facts["PostgreSQL/version"].startswith("18.")
     assert facts["PostgreSQL/programs"].startswith(f"{folder.work_directories()[0]}/programs/")
-    assert [state for _, _, state, _ in folder.runs()] == ["done"] * 3
+    assert [state for _, _, state, _ in folder.runs()] == ["done"] * 6
     folder.assert_nothing_left()
