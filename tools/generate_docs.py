@@ -16,7 +16,12 @@ from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
 from pgtrial.design.settling import RULES, STANDING, SWITCHED, Rule
-from pgtrial.design.slice_time import LEAST_SLICE_BUILDING_UP
+from pgtrial.design.slice_time import (
+    LEAST_SLICE_BUILDING_UP,
+    LONGEST_DUET_SLICE,
+    MOST_DUET_SLICES,
+    SECONDS_PER_CLIENT,
+)
 from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
@@ -313,7 +318,9 @@ The twins' data are put back at the beginning of each block, unless `restore = "
 
 Needs as many CPUs as arms; each arm gets equally many, whole cores where there are enough. In every block each arm has
 each set of CPUs for the same time, so that a better core favours none. They exchange CPUs every
-{duet_slice:g} s, of which the first {duet:g} s do not count; `slice` sets another time.
+{duet_slice:g} s (with many clients {per_client:g} ms times their number, in long runs 1/{duet_most} of the duration,
+both up to {duet_longest:g} s), of which the first third, but at most {duet:g} s, does not count; `slice` sets another
+time.
 Disk and memory bandwidth are shared: `auto` does not take a duet where commits wait for the disk. Settings of the
 machine cannot differ between arms, and a control group's limit of CPUs has no meaning.
 
@@ -350,6 +357,9 @@ def render_methods() -> str:
         building=LEAST_SLICE_BUILDING_UP,
         duet=DUET_GUARD,
         duet_slice=spec.DEFAULT_DUET_SLICE,
+        duet_longest=LONGEST_DUET_SLICE,
+        duet_most=MOST_DUET_SLICES,
+        per_client=SECONDS_PER_CLIENT * 1000,
         switched=", ".join(f"`{knob}`" for knob in SWITCHED),
         standing=", ".join(f"`{knob}`" for knob in STANDING),
         rules="\n".join(tables),

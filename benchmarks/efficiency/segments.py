@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.design.slices import DUET_GUARD, Step, interleave, pair_up, shuffled
+from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
 from pgtrial.spec.experiment import DEFAULT_DUET_SLICE
 
 CONTROL = "control"
@@ -102,8 +102,9 @@ def duet(cases: Sequence[str], *, seconds: float, seed: str) -> Segment:
     counting: list[tuple[str, ...]] = []
     for case in shuffled(cases, random.Random(seed)):
         length = fitting_slice(seconds, DEFAULT_DUET_SLICE, of=2)
-        counted = seconds * (1 - DUET_GUARD / length)
-        found = pair_up((CONTROL, case), seconds=counted, slice_length=length, guard=DUET_GUARD, seed=f"{seed}/{case}")
+        guard = duet_guard(length)
+        counted = seconds * (1 - guard / length)
+        found = pair_up((CONTROL, case), seconds=counted, slice_length=length, guard=guard, seed=f"{seed}/{case}")
         steps += found
         counting += [(case,)] * len(found)
     return Segment(method=DUET, steps=tuple(steps), cases=tuple(counting))

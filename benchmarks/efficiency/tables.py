@@ -1,7 +1,7 @@
 """From raw results to tables: what each contender concluded, how wrong it was, how long it would have to test."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,7 +192,10 @@ def render(records: Records) -> str:
             _long_table(
                 records,
                 part,
-                [each.log_ratios for each in scores if each.contender.stream == INTERLEAVED],
+                {
+                    method: [each.log_ratios for each in scores if each.contender.stream == method]
+                    for method in (INTERLEAVED, DUET)
+                },
                 seconds,
             ),
         ]
@@ -320,15 +323,15 @@ def _noise_table(records: Records, part: str, cases: Sequence[str]) -> str:
     )
 
 
-def _long_table(records: Records, part: str, interleaved: Sequence[Array], seconds: float) -> str:
-    """Noise of two neighbouring runs of the same configuration by the length of a run, beside the interleaved one's.
+def _long_table(records: Records, part: str, shared: Mapping[str, Sequence[Array]], seconds: float) -> str:
+    """Noise of two neighbouring runs of the same configuration by the length of a run, beside that of the methods whose
+    arms share a block's time (``shared``: log ratios by case).
 
     The runs overlap, each is compared with the one before and the one behind it: the variance is as sure as from two
     thirds as many that do not (von Neumann, Ann. Math. Statist. 12 (1941) 367-395).
     """
     played = [np.array([tps([row]) for row in _in_order(rows)]) for rows in records.part(f"{LONG}, {part}")]
-    own, degrees = _within(interleaved)
-    own *= seconds / 60
+    own = {method: _within(groups) for method, groups in shared.items()}
     rows = []
     for length in (1, 2, 5, 10, 15, 30):
         runs = [each[: each.size // length * length].reshape(-1, length).mean(axis=1) for each in played]
@@ -336,17 +339,26 @@ def _long_table(records: Records, part: str, interleaved: Sequence[Array], secon
         if ratios.size < 3:
             continue
         variance = float((ratios**2).mean()) * 2 * length / 60
-        ratio, low, high = _variance_ratio(variance, ratios.size * 2 / 3, own, degrees)
+        gains = (
+            _variance_ratio(variance, ratios.size * 2 / 3, noise * seconds / 60, degrees)
+            for noise, degrees in own.values()
+        )
         rows.append(
             [
                 f"{length}",
                 f"{ratios.size}",
                 f"{math.sqrt(float((ratios**2).mean())):.4f}",
                 f"{math.sqrt(variance):.4f}",
-                f"{ratio:.1f} ({low:.1f} to {high:.1f})",
+                *(f"{ratio:.1f} ({low:.1f} to {high:.1f})" for ratio, low, high in gains),
             ]
         )
-    head = ["seconds of a run", "neighbours", "SD of the log ratio", "SD per minute", "testing time / interleaved"]
+    head = [
+        "seconds of a run",
+        "neighbours",
+        "SD of the log ratio",
+        "SD per minute",
+        *(f"testing time / {method}" for method in own),
+    ]
     return "" if not rows else "### Two runs one after the other, by their length\n\n" + _table(head, rows)
 
 

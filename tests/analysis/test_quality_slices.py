@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pgtrial.analysis import quality_duet, quality_slices
@@ -134,6 +135,19 @@ def test_slices_in_which_the_machine_nearly_stood_still_are_counted(turns: tuple
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("slow-slices", Severity.INFO, (2,))
     assert caveat.text.startswith("In 2 slices of 1 run throughput was below 25.0 %")
+
+
+def test_a_slice_in_which_few_transactions_are_usual_is_not_slow_without_one(
+    turns: tuple[Evidence, Reduction],
+) -> None:
+    evidence, reduction = turns
+    few = {key: np.full_like(counts, 1) for key, counts in reduction.parts.items()}
+    few[2, 0][1] = 0
+    more = {key: 4 * counts for key, counts in few.items()}
+
+    assert list(quality_slices.check_slow_slices(build(evidence, reduction, parts=few))) == []
+    (caveat,) = quality_slices.check_slow_slices(build(evidence, reduction, parts=more))
+    assert caveat.text.startswith("In 1 slice of 1 run")
 
 
 def test_a_checkpoint_in_one_twin_only_is_told(turns: tuple[Evidence, Reduction]) -> None:

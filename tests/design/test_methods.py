@@ -186,7 +186,32 @@ def test_what_is_asked_for_but_not_valid_is_an_error_with_the_reasons() -> None:
 def test_who_asks_for_a_doubtful_method_gets_it() -> None:
     choice = choose(experiment("duet", mix="simple-update"))
 
-    assert (choice.method, choice.reason, choice.guard, choice.slice) == ("duet", "The file asks for it.", 0.05, 0.25)
+    assert (choice.method, choice.reason, choice.guard, choice.slice) == (
+        "duet",
+        "The file asks for it.",
+        0.0107,
+        0.032,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "guard", "length"),
+    [
+        ({"workload": {"clients": 1}}, 0.01, 0.03),
+        ({"workload": {"clients": [1, 16]}}, 0.0213, 0.064),
+        ({"workload": {"clients": 500}}, 0.05, 0.25),
+        ({"workload": {"duration": "10min"}}, 0.04, 0.12),
+        ({"workload": {"duration": "10h"}}, 0.05, 0.25),
+        ({"design": {"slice": "60ms"}}, 0.02, 0.06),
+        ({"design": {"slice": "2s"}}, 0.05, 2.0),
+    ],
+)
+def test_many_sessions_and_long_runs_exchange_cpus_less_often(
+    tables: dict[str, Any], guard: float, length: float
+) -> None:
+    choice = choose(experiment("duet", **tables))
+
+    assert (choice.guard, choice.slice) == pytest.approx((guard, length))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ data = "DIRECTORY/second"
 [workload]
 mix      = "oltp"
 clients  = 3
+rate     = 60
 duration = "2s"
 warmup   = 0
 [factors.disk]

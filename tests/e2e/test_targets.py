@@ -58,6 +58,7 @@ scale = 1
 [workload]
 mix      = "select-only"
 clients  = 1
+rate     = 100
 duration = "1s"
 warmup   = 0
 [arms.old]

@@ -115,7 +115,7 @@ def test_duet_exchanges_the_cpus(place):
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()
     one, other = slices(folder).values()
-    assert len(one) == len(other) == 16  # 3 s in slices of 0.25 s, of which 0.2 s count, in pairs
+    assert len(one) == len(other) == 150  # 3 s in slices of 0.03 s, of which 0.02 s count
     assert [row[1:] for row in one] == [row[1:] for row in other]  # at the same time
     assert findings(folder)["experiment"]["method"] == "duet"
     folder.assert_nothing_left()

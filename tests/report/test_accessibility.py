@@ -162,3 +162,11 @@ def test_groups_of_buttons_have_names(outline: Outline) -> None:
 
     assert groups
     assert all(group.get("aria-label") for group in groups)
+
+
+def test_what_depends_on_the_size_is_no_colour() -> None:
+    """So axe-core need not look at the colours once for each size."""
+    by_size = re.findall(r"@media \((?:min|max)-width: [\w.]+\) \{\n(.*?)\n\}", STYLE, flags=re.DOTALL)
+
+    assert len(by_size) == len(re.findall(r"@media .*width", STYLE)) > 0
+    assert re.findall(r"color|background|opacity|font|var\(", "".join(by_size)) == []

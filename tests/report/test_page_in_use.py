@@ -90,12 +90,11 @@ class Tab:
 
 
 @contextlib.contextmanager
-def opened(chromium: Any, report: Path, *, unfolded: bool = False) -> Iterator[Any]:
-    """A page of one test alone; the test fails if it complained."""
+def opened(chromium: Any, report: Path) -> Iterator[Any]:
+    """A page of one test alone, with all unfolded; the test fails if it complained."""
     tab = Tab(chromium, report, "wide")
     with contextlib.closing(tab.context):
-        if unfolded:
-            tab.unfold()
+        tab.unfold()
         yield tab.page
         tab.check(report)
 
@@ -124,28 +123,37 @@ REMEMBER = """() => {
 def shared(chromium: Any, report: Path) -> Iterator[Shared]:
     """``shared(size, unfolded=...)`` is a page that tests use one after the other, each as if it had just been opened.
 
-    The test fails if the page complained; what a failed test has left behind is not used again.
+    ``unfolding``: a test that draws what was folded away; others then find that page with all unfolded. The test fails
+    if the page complained; what a failed test has left behind is not used again.
     """
-    tabs: dict[tuple[str, bool], tuple[Tab, Any, list[list[str]]]] = {}
+    tabs: dict[tuple[str, bool], tuple[Tab, Any, list[int]]] = {}
 
     @contextlib.contextmanager
-    def use(size: str = "wide", *, unfolded: bool = False) -> Iterator[Any]:
+    def use(size: str = "wide", *, unfolded: bool = False, unfolding: bool = False) -> Iterator[Any]:
         key = (size, unfolded)
         if key not in tabs:
-            tab = Tab(chromium, report, size)
-            if unfolded:
-                tab.unfold()
-            tabs[key] = (tab, tab.page.evaluate_handle(REMEMBER), drawings_of(tab.page))
+            add(Tab(chromium, report, size), size, unfolded=unfolded)
         tab, put_back, drawn = tabs.pop(key)
         with contextlib.ExitStack() as stack:
             stack.callback(tab.context.close)
             yield tab.page
             tab.page.mouse.move(0, 0)
             tab.page.evaluate("(putBack) => putBack()", put_back)
-            wait_until(tab.page, lambda: drawings_of(tab.page) == drawn)
+            if not unfolding:
+                wait_until(tab.page, lambda: drawings_of(tab.page) == drawn)
             tab.check(report)
+            if not unfolding:
+                tabs[key] = (tab, put_back, drawn)
+            elif (size, True) not in tabs:
+                add(tab, size, unfolded=True)
+            else:
+                return
             stack.pop_all()
-            tabs[key] = (tab, put_back, drawn)
+
+    def add(tab: Tab, size: str, *, unfolded: bool) -> None:
+        if unfolded:
+            tab.unfold()
+        tabs[size, unfolded] = (tab, tab.page.evaluate_handle(REMEMBER), drawings_of(tab.page))
 
     yield use
     for tab, _, _ in tabs.values():
@@ -158,14 +166,25 @@ def shown_of(page: Any, section: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def drawings_of(page: Any, section: str = "content") -> list[list[str]]:
-    """Of each chart over time that is drawn, of a section or of all: where its marks are and what its texts say."""
-    found: list[list[str]] = page.evaluate(
-        """(section) => [...document.querySelectorAll(`#${section} .plot[data-timed][data-drawn] svg`)].map((svg) =>
-            [...svg.querySelectorAll("path, line, text")].map((each) => ["d", "transform", "x2", "y2"].map(
-                (name) => each.getAttribute(name)).concat(each.textContent).join("|")).sort())""",
-        section,
-    )
+# A number for each chart over time of a section that is drawn: of where its marks are and what its texts say.
+DRAWINGS = """(section) => {
+    const numberOf = (text) => {
+        let number = 0;
+        for (let at = 0; at < text.length; at += 1) {
+            number = (Math.imul(number, 31) + text.charCodeAt(at)) | 0;
+        }
+        return number;
+    };
+    const drawingOf = (svg) => [...svg.querySelectorAll("path, line, text")].map((each) =>
+        ["d", "transform", "x2", "y2"].map((name) => each.getAttribute(name)).concat(each.textContent).join("|"));
+    const drawn = [...document.querySelectorAll(`#${section} .plot[data-timed][data-drawn] svg`)];
+    return drawn.map((svg) => numberOf(drawingOf(svg).sort().join("\\n")));
+}"""
+
+
+def drawings_of(page: Any, section: str = "content") -> list[int]:
+    """Numbers that differ where charts over time do, of a section or of all that are drawn."""
+    found: list[int] = page.evaluate(DRAWINGS, section)
     return found
 
 
@@ -307,6 +326,73 @@ def test_sections_are_reached_and_tables_sorted_by_keys_alone(shared: Shared) ->
         assert page.locator("#effects th").nth(4).get_attribute("aria-sort") == "ascending"
 
 
+def changes_of(page: Any) -> list[float]:
+    """What the fifth cells of the first table of effects say, in the order of its rows."""
+    cells = page.evaluate(
+        """[...document.querySelector("#effects tbody").rows].map((row) => row.cells[4].textContent.trim())"""
+    )
+    plain = str.maketrans({"−": "-", ",": ".", "\u00a0": " "})
+    return [float(cell.translate(plain).removesuffix("%").strip()) for cell in cells]
+
+
+def test_tables_sort_by_what_their_cells_say(shared: Shared) -> None:
+    with shared() as page:
+        for direction in ("ascending", "descending"):
+            page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
+            changes = changes_of(page)
+
+            assert page.locator(f"#effects [aria-sort={direction}]").count() == 1
+            assert len(set(changes)) > 10
+            assert changes == sorted(changes, reverse=direction == "descending")
+
+
+# Of the first table of effects, above whose rows there is one more with the given texts.
+COPY = """(texts) => {
+    let copied = null;
+    navigator.clipboard.writeText = async (text) => { copied = text; };
+    const body = document.querySelector("#effects tbody");
+    const row = body.rows[0].cloneNode(true);
+    texts.forEach((text, place) => { row.cells[place].textContent = text; });
+    body.prepend(row);
+    document.querySelector("#effects .copy").click();
+    delete navigator.clipboard.writeText;
+    return copied;
+}"""
+
+
+def test_what_is_copied_from_a_table_is_no_formula(shared: Shared) -> None:
+    texts = ["=cmd|'/C calc'!A0", "@SUM(A1)", "+1+cmd|'/C calc'!A0", "-3.5 %", "+2.1 % to +4 %", "−1 %"]
+    with shared() as page:
+        copied = page.evaluate(COPY, texts)
+
+    shown = "'=cmd|'/C calc'!A0\t'@SUM(A1)\t'+1+cmd|'/C calc'!A0\t-3.5 %\t+2.1 % to +4 %\t−1 %\t"
+    assert copied.split("\n")[1].startswith(shown)
+
+
+def test_every_table_can_be_copied(shared: Shared) -> None:
+    with shared() as page:
+        copied, document = page.evaluate(COPY, []), page.content()
+
+    shown = re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
+    assert shown.count('class="copy"') == shown.count("<table") > 20
+    assert copied.startswith("Arm\tMetric\tScenario\tLoad\tChange")
+
+
+def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_same_time(shared: Shared) -> None:
+    with shared(unfolding=True) as page:
+        plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', page.content())
+        assert 20 < sum(map(bool, plots)) < len(plots)
+
+        page.locator("#panels [data-step=in]").first.click()
+        page.locator("#panels details summary").first.click()
+        number = page.locator("#panels .plot").count()
+        assert number > 30
+        wait_until(page, lambda: len(texts_of(page, "panels")) == number)
+        wait_until(page, lambda: all("20 s" in each and "50 s" not in each for each in texts_of(page, "panels")))
+        page.locator("#panels [data-step=reset]").first.click()
+        wait_until(page, lambda: all("50 s" in each for each in texts_of(page, "panels")))
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_is_wider_than_the_screen(shared: Shared, size: str) -> None:
     with shared(size, unfolded=True) as page:
@@ -316,8 +402,8 @@ def test_nothing_is_wider_than_the_screen(shared: Shared, size: str) -> None:
 _COLOUR_RULES = ("color-contrast", "link-in-text-block")  # those of the category that axe-core runs by default
 _ONLY_COLOURS = {"runOnly": list(_COLOUR_RULES)}
 _WITHOUT_COLOURS = {"rules": {name: {"enabled": False} for name in _COLOUR_RULES}}
-# Of the rows of a table, and of the texts at an axis, that differ in nothing but what they say and where, axe-core
-# looks at the first. Returns a function that puts the others back.
+# Of the rows of a table, the texts at an axis, and the charts, that differ in nothing but what they say and where,
+# axe-core looks at the first. Returns a function that puts the others back.
 REMOVE_COPIES = """() => {
     const shapeOf = (one) => {
         const copy = one.cloneNode(true);
@@ -328,8 +414,22 @@ REMOVE_COPIES = """() => {
         }
         return copy.outerHTML;
     };
+    const places = new Set(["aria-label", "clip-path", "d", "height", "id", "transform", "viewBox", "width", "x", "x1",
+        "x2", "y", "y1", "y2"]);
+    const looksOf = (element) => [...element.attributes].filter(({ name }) => !places.has(name));
+    const lookOf = (element) =>
+        [element.tagName, ...looksOf(element).map(({ name, value }) => `${name}=${value}`)].join(" ");
+    const plots = [...document.querySelectorAll(".plot")];
     const parents = [...document.querySelectorAll("main tbody, .plot svg g:has(> text)")];
-    const whole = parents.map((parent) => [parent, [...parent.childNodes]]);
+    const whole = [...plots, ...parents].map((parent) => [parent, [...parent.childNodes]]);
+    const looks = new Set();
+    for (const plot of plots) {
+        const look = [...new Set([...plot.querySelectorAll("*")].map(lookOf))].sort().join("\\n");
+        if (looks.has(look)) {
+            plot.replaceChildren();
+        }
+        looks.add(look);
+    }
     for (const parent of parents) {
         const shapes = new Set();
         for (const child of [...parent.children]) {
@@ -378,7 +478,7 @@ def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(
 ) -> None:
     path = tmp_path / "report.html"
     write_html(hostile, path)
-    with opened(chromium, path, unfolded=True) as page:
+    with opened(chromium, path) as page:
         check_drawn(page.content())
 
 
@@ -391,46 +491,11 @@ def check_drawn(document: str) -> None:
     assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
 
 
-def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_same_time(
-    chromium: Any, report: Path
-) -> None:
-    with opened(chromium, report) as page:
-        plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', page.content())
-        assert 20 < sum(map(bool, plots)) < len(plots)
-
-        page.locator("#panels [data-step=in]").first.click()
-        page.locator("#panels details summary").first.click()
-        number = page.locator("#panels .plot").count()
-        assert number > 30
-        wait_until(page, lambda: len(texts_of(page, "panels")) == number)
-        wait_until(page, lambda: all("20 s" in each and "50 s" not in each for each in texts_of(page, "panels")))
-
-
-def changes_of(page: Any) -> list[float]:
-    """What the fifth cells of the first table of effects say, in the order of its rows."""
-    cells = page.evaluate(
-        """[...document.querySelector("#effects tbody").rows].map((row) => row.cells[4].textContent.trim())"""
-    )
-    plain = str.maketrans({"−": "-", ",": ".", "\u00a0": " "})
-    return [float(cell.translate(plain).removesuffix("%").strip()) for cell in cells]
-
-
-def test_tables_sort_by_what_their_cells_say(shared: Shared) -> None:
-    with shared() as page:
-        for direction in ("ascending", "descending"):
-            page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
-            changes = changes_of(page)
-
-            assert page.locator(f"#effects [aria-sort={direction}]").count() == 1
-            assert len(set(changes)) > 10
-            assert changes == sorted(changes, reverse=direction == "descending")
-
-
 def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sample: Findings, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     with speak(find_language("ru")):
         write_html(sample, path)
-    with opened(chromium, path, unfolded=True) as page:
+    with opened(chromium, path) as page:
         page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
         changes, document = changes_of(page), page.content()
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", document)
@@ -440,35 +505,3 @@ def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sa
     assert changes == sorted(changes)
     assert any(re.search(r"\d,\d", label) for label in labels)
     assert [label for label in labels if re.search(r"(?<![p\d])\d+\.\d", label)] == []  # p99.9 is a name
-
-
-# Of the first table of effects, above whose rows there is one more with the given texts.
-COPY = """(texts) => {
-    let copied = null;
-    navigator.clipboard.writeText = async (text) => { copied = text; };
-    const body = document.querySelector("#effects tbody");
-    const row = body.rows[0].cloneNode(true);
-    texts.forEach((text, place) => { row.cells[place].textContent = text; });
-    body.prepend(row);
-    document.querySelector("#effects .copy").click();
-    delete navigator.clipboard.writeText;
-    return copied;
-}"""
-
-
-def test_what_is_copied_from_a_table_is_no_formula(shared: Shared) -> None:
-    texts = ["=cmd|'/C calc'!A0", "@SUM(A1)", "+1+cmd|'/C calc'!A0", "-3.5 %", "+2.1 % to +4 %", "−1 %"]
-    with shared() as page:
-        copied = page.evaluate(COPY, texts)
-
-    shown = "'=cmd|'/C calc'!A0\t'@SUM(A1)\t'+1+cmd|'/C calc'!A0\t-3.5 %\t+2.1 % to +4 %\t−1 %\t"
-    assert copied.split("\n")[1].startswith(shown)
-
-
-def test_every_table_can_be_copied(shared: Shared) -> None:
-    with shared() as page:
-        copied, document = page.evaluate(COPY, []), page.content()
-
-    shown = re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
-    assert shown.count('class="copy"') == shown.count("<table") > 20
-    assert copied.startswith("Arm\tMetric\tScenario\tLoad\tChange")

@@ -116,6 +116,12 @@ seed = 1
             "",
         ),
         (
+            "design.slice",
+            GOOD + '[design]\nmethod = "duet"\nslice = "20ms"\n',
+            '"20ms" is outside the valid range for "slice": it must be at least 30 ms',
+            "",
+        ),
+        (
             "workload.clients",
             change("[5, 7]", '"8"'),
             'invalid value for "clients": "8"',

@@ -123,13 +123,13 @@ def test_the_interval_contains_the_truth_whatever_the_autocorrelation(phi, lengt
     rng = np.random.default_rng([6, length])
     values = noise(phi, 1000, length, rng) + 0.01 * np.arange(length)
     # Thirty values with 0.9 are worth less than two independent ones.
-    least = 0.91 if (phi, length) == (0.9, 30) else 0.93
+    least = 0.89 if (phi, length) == (0.9, 30) else 0.93
 
-    assert least <= coverage(values, true=0.01) <= 0.9975
+    assert least <= coverage(values, true=0.01) <= 0.995
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("length", "least"), [(60, 0.84), (300, 0.94)])
+@pytest.mark.parametrize(("length", "least"), [(60, 0.92), (300, 0.94)])
 def test_the_interval_holds_for_noise_that_is_slow_and_white_at_once(length, least):
     # White noise hides the slow one, of which a minute has three independent values.
     rng = np.random.default_rng([7, length])

@@ -361,3 +361,22 @@ def test_more_connections_than_there_is_room_for_are_closed(client) -> None:
             return
         gone.wait(0.1)
     pytest.fail("no connection is taken any more")
+
+
+def test_an_interrupt_is_not_lost_while_a_connection_is_given_its_thread(
+    client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python waits there until the thread has begun, which may by then have answered and ended."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        thread.join(PATIENCE)
+        raise KeyboardInterrupt
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.shutdown(socket.SHUT_WR)
+        monkeypatch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.server.process_request(theirs, ("127.0.0.1", 1))

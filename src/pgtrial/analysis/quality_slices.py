@@ -4,9 +4,11 @@ Sources of the thresholds: none of them decides a verdict; each is where a distu
 few percent.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.causes.words import join
@@ -23,7 +25,8 @@ from pgtrial.units import format_change, format_duration, format_percent
 
 LENGTH_DIFFERENCE = 0.2  # of a slice's length, relative to the others of its level or to the plan …
 LEAST_DIFFERENCE = 0.1  # … and in seconds, below which it is the scheduler's usual delay
-SLOW_SHARE = 0.25  # of the median throughput of a run's slices
+SLOW_SHARE = 0.25  # of the median throughput of a run's slices …
+BY_CHANCE = 0.01  # … and fewer transactions than chance leaves in any slice of a run with this probability
 AUTOVACUUM_WORKERS = 0.05  # on average over the polls
 MOST_SLICE = 60.0  # s, in an experiment file
 _MOST_NAMED = 5  # blocks
@@ -138,9 +141,20 @@ def _slow(assessment: Assessment, run: RunRow) -> int:
         seconds = np.array([each.seconds for each in slices_of(run, window.level)])
         if parts is None or not (seconds > 0).all():
             continue
-        rates = parts.sum(axis=1) / seconds
-        number += int((rates < SLOW_SHARE * np.median(rates)).sum())
+        counts = parts.sum(axis=1)
+        rates = counts / seconds
+        usual = np.median(rates)
+        is_rare = _exponent(counts, usual * seconds) > math.log(counts.size / BY_CHANCE)
+        number += int(((rates < SLOW_SHARE * usual) & is_rare).sum())
     return number
+
+
+def _exponent(counts: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """So few events of a Poisson process have at most the probability of e to the power of minus this.
+
+    Source: Chernoff, Ann. Math. Statist. 23 (1952) 493-507.
+    """
+    return expected - counts + counts * np.log(np.maximum(counts, 1) / np.maximum(expected, 1))
 
 
 def check_one_sided(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -12,7 +12,7 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
 from pgtrial.design.slice_time import duet_slice_length, settle_guard
-from pgtrial.design.slices import DUET_GUARD
+from pgtrial.design.slices import duet_guard
 from pgtrial.errors import SpecError
 from pgtrial.spec.control_twice import control_twice
 from pgtrial.spec.design_checks import LEAST_STRETCH
@@ -175,7 +175,7 @@ def _choice(experiment: Experiment, method: Method, slice: float | None) -> Meth
     arms = resolve_arms(experiment)
     if method == "duet":
         length = duet_slice_length(experiment, arms)
-        return MethodChoice(method=method, reason="", guard=DUET_GUARD, slice=length)
+        return MethodChoice(method=method, reason="", guard=duet_guard(length), slice=length)
     assert slice is not None  # interleaved
     return MethodChoice(method=method, reason="", guard=settle_guard(experiment, arms), slice=slice)
 

@@ -8,7 +8,7 @@ from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
-from pgtrial.design.slices import DUET_GUARD, Step, interleave, pair_up
+from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.language import mark
 from pgtrial.model.arm import Arm
@@ -155,5 +155,5 @@ def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason:
         return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)
-        return MethodChoice(method=method, reason=reason, guard=DUET_GUARD, slice=length)
+        return MethodChoice(method=method, reason=reason, guard=duet_guard(length), slice=length)
     return MethodChoice(method=method, reason=reason)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from pgtrial.design.levels import client_levels
 from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
-from pgtrial.design.slices import DUET_GUARD, GUARD
+from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.model.arm import Arm
 from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 
@@ -12,6 +13,11 @@ from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experimen
 LEAST_SLICE_BUILDING_UP = 5.0
 MOST_GUARD_SHARE = 0.5  # of a slice
 USUAL_GUARD_SHARE = 0.2  # of a slice whose length is left to pgtrial
+# Of a duet's slice. To give a session of each of two arms other CPUs takes about 130 µs, which should be a few percent
+# of the time: many sessions exchange them less often.
+SECONDS_PER_CLIENT = 0.004
+LONGEST_DUET_SLICE = 0.25
+MOST_DUET_SLICES = 5000  # in the measured time of a run, all of which are kept
 
 
 def settle_guard(experiment: Experiment, arms: Sequence[Arm]) -> float:
@@ -33,11 +39,17 @@ def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
 
 
 def duet_slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
-    """Seconds between two exchanges of the CPUs, guard included: as declared, else the usual; less if no round of them
-    fits into the duration.
+    """Seconds between two exchanges of the CPUs, guard included: as declared, else as short as the number of clients
+    and the duration allow; less if no round of them fits into the duration.
     """
-    length = experiment.design.slice or DEFAULT_DUET_SLICE
-    return round(min(length, experiment.workload.duration / len(arms) + DUET_GUARD), 3)
+    workload = experiment.workload
+    shortest = max(
+        DEFAULT_DUET_SLICE,
+        SECONDS_PER_CLIENT * max(client_levels(workload)),
+        workload.duration / MOST_DUET_SLICES,
+    )
+    length = experiment.design.slice or min(shortest, LONGEST_DUET_SLICE)
+    return round(min(length, workload.duration / len(arms) + duet_guard(length)), 3)
 
 
 def slices_per_round(arms: int) -> int:

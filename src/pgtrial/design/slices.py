@@ -7,7 +7,8 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 GUARD = 0.1  # s at the start of a slice that do not count: caches fill again, the CPU finds its frequency
-DUET_GUARD = 0.05  # s, after servers that are at work have changed places: only the CPUs' own caches fill again
+DUET_GUARD = 0.05  # s at most, after servers that are at work have changed places: the CPUs' own caches fill again …
+_DUET_GUARD_SHARE = 1 / 3  # … and in a short slice so much of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,11 @@ def pair_up(arms: Sequence[str], *, seconds: float, slice_length: float, guard: 
             for turn in shuffled(range(count), rng)
         ]
     return tuple(steps)
+
+
+def duet_guard(slice_length: float) -> float:
+    """Seconds at the start of a slice of a duet that do not count."""
+    return round(min(DUET_GUARD, _DUET_GUARD_SHARE * slice_length), 4)
 
 
 def williams_square(count: int) -> list[list[int]]:

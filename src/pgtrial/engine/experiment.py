@@ -29,7 +29,7 @@ from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.trial import try_arms
 from pgtrial.engine.turns import plan_turns
-from pgtrial.errors import PreflightError
+from pgtrial.errors import ConnectError, PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -131,7 +131,12 @@ async def _run_schedule(
         pending = [slot for slot in slots if slot.number not in done and not has_stopped]
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
-            remove_directories(here, *state.work_directories())
+            # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
+            # cannot be reached is no reason to refuse the report.
+            if directories := state.work_directories():
+                with contextlib.suppress(ConnectError):
+                    async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
+                        remove_directories(host, *directories)
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process

@@ -12,7 +12,7 @@ from pgtrial.units import format_duration
 # probability 2 / 2^n, and a machine that drifts then shows a difference without noise; from six on this is rarer than
 # an error of 5 %.
 FIRST_LOOK = 6
-LEAST_STRETCH = 0.2  # s of counted time on each set of CPUs, a usual slice without its guard
+LEAST_STRETCH = 0.2  # s of counted time on each set of CPUs
 
 
 def check_blocks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

@@ -52,7 +52,7 @@ MIX_SCENARIOS = {
 MIXES = tuple(MIX_SCENARIOS)
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
-DEFAULT_DUET_SLICE = 0.25  # s
+DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -349,7 +349,8 @@ class DesignTable(Table):
     slice: SliceTime | None = Field(
         default=None,
         description="Length of a slice when arms share the time of a block. Left out: "
-        f"{DEFAULT_SLICE:g} s if they take turns, {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet.",
+        f"{DEFAULT_SLICE:g} s if they take turns; {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet, longer "
+        "with many clients and in long runs.",
     )
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."

@@ -156,13 +156,13 @@ FixedTime = Annotated[
     _DURATION_SCHEMA,
     Form("a time or `0`"),
 ]
-# Long enough for the guard time at its start to be a small part of it, short enough for many of them in a block.
+# Short enough for many of them in a block; each method says how much more than its guard time it needs.
 SliceTime = Annotated[
     float,
     BeforeValidator(_read_duration),
-    Field(ge=0.2, le=60, allow_inf_nan=False),
+    Field(ge=0.03, le=60, allow_inf_nan=False),
     _DURATION_SCHEMA,
-    Form('a time from 200ms to 60s: `"1s"`'),
+    Form('a time from 30ms to 60s: `"1s"`'),
 ]
 # A share, written "3%" or 0.03.
 Ratio = Annotated[

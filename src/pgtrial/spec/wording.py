@@ -1,6 +1,7 @@
 """Pydantic's errors in the words of this program: PostgreSQL's style, the value as written, what is allowed."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import ErrorDetails
@@ -10,6 +11,7 @@ from pgtrial.spec.fields import TABLES, choices_at, describe_key, keys_at
 from pgtrial.spec.knob_tables import KNOB_NAMES, POSTGRESQL
 from pgtrial.spec.nearest import hint_name, nearest_name
 from pgtrial.spec.position import Path, format_path
+from pgtrial.units import format_duration, parse_duration
 
 _LONGEST_SHOWN = 60
 _LEVELS_FORM = 'a number, a list such as [5, 10, 20], or { ramp = "exponential", from = 5, to = 20, levels = 4 }'
@@ -83,8 +85,17 @@ def _word_range(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, 
         "greater_than_equal": "must be at least {ge}",
         "less_than": "must be less than {lt}",
         "less_than_equal": "must be at most {le}",
-    }[context["type"]].format_map(context)
+    }[context["type"]].format_map({name: _like(value, limit) for name, limit in context.items()})
     return f'{_show(value)} is outside the valid range for "{key}": it {limit}', ""
+
+
+def _like(value: Any, limit: Any) -> Any:
+    """A limit of a time as a time, and any other as the number it is."""
+    if isinstance(value, str) and isinstance(limit, int | float):
+        with suppress(ValueError):
+            parse_duration(value)
+            return format_duration(limit)
+    return limit
 
 
 def _word_pattern(key: str, value: Any, context: Mapping[str, Any]) -> tuple[str, str]:

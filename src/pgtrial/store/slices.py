@@ -32,7 +32,10 @@ def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None
         rows.append((one.number, start, count, end, active, counted))
         active += end - start
         counted += end - count
-    db.executemany("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?)", rows)
+    # Whole columns at once: row by row takes a millisecond for each.
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if columns:
+        db.execute(f"INSERT INTO slice SELECT {', '.join('unnest(?::BIGINT[])' for _ in columns)}", columns)
 
 
 def placed(lines: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
-from pgtrial.design.slices import DUET_GUARD, GUARD
+from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
@@ -47,11 +47,12 @@ def write_result_folder(
     t = _STARTED
     files: dict[Path, Query] = {}
     method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
+    length = experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)
     state.set_meta(
         method=method,
         method_reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
-        method_guard=str(DUET_GUARD if method == "duet" else GUARD),
-        method_slice=str(experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)),
+        method_guard=str(duet_guard(length) if method == "duet" else GUARD),
+        method_slice=str(length),
         method_doubled=str(int(bool(simulation.builds_up))),
     )
     for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.methods import turn_seed
-from pgtrial.design.slices import DUET_GUARD, GUARD, Step, interleave, pair_up
+from pgtrial.design.slices import GUARD, Step, duet_guard, interleave, pair_up
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
@@ -166,7 +166,7 @@ def _steps(
     seconds, seed = experiment.workload.duration, f"{experiment.design.seed}/{block}"
     if method == "duet":
         length, seed = experiment.design.slice or DEFAULT_DUET_SLICE, turn_seed(experiment.design.seed, block, level)
-        return pair_up(sorted(arms), seconds=seconds, slice_length=length, guard=DUET_GUARD, seed=seed)
+        return pair_up(sorted(arms), seconds=seconds, slice_length=length, guard=duet_guard(length), seed=seed)
     length = (experiment.design.slice or DEFAULT_SLICE) * (2 if doubled else 1)
     return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)
 
@@ -202,7 +202,12 @@ def _slice_files(
         count = sum(number for number, _ in found)
         latency = sum(number * mean for number, mean in found) / max(1, count)
         rows.append(TransactionRow(level=level, second=second, scenario=scenario, count=count, latency=latency))
-    polled = [(level, each.started + 0.05) for level in levels for each in slices if each.level == level.index]
+    polled = [
+        (level, each.started + min(0.05, (each.ended - each.started) / 2))
+        for level in levels
+        for each in slices
+        if each.level == level.index
+    ]
     return {
         path / layout.TRANSACTIONS: transactions_query(rows),
         path / layout.SLICES: parts_query(parts),

@@ -58,7 +58,7 @@ class WebServer(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:
+        except RuntimeError:  # no thread to be had; one that has begun gives its place back itself
             self._free.release()
             raise
 

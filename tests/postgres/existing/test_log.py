@@ -2,12 +2,17 @@
 
 import contextlib
 import json
+import os
+import signal
+import threading
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from pgtrial.analysis.log_pairing import pair_entries
+from pgtrial.hosts.processes import find_server_children
 from pgtrial.postgres.existing.log import keep_since, mark_log
 from pgtrial.postgres.existing.log_caveats import log_caveats
 from pgtrial.postgres.existing.log_place import LogFormat, find_log
@@ -69,23 +74,52 @@ def test_a_log_that_the_server_collects_is_read_through_it(foreign, runner, tmp_
     assert kinds == ([each.replace(" 22012", "") for each in EXPECTED] if kind == "stderr" else EXPECTED)
 
 
+def errors_in(path) -> list[str]:
+    """Codes of the errors that do_things made."""
+    codes = [json.loads(line).get("state_code") for line in path.read_text().splitlines()]
+    return [code for code in codes if code == "22012"]
+
+
 def test_the_files_of_a_log_that_was_begun_anew_are_read_one_after_the_other(foreign, runner, tmp_path):
     restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
     server = runner.run(foreign.open(elsewhere=True))
     mark = runner.run(mark_log(server))
-    for wait in (1.1, 1.1, 0.0):  # the file's name has the second
+    current = mark.place.path
+    for _ in range(2):
         do_things(foreign)
-        time.sleep(wait)
-        foreign.sql("SELECT pg_rotate_logfile()")
-        current = mark.place.path
-        deadline = time.monotonic() + 10
-        while wait and foreign.sql("SELECT pg_current_logfile('jsonlog')") == [(current,)]:
+        deadline = time.monotonic() + 20
+        while foreign.sql("SELECT pg_current_logfile('jsonlog')") == [(current,)]:
             assert time.monotonic() < deadline
-            time.sleep(0.01)
+            foreign.sql("SELECT pg_rotate_logfile()")
+            time.sleep(0.3)  # the file's name has the second
+        ((current,),) = foreign.sql("SELECT pg_current_logfile('jsonlog')")
+    do_things(foreign)
+    foreign.sql("SELECT pg_rotate_logfile()")
     runner.run(keep_since(server, mark, tmp_path / "kept"))
 
-    codes = [json.loads(line).get("state_code") for line in (tmp_path / "kept").read_text().splitlines()]
-    assert codes.count("22012") == 3
+    assert len(errors_in(tmp_path / "kept")) == 3
+
+
+def test_a_collector_that_is_late_is_waited_for(foreign, runner, tmp_path, monkeypatch):
+    monkeypatch.setattr("pgtrial.postgres.existing.log._LULL", 1.0)
+    restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
+    server = runner.run(foreign.open(elsewhere=True))
+    mark = runner.run(mark_log(server))
+    (collector,) = [each.pid for each in find_server_children(str(foreign.data)) if "logger" in name_of(each.pid)]
+    os.kill(collector, signal.SIGSTOP)
+    going_on = threading.Timer(0.2, os.kill, (collector, signal.SIGCONT))
+    try:
+        do_things(foreign)
+        going_on.start()
+        runner.run(keep_since(server, mark, tmp_path / "kept"))
+    finally:
+        os.kill(collector, signal.SIGCONT)
+
+    assert len(errors_in(tmp_path / "kept")) == 1
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0")
 
 
 def test_a_log_that_nobody_collects_is_read_as_a_file_of_the_machine(foreign, runner, tmp_path):

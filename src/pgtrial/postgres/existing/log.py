@@ -1,6 +1,7 @@
 """The part of an existing server's log that was written during a run, kept as server.jsonl."""
 
 import asyncio
+import itertools
 import math
 import tempfile
 import time
@@ -27,6 +28,8 @@ from pgtrial.store.server_log.text_lines import parse_text
 from pgtrial.store.server_log.times import find_zone
 
 _SIZE = 1 << 20
+_LULL = 0.25  # s; a collector of logs writes down a moment later what it is told
+_LONGEST = 5.0  # s to wait for it; others may write to the log without end
 _CURRENT = "SELECT pg_catalog.pg_current_logfile(%s)"
 _CLOCK = "SELECT extract(epoch FROM pg_catalog.clock_timestamp())::float8"
 _CHANGED = """
@@ -109,23 +112,30 @@ def _parse(lines: Iterable[str], place: LogPlace, language: Language) -> Iterato
 async def _read_since(
     connection: "AsyncConnection[tuple[Any, ...]]", server: ExistingServer, mark: LogMark
 ) -> AsyncIterator[bytes]:
-    """The log from the mark on, through all files that the server has begun since."""
+    """The log from the mark on, through all files that the server has begun since, until nothing more comes."""
     place = mark.place
-    for path in await _files_since(connection, mark):
-        offset = mark.offset if path == place.path else 0
-        size = await _measure(connection, server, path, by_host=place.by_host)
-        if size is not None and size < offset:
-            offset = 0  # begun anew under the same name
-        while chunk := await _read(connection, server, path, offset, by_host=place.by_host):
-            yield chunk
-            offset += len(chunk)
+    offsets = {place.path: mark.offset}
+    end = time.monotonic() + _LONGEST
+    for is_first in itertools.chain([True], itertools.repeat(False)):
+        has_grown = is_first
+        for path in await _files_since(connection, mark):
+            size = await _measure(connection, server, path, by_host=place.by_host)
+            if size is not None and size < offsets.setdefault(path, 0):
+                offsets[path] = 0  # begun anew under the same name
+            while chunk := await _read(connection, server, path, offsets[path], by_host=place.by_host):
+                yield chunk
+                offsets[path] += len(chunk)
+                has_grown = True
+        if place.is_output or not has_grown or time.monotonic() > end:
+            return
+        await asyncio.sleep(_LULL)
 
 
 async def _files_since(connection: "AsyncConnection[tuple[Any, ...]]", mark: LogMark) -> tuple[str, ...]:
     """Paths of the log's files since the mark, in order; the collector may have begun several."""
     place = mark.place
-    if place.path.startswith("/proc/"):
-        return (place.path,)  # the standard error is one file
+    if place.is_output:
+        return (place.path,)
     row = await (await connection.execute(_CURRENT, [place.format.value])).fetchone()
     current = row and row[0]
     if not current or place.path.endswith(f"/{current}") or place.path == current:

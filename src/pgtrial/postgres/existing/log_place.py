@@ -51,6 +51,11 @@ class LogPlace:
     languages: tuple[str, ...]
     encoding: str
 
+    @property
+    def is_output(self) -> bool:
+        """Whether it is the one file into which the server's processes write by themselves, without a collector."""
+        return self.path.startswith("/proc/")
+
 
 async def find_log(server: ExistingServer) -> LogPlace | str:
     """The place of the server's log, or, in a sentence, why it cannot be read. Raises ConnectError, TargetError."""

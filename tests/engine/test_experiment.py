@@ -1,0 +1,55 @@
+from contextlib import closing
+
+import pytest
+
+from pgtrial.engine.experiment import Permission, run_experiment
+from pgtrial.engine.folder import create_folder
+from pgtrial.spec.load import load_experiment
+from pgtrial.store.state import STOPPED, State
+
+TEXT = """
+format = 1
+experiment = {{ name = "over" }}
+{target}
+[workload]
+mix = "select-only"
+clients = 1
+duration = "1s"
+[arms.a]
+[arms.b.postgresql]
+work_mem = "8MB"
+"""
+
+
+@pytest.fixture
+def make_finished(tmp_path):
+    """A result folder of an experiment that was over when pgtrial was killed, and the directory that it left."""
+
+    def make(target=""):
+        (tmp_path / "e.toml").write_text(TEXT.format(target=target))
+        folder = create_folder(load_experiment(tmp_path / "e.toml"), tmp_path)
+        left = tmp_path / "pgtrial-left"
+        left.mkdir()
+        with closing(State.open(folder, write=True)) as state:
+            state.set_meta(**{STOPPED: "the claim is decided"})
+            state.add_work_directory(left)
+        return folder, left
+
+    return make
+
+
+def test_what_a_finished_experiment_left_is_removed(make_finished):
+    folder, left = make_finished()
+
+    run_experiment(folder, permission=Permission(), tell=pytest.fail)
+
+    assert not left.exists()
+
+
+def test_what_one_left_on_another_host_is_not_looked_for_here(make_finished, monkeypatch):
+    monkeypatch.setenv("PGTRIAL_SSH", "false")  # a host that cannot be reached
+    folder, left = make_finished('target = { host = "ssh://dba@db.invalid" }')
+
+    run_experiment(folder, permission=Permission(), tell=pytest.fail)
+
+    assert left.exists()
