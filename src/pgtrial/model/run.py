@@ -59,9 +59,9 @@ class LoadLevel:
     @property
     def label(self) -> str:
         if self.rate is None:
-            return ntr("{count} clients", "{count} clients", self.clients)
+            return ntr("{count} client", "{count} clients", self.clients)
         rate = f"{self.rate:g}".replace(".", decimal_sign())
-        return ntr("{rate} tps, {count} clients", "{rate} tps, {count} clients", self.clients, rate=rate)
+        return ntr("{rate} tps, {count} client", "{rate} tps, {count} clients", self.clients, rate=rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,14 @@
 """Dips of a throughput series: stretches far below what is usual at that time, and what they cost.
 
-Definition. What is usual is the running median over BASELINE seconds, so a dip is no longer than half of that; longer
-losses are a new level (see ``trend``). The noise is measured above the median only, where there are no dips. A dip is
-a stretch that falls below the usual by more than SHALLOWEST, and either by more than noise reaches in a whole series,
-or within a moment by more than noise changes in one anywhere in it; each of the two with probability FALSE_ALARM / 2.
-It lasts as long as the series stays below half of that, or below half of the usual. The first finds what comes
-gradually. The second finds what breaks in again and again, as after checkpoints: then the series is seldom usual, and a
-few slow swings above the median say little of how far others could reach, but its changes in a moment are many.
+Definition. What is usual is the running median over 301 seconds, so a dip is no longer than half of that; longer losses
+are a new level (see ``trend``). Where the level drifts or swings slowly, so does what is usual over 61 seconds, and
+that is looked at as well: its dips are shorter than half a minute, and are added where the other finds none. The noise
+is measured above the usual only, where there are no dips. A dip is a stretch that falls below the usual by more than
+SHALLOWEST, and either by more than noise reaches in a whole series, or within a moment by more than noise changes in
+one anywhere in it; each with half of the probability FALSE_ALARM, or of what each of the two medians has of it. It
+lasts as long as the series stays below half of that, or below half of the usual. The first finds what comes gradually.
+The second finds what breaks in again and again, as after checkpoints: then the series is seldom usual, and a few slow
+swings above the median say little of how far others could reach, but its changes in a moment are many.
 
 What noise reaches is a quantile of Student's t, because the spread of the noise is itself estimated, from as many
 independent values as the autocorrelation leaves, and never less than that of a Poisson process with the usual rate.
@@ -20,6 +22,7 @@ false-alarm probability is checked by simulation.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,12 +32,12 @@ from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
 
-BASELINE = 301  # s
+BASELINES = {301: 0.8, 61: 0.2}  # s, and the share of FALSE_ALARM that each has
 SHALLOWEST = 0.2  # of the usual
 HALF = 0.5
 FALSE_ALARM = 0.01
 FEWEST = 20  # seconds
-_WIDEST = 32
+_PER_BASELINE = 9  # means of seconds, at least, that a running median is taken of
 _SIGMA = 1.4826  # times the median absolute deviation is the standard deviation of normal noise
 _BURST = 3.0  # standard deviations at which values above the usual are cut off
 
@@ -63,7 +66,7 @@ class Steadiness:
     ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
     at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
     be below it, or must have fallen within a moment, from above the usual if it is more than 1. ``resolution``: seconds
-    whose mean is looked at.
+    whose mean is looked at, at most.
     """
 
     dips: tuple[Dip, ...]
@@ -86,8 +89,10 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.median(known)) <= 0:
         return None
-    seen = _look(series, false_alarm)
-    dips = _dips(seen, series == 0)
+    # A series that is no longer than the shorter baseline has one median, whichever is asked for.
+    baselines = BASELINES if series.size > min(BASELINES) else {max(BASELINES): 1.0}
+    views = [_look(series, baseline, share * false_alarm) for baseline, share in baselines.items()]
+    dips = _merge([_dips(view, series == 0) for view in views])
     return Steadiness(
         dips=dips,
         usual=float(np.median(known)),
@@ -95,14 +100,26 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
         coefficient_of_variation=float(known.std(ddof=1) / known.mean()),
         stalled_share=float((known == 0).mean()),
         dip_share=sum(dip.length for dip in dips) / series.size,
-        threshold=seen.threshold,
-        resolution=seen.width,
+        threshold=min(view.threshold for view in views),
+        resolution=max(view.width for view in views),
     )
 
 
-def _running_median(series: Array) -> Array:
-    """Median over BASELINE seconds around each, fewer at the ends; read at some seconds and interpolated between."""
-    half = BASELINE // 2
+def _merge(found: Sequence[Sequence[Dip]]) -> tuple[Dip, ...]:
+    """The dips of the first, and of each later one those that touch none of them."""
+    merged: list[Dip] = []
+    for dips in found:
+        merged += [
+            dip
+            for dip in dips
+            if all(dip.start + dip.length < other.start or other.start + other.length < dip.start for other in merged)
+        ]
+    return tuple(sorted(merged, key=lambda dip: dip.start))
+
+
+def _running_median(series: Array, window: int) -> Array:
+    """Median over ``window`` seconds around each, fewer at the ends; read at some seconds and interpolated between."""
+    half = window // 2
     knots = np.unique(np.linspace(0, series.size - 1, max(2, math.ceil(series.size / (half / 10)))).astype(int))
     windows = [series[max(0, knot - half) : knot + half + 1] for knot in knots]
     known = [window[~np.isnan(window)] for window in windows]
@@ -130,24 +147,26 @@ class _View:
         return min(self.below, self.fall)
 
 
-def _look(series: Array, false_alarm: float) -> _View:
+def _look(series: Array, baseline: int, false_alarm: float) -> _View:
     """The narrowest view in which half of the usual can be told from noise, or else the one with the least noise."""
     tried = []
     width = 1
-    while width == 1 or (width <= _WIDEST and series.size >= width * FEWEST):
-        tried.append(_view(series, width, false_alarm / 2))
+    while width == 1 or (width * _PER_BASELINE <= baseline and series.size >= width * FEWEST):
+        tried.append(_view(series, baseline, width, false_alarm / 2))
         if tried[-1].threshold <= HALF:
             break
         width *= 2
     return min(tried, key=lambda view: view.threshold)
 
 
-def _view(series: Array, width: int, false_alarm: float) -> _View:
+def _view(series: Array, baseline: int, width: int, false_alarm: float) -> _View:
     means = _running_mean(series, width)
-    baseline = _running_median(means)
-    relative = means / baseline - 1
+    level = _running_median(means, max(BASELINES))
+    usual = level if baseline == max(BASELINES) else _running_median(means, baseline)
+    # Relative to the level: divided by what swings with the noise, noise would be larger where that is low.
+    relative = (means - usual) / level
     looks = _looked_at(relative, width).size
-    events = float(np.median(baseline)) * width
+    events = float(np.median(level)) * width
     # Of means that have no second in common, and with one between them: what breaks in may do so within a second.
     rises = np.concatenate((np.full(width + 1, np.nan), relative[width + 1 :] - relative[: -width - 1]))
     return _View(

@@ -140,6 +140,23 @@ class TestAlignment:
 
         assert found.aligned.startswith("The dips do not follow the log: of 8 s in dips 0 s lie beside a checkpoint")
 
+    def test_checkpoints_that_are_spread_until_the_next_are_tried_by_their_beginning(
+        self, make_run: Any, make_entry: Any, evidence: Evidence
+    ) -> None:
+        rng = np.random.default_rng(8)
+        runs, log = [], []
+        for number in range(3):
+            starts = [15 + 40 * each + 3 * number for each in range(10)]
+            runs.append(make_run(with_dips(rng, starts), number))
+            log += [make_entry(runs[-1], start, start + 37, kind="checkpoint") for start in starts]
+            log += [make_entry(runs[-1], start + 2, kind="lock wait") for start in starts]
+        (found,) = describe_stability(evidence, runs, log)
+
+        of_locks, of_checkpoints, warning = found.aligned.replace(". ", ".\n").splitlines()
+        assert of_locks.startswith("Of 2 min in dips 1 min lie beside a lock wait; by chance")
+        assert of_checkpoints.startswith("Of 2 min in dips 2 min lie beside a checkpoint's beginning; by chance")
+        assert warning.startswith("Locks are held longer when all is slow")
+
     def test_without_dips_or_without_entries_there_is_nothing_to_say(
         self, make_run: Any, make_entry: Any, evidence: Evidence
     ) -> None:

@@ -10,6 +10,7 @@ from pgtrial.units import format_bytes, format_count, format_duration
 
 _EXACT = 0.0005  # relative difference that is none in a sentence
 NEAR = 0.05  # by which two rates may differ and be the same limit
+FAR_BELOW = 0.5  # of a limit
 # Utilization law U = X·D and bottleneck analysis: Denning & Buzen, ACM Computing Surveys 10 (1978) 225-261; Lazowska,
 # Zahorjan, Graham & Sevcik, "Quantitative System Performance" (1984), chapters 3 and 5.
 RULE = mark(
@@ -134,25 +135,28 @@ def _latencies(load: DiskLoad) -> str:
 
 
 def _below(load: DiskLoad, declared: Mapping[str, float], *, is_enforced: bool = False) -> str:
-    """How far its rates stay below the declared limits; where pgtrial enforces them, that the disk below is slower."""
+    """How far its rates stay below the declared limits; where pgtrial enforces them, and the rates are far below, that
+    the disk itself is slower.
+    """
     rates: tuple[tuple[str, str, Estimate | None, str], ...] = (
         ("read_iops", "reads", load.reads, "1/s"),
         ("write_iops", "writes", load.writes, "1/s"),
         ("read_bytes", "read", load.read_bytes, "B/s"),
         ("write_bytes", "written", load.write_bytes, "B/s"),
     )
-    told = [
-        tr(
-            "{share} of the {limit} that are allowed",
-            share=percent(rate.value / declared[key]),
-            limit=rate_of(declared[key], name, is_bytes=unit == "B/s"),
-        )
+    shares = {
+        name: (rate.value / declared[key], rate_of(declared[key], name, is_bytes=unit == "B/s"))
         for key, name, rate, unit in rates
         if key in declared and rate is not None
+    }
+    told = [
+        tr("{share} of the {limit} that are allowed", share=percent(share), limit=limit)
+        for share, limit in shares.values()
     ]
     if not told:
         return ""
-    if is_enforced:
+    # A mean that comes near a limit may well have reached it in many moments.
+    if is_enforced and max(share for share, _ in shares.values()) < FAR_BELOW:
         return tr("it does {rates}, so the disk below the limit is the slower one", rates=join(told))
     return tr("it does {rates}", rates=join(told))
 
