@@ -1,5 +1,5 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
-# make test       set up, then all checks and tests (pytest last)
+# make test       set up, then the checks and tests (pytest last); THOROUGH=1: in more surroundings, as CI does
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, spelling
 # make test-fast  tests of pure functions, seconds
@@ -21,9 +21,11 @@ BIN = .venv/bin
 PYTHON ?=
 DEMO ?=
 PYTEST ?=
+THOROUGH ?=
 GROUND_TRUTH ?=
 GALLERY ?=
 PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
+LEFT_OUT = slow$(if $(THOROUGH),, or thorough)
 export PYTHON
 
 .DEFAULT_GOAL = help
@@ -49,10 +51,10 @@ check: setup-test
 	$(BIN)/codespell
 
 test: check
-	$(BIN)/pytest -m "not slow" --numprocesses=4 $(PYTEST)
+	$(BIN)/pytest -m "not ($(LEFT_OUT))" --numprocesses=4 $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not slow and not pg and not browser and not fio" --numprocesses=2 $(PURE) $(PYTEST)
+	$(BIN)/pytest -m "not (slow or thorough or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

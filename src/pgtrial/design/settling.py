@@ -187,7 +187,7 @@ _POSTGRESQL = (
             *("createrole_*", "exit_on_error", "restart_after_crash", "remove_temp_*", "send_abort_*", "*_delay"),
             *("ignore_*", "zero_damaged_pages", "icu_*", "lo_compat_*", "restrict_*", "stats_fetch_consistency"),
             *("backtrace_functions", "extension_*", "unix_socket_*", "listen_addresses", "port", "gin_fuzzy_*"),
-            "old_snapshot_threshold",
+            *("old_snapshot_threshold", "output_plugin_libraries", "composite_type_mismatch"),
         ),
         settling=Settling.AT_ONCE,
         reason="holds for the next session or statement",

@@ -14,6 +14,7 @@ from pgtrial.postgres.auto_conf import setting_key
 LISTS = {
     "local_preload_libraries": False,
     "oauth_validator_libraries": False,
+    "output_plugin_libraries": False,
     "search_path": True,
     "session_preload_libraries": False,
     "shared_preload_libraries": False,
