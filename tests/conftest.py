@@ -183,12 +183,11 @@ def programs() -> Programs:
 
 
 def _versions() -> list[object]:
-    """The versions there are, the oldest and the newest first of all: those between are for the slow tests."""
+    """The newest version there is; the oldest is for the thorough tests, those between are for the slow ones."""
     found = [version for version in VERSIONS if _find(version)] or ["any"]
-    return [
-        version if version in (found[0], found[-1]) else pytest.param(version, marks=pytest.mark.slow)
-        for version in found
-    ]
+    *others, newest = found
+    marks = [pytest.mark.thorough if version == found[0] else pytest.mark.slow for version in others]
+    return [*(pytest.param(version, marks=mark) for version, mark in zip(others, marks, strict=True)), newest]
 
 
 @pytest.fixture(scope="session", params=_versions())

@@ -65,6 +65,7 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
         assert "not properly shut down" not in log.read_text()
 
 
+@pytest.mark.thorough
 def test_signals_stop_cleanly_and_resume_finishes(new_place, ended):
     places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}
@@ -231,6 +232,7 @@ def test_disk_of_the_results_that_fills_up_is_one_clear_error(place, small_disk)
     assert [row[2] for row in folder.runs()].count("running") == 0
 
 
+@pytest.mark.thorough
 def test_reader_of_the_progress_that_goes_away_does_not_end_the_experiment(place, ended):
     place.write_experiment(*ONE_BLOCK)
     process = place.start("run", "small.toml")

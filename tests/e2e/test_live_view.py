@@ -49,7 +49,11 @@ def terminal() -> Iterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize(
-    ("method", "runs"), [("", "run 1 of 6"), ('method = "interleaved"\nslice = "250ms"\n', "runs 1 to 2 of 6")]
+    ("method", "runs"),
+    [
+        ("", "run 1 of 6"),
+        pytest.param('method = "interleaved"\nslice = "250ms"\n', "runs 1 to 2 of 6", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_run_can_be_watched(place, settled_kernel, method: str, runs: str) -> None:
     (place.directory / "light.sql").write_text(LIGHT)

@@ -230,6 +230,7 @@ def test_quick_way_without_a_file(mixed_and_quick):
     assert "4MB" in (folder / "experiment.toml").read_text()
 
 
+@pytest.mark.thorough
 def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, tmp_path_factory):
     """It finds no installed server, and the wheel in a directory that the server's user cannot enter."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:

@@ -3,6 +3,8 @@
 import json
 import shutil
 
+import pytest
+
 
 def shape(value):
     """The structure of a JSON document: keys and types, a list by its first element; numbers are alike."""
@@ -24,6 +26,7 @@ def differences(one, other, path=""):
         yield path
 
 
+@pytest.mark.thorough
 def test_the_same_experiment_through_ssh_gives_the_same_findings(finished, new_place, sshd):
     place = new_place("ssh")
     text = (finished.place.directory / "small.toml").read_text()
@@ -69,6 +72,7 @@ blocks = 2
 """
 
 
+@pytest.mark.thorough
 def test_two_versions_in_one_experiment(place, embedded, settled_kernel):
     """To a verdict, with the version of each arm wherever its settings or servers are told."""
     assert embedded
@@ -121,6 +125,7 @@ cache  = "warm"
 """
 
 
+@pytest.mark.thorough
 def test_storage_sql_and_extensions_are_an_arms_own(place, enterable, programs):
     for name in ("data", "wal"):
         (enterable / name).mkdir(mode=0o755)

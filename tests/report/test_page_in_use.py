@@ -446,7 +446,11 @@ REMOVE_COPIES = """() => {
 
 @pytest.mark.parametrize(
     ("size", "scheme", "rules"),
-    [("wide", "light", {}), ("wide", "dark", _ONLY_COLOURS), ("phone", "light", _WITHOUT_COLOURS)],
+    [
+        ("wide", "light", {}),
+        pytest.param("wide", "dark", _ONLY_COLOURS, marks=pytest.mark.thorough),
+        pytest.param("phone", "light", _WITHOUT_COLOURS, marks=pytest.mark.thorough),
+    ],
 )
 def test_axe_finds_nothing_serious(shared: Shared, size: str, scheme: str, rules: dict[str, object]) -> None:
     """By all rules; a dark page differs from a light one in colours alone, and a small one in everything else."""
@@ -473,6 +477,7 @@ def test_every_chart_is_drawn_without_a_complaint(shared: Shared) -> None:
         check_drawn(page.content())
 
 
+@pytest.mark.thorough
 def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(
     chromium: Any, hostile: Findings, tmp_path: Path
 ) -> None:
@@ -491,6 +496,7 @@ def check_drawn(document: str) -> None:
     assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
 
 
+@pytest.mark.thorough
 def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sample: Findings, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     with speak(find_language("ru")):

@@ -244,7 +244,7 @@ def test_the_page_says_when_the_server_has_gone(tab: Tab, client) -> None:
     assert "finished" in tab.page.inner_text("main")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1200, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), pytest.param(1200, "dark", marks=pytest.mark.thorough)])
 def test_no_page_is_wider_than_the_screen(chromium: Any, client, width: int, scheme: str) -> None:
     with contextlib.closing(
         chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -113,6 +113,7 @@ def group(foreign) -> Iterator[Path]:
         group.rmdir()
 
 
+@pytest.mark.thorough
 def test_memory_of_the_servers_own_control_group_is_sampled(foreign, group, pgtrial, tmp_path):
     write(tmp_path, foreign)
 
