@@ -3,8 +3,6 @@
 import json
 import mmap
 
-import pytest
-
 TEXT = """
 format = 1
 experiment = { name = "places" }
@@ -33,7 +31,6 @@ blocks = 1
 """
 
 
-@pytest.mark.thorough
 def test_arms_differ_in_their_disk_and_in_the_size_of_their_data(place, enterable, programs):
     for name in ("first", "second"):
         (enterable / name).mkdir(mode=0o755)

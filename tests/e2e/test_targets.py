@@ -125,7 +125,6 @@ cache  = "warm"
 """
 
 
-@pytest.mark.thorough
 def test_storage_sql_and_extensions_are_an_arms_own(place, enterable, programs):
     for name in ("data", "wal"):
         (enterable / name).mkdir(mode=0o755)
