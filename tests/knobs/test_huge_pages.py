@@ -402,6 +402,22 @@ def eight_more(before: Mapping[str, int]) -> Change:
     )
 
 
+def test_pages_that_are_given_back_while_the_pool_is_read_are_not_counted_twice(tree, monkeypatch):
+    (change,) = plan(tree, 8)
+    tree.write(f"{SMALL}/nr_hugepages", "15")
+    set_pool(tree, free=1)  # 14 of 15 are in use, so 4 of them are surplus once the pool has 10 again
+    read = tree.read
+
+    def read_and_end(path: str, limit: int | None = None) -> str:
+        text = read(path, limit)
+        if path.endswith("/nr_hugepages") and int(text) == 14:
+            set_pool(tree, nr=10, free=4, surplus=0)  # the server has ended since
+        return text
+
+    monkeypatch.setattr(tree, "read", read_and_end)
+    assert undo(tree, change, change.new, boot=tree.boot_id()) == (Outcome.RESTORED, "")
+
+
 @needs_pool
 def test_pool_of_eight_pages_and_back(as_before: dict[str, int]):
     change = eight_more(as_before)

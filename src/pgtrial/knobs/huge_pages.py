@@ -52,9 +52,17 @@ class _Pool:
         found = self.ops.read_all([f"{_NODES}/node[0-9]*/hugepages/{name}/nr_hugepages"])
         return {path: int(text) for path, text in found.items()} if len(found) > 1 else {}
 
+    def read(self) -> tuple[int, int]:
+        """All pages, and how many of them are surplus, at one moment: a server that ends gives some back in between."""
+        while True:
+            total, surplus = self.count("nr"), self.count("surplus")
+            if self.count("nr") == total:
+                return total, surplus
+
     def size(self) -> int:
         """What was last written, as far as the kernel could: nr_hugepages itself counts surplus pages as well."""
-        return self.count("nr") - self.count("surplus")
+        total, surplus = self.read()
+        return total - surplus
 
 
 class HugePages(HostKnob):
@@ -74,7 +82,7 @@ class HugePages(HostKnob):
         if size == "none":
             return ()
         pool = _find_pool(context.host.ops, size)
-        total, surplus = pool.count("nr"), pool.count("surplus")
+        total, surplus = pool.read()
         name, old_text = f"pool of {size} pages", f"{total - surplus} pages"
         require_writable(pool.ops, pool.path, f"the {name}")
         if context.data is None:
