@@ -39,7 +39,7 @@ def test_every_program_is_reported_when_it_starts():
     started = []
     host = LocalHost(on_start=lambda process, role: started.append((process, role)))
 
-    asyncio.run(host.run(["sleep", "0.1"]))
+    asyncio.run(host.run(["sleep", "2"]))  # one that is over sooner may end before it is looked at
 
     assert [role for _, role in started] == ["sleep"]
 
