@@ -32,7 +32,8 @@ from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
 
-BASELINES = {301: 0.8, 61: 0.2}  # s, and the share of FALSE_ALARM that each has
+WIDE, NARROW = 301, 61  # s, of the running medians
+NARROW_SHARE = 0.2  # of FALSE_ALARM, that the narrow one has where it can find something
 SHALLOWEST = 0.2  # of the usual
 HALF = 0.5
 FALSE_ALARM = 0.01
@@ -89,9 +90,7 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.median(known)) <= 0:
         return None
-    # A series that is no longer than the shorter baseline has one median, whichever is asked for.
-    baselines = BASELINES if series.size > min(BASELINES) else {max(BASELINES): 1.0}
-    views = [_look(series, baseline, share * false_alarm) for baseline, share in baselines.items()]
+    views = _views(series, false_alarm)
     dips = _merge([_dips(view, series == 0) for view in views])
     return Steadiness(
         dips=dips,
@@ -103,6 +102,17 @@ def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadin
         threshold=min(view.threshold for view in views),
         resolution=max(view.width for view in views),
     )
+
+
+def _views(series: Array, false_alarm: float) -> "Sequence[_View]":
+    """By the wide baseline and by the narrow one; by the wide one alone where the other would be the same, or where it
+    could not even tell a standstill from noise.
+    """
+    if series.size > NARROW:
+        narrow = _look(series, NARROW, NARROW_SHARE * false_alarm)
+        if narrow.threshold <= 1:
+            return _look(series, WIDE, (1 - NARROW_SHARE) * false_alarm), narrow
+    return (_look(series, WIDE, false_alarm),)
 
 
 def _merge(found: Sequence[Sequence[Dip]]) -> tuple[Dip, ...]:
@@ -161,8 +171,8 @@ def _look(series: Array, baseline: int, false_alarm: float) -> _View:
 
 def _view(series: Array, baseline: int, width: int, false_alarm: float) -> _View:
     means = _running_mean(series, width)
-    level = _running_median(means, max(BASELINES))
-    usual = level if baseline == max(BASELINES) else _running_median(means, baseline)
+    level = _running_median(means, WIDE)
+    usual = level if baseline == WIDE else _running_median(means, baseline)
     # Relative to the level: divided by what swings with the noise, noise would be larger where that is low.
     relative = (means - usual) / level
     looks = _looked_at(relative, width).size

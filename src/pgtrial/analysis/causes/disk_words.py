@@ -144,19 +144,16 @@ def _below(load: DiskLoad, declared: Mapping[str, float], *, is_enforced: bool =
         ("read_bytes", "read", load.read_bytes, "B/s"),
         ("write_bytes", "written", load.write_bytes, "B/s"),
     )
-    shares = {
-        name: (rate.value / declared[key], rate_of(declared[key], name, is_bytes=unit == "B/s"))
+    shares = [
+        (rate.value / declared[key], rate_of(declared[key], name, is_bytes=unit == "B/s"))
         for key, name, rate, unit in rates
         if key in declared and rate is not None
-    }
-    told = [
-        tr("{share} of the {limit} that are allowed", share=percent(share), limit=limit)
-        for share, limit in shares.values()
     ]
+    told = [tr("{share} of the {limit} that are allowed", share=percent(share), limit=limit) for share, limit in shares]
     if not told:
         return ""
     # A mean that comes near a limit may well have reached it in many moments.
-    if is_enforced and max(share for share, _ in shares.values()) < FAR_BELOW:
+    if is_enforced and max(share for share, _ in shares) < FAR_BELOW:
         return tr("it does {rates}, so the disk below the limit is the slower one", rates=join(told))
     return tr("it does {rates}", rates=join(told))
 
