@@ -84,19 +84,48 @@ def test_the_files_of_a_log_that_was_begun_anew_are_read_one_after_the_other(for
     restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
     server = runner.run(foreign.open(elsewhere=True))
     mark = runner.run(mark_log(server))
-    current = mark.place.path
     for _ in range(2):
         do_things(foreign)
-        deadline = time.monotonic() + 20
-        while foreign.sql("SELECT pg_current_logfile('jsonlog')") == [(current,)]:
-            assert time.monotonic() < deadline
-            foreign.sql("SELECT pg_rotate_logfile()")
-            time.sleep(0.3)  # the file's name has the second
-        ((current,),) = foreign.sql("SELECT pg_current_logfile('jsonlog')")
+        begin_anew(foreign)
     do_things(foreign)
     foreign.sql("SELECT pg_rotate_logfile()")
     runner.run(keep_since(server, mark, tmp_path / "kept"))
 
+    assert len(errors_in(tmp_path / "kept")) == 3
+
+
+def begin_anew(foreign) -> Path:
+    """Let the collector begin another file: the path of the one before."""
+    before = foreign.sql("SELECT pg_current_logfile('jsonlog')")
+    deadline = time.monotonic() + 20
+    while foreign.sql("SELECT pg_current_logfile('jsonlog')") == before:
+        assert time.monotonic() < deadline
+        foreign.sql("SELECT pg_rotate_logfile()")
+        time.sleep(0.3)  # the file's name has the second
+    return foreign.data / before[0][0]
+
+
+def test_files_that_were_last_changed_in_the_second_of_the_mark_are_read_from_the_mark_on(foreign, runner, tmp_path):
+    """The server tells of that time no more than the second."""
+    restart(foreign, f"{COLLECTOR}{LOUD}log_destination = 'jsonlog'\n")
+    server = runner.run(foreign.open(elsewhere=True))
+    do_things(foreign)
+    earlier = begin_anew(foreign)
+    error = next(line for line in earlier.read_text().splitlines() if '"22012"' in line)
+    entry = json.loads(error)
+    entry["timestamp"] = f"2099{entry['timestamp'][4:]}"  # its time does not tell that it was before the mark
+    earlier.write_text(json.dumps(entry) + "\n")
+    mark = runner.run(mark_log(server))
+    do_things(foreign)
+    first = begin_anew(foreign)
+    do_things(foreign)
+    second = begin_anew(foreign)
+    do_things(foreign)
+    for path in (earlier, first, second):
+        os.utime(path, (mark.t, int(mark.t)))
+    runner.run(keep_since(server, mark, tmp_path / "kept"))
+
+    assert len({earlier, first, second}) == 3
     assert len(errors_in(tmp_path / "kept")) == 3
 
 

@@ -5,7 +5,7 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,17 +32,22 @@ _LULL = 0.25  # s; a collector of logs writes down a moment later what it is tol
 _LONGEST = 5.0  # s to wait for it; others may write to the log without end
 _CURRENT = "SELECT pg_catalog.pg_current_logfile(%s)"
 _CLOCK = "SELECT extract(epoch FROM pg_catalog.clock_timestamp())::float8"
+# The server tells when a file was changed in whole seconds.
 _CHANGED = """
-    SELECT name FROM pg_catalog.pg_ls_logdir() WHERE modification >= pg_catalog.to_timestamp(%s) ORDER BY modification
+    SELECT name, size FROM pg_catalog.pg_ls_logdir()
+    WHERE modification > pg_catalog.to_timestamp(%s) - interval '2 seconds' ORDER BY modification, name
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMark:
-    """The end of the log at a moment; ``t`` is the moment by the server's clock, which is ``ahead`` of ours by s."""
+    """The end of the log at a moment; ``t`` is the moment by the server's clock, which is ``ahead`` of ours by s.
+
+    ``ends``: bytes of the current file and of those that were written to shortly before, by path.
+    """
 
     place: LogPlace
-    offset: int
+    ends: Mapping[str, int]
     t: float
     ahead: float
 
@@ -54,11 +59,14 @@ async def mark_log(server: ExistingServer) -> LogMark | None:
         return None
     async with connect(server.conninfo()) as connection:
         size = await _measure(connection, server, place.path, by_host=place.by_host)
+        if size is None:
+            return None
         before = time.time()
         row = await (await connection.execute(_CLOCK)).fetchone()
         assert row is not None  # it has no FROM
         ahead = row[0] - (before + time.time()) / 2
-    return None if size is None else LogMark(place=place, offset=size, t=row[0], ahead=ahead)
+        changed = [] if place.is_output else await _changed_since(connection, place, row[0])
+    return LogMark(place=place, ends={**dict(changed), place.path: size}, t=row[0], ahead=ahead)
 
 
 async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -> None:
@@ -114,7 +122,7 @@ async def _read_since(
 ) -> AsyncIterator[bytes]:
     """The log from the mark on, through all files that the server has begun since, until nothing more comes."""
     place = mark.place
-    offsets = {place.path: mark.offset}
+    offsets = dict(mark.ends)
     end = time.monotonic() + _LONGEST
     for is_first in itertools.chain([True], itertools.repeat(False)):
         has_grown = is_first
@@ -140,15 +148,26 @@ async def _files_since(connection: "AsyncConnection[tuple[Any, ...]]", mark: Log
     current = row and row[0]
     if not current or place.path.endswith(f"/{current}") or place.path == current:
         return (place.path,)
-    directory, _, _ = place.path.rpartition("/")
-    names: list[str] = []
-    with suppress(Error):  # may not list: then the first file and the last
-        names = [name for (name,) in await (await connection.execute(_CHANGED, [mark.t])).fetchall()]
-    newest = current.rpartition("/")[2]
-    suffix = Path(newest).suffix
-    between = [name for name in names if name.endswith(suffix) and name != newest]
-    paths = [f"{directory}/{name}" if directory else name for name in (*between, newest)]
-    return (place.path, *(path for path in paths if path != place.path))
+    newest = _beside(place, current.rpartition("/")[2])
+    changed = [path for path, _ in await _changed_since(connection, place, mark.t)]
+    between = [path for path in changed if Path(path).suffix == Path(newest).suffix]
+    return (place.path, *(path for path in between if path not in (place.path, newest)), newest)
+
+
+async def _changed_since(
+    connection: "AsyncConnection[tuple[Any, ...]]", place: LogPlace, t: float
+) -> list[tuple[str, int]]:
+    """(path, bytes) of files written to since shortly before ``t``, in order; none where they may not be listed."""
+    with suppress(Error):
+        rows = await (await connection.execute(_CHANGED, [t])).fetchall()
+        return [(_beside(place, name), size) for name, size in rows]
+    return []
+
+
+def _beside(place: LogPlace, name: str) -> str:
+    """Path of a file in the same directory."""
+    directory, slash, _ = place.path.rpartition("/")
+    return f"{directory}{slash}{name}"
 
 
 async def _measure(
