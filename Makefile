@@ -1,8 +1,9 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
-# make test       set up, then the checks and tests (pytest last); THOROUGH=1: in more surroundings, as CI does
+# make test       set up, then the checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, spelling
 # make test-fast  tests of pure functions, seconds
+# make test-thorough  what these tests do, in more surroundings; minutes
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
@@ -21,15 +22,15 @@ BIN = .venv/bin
 PYTHON ?=
 DEMO ?=
 PYTEST ?=
-THOROUGH ?=
 GROUND_TRUTH ?=
 GALLERY ?=
 PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
-LEFT_OUT = slow$(if $(THOROUGH),, or thorough)
+# More than there are processors: some of them wait for a server.
+WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast test-thorough calibration bench catalogues ground-truth gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -51,10 +52,13 @@ check: setup-test
 	$(BIN)/codespell
 
 test: check
-	$(BIN)/pytest -m "not ($(LEFT_OUT))" --numprocesses=4 $(PYTEST)
+	$(BIN)/pytest -m "not (slow or thorough)" --numprocesses=$(WORKERS) $(PYTEST)
 
 test-fast: setup-test
 	$(BIN)/pytest -m "not (slow or thorough or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
+
+test-thorough: setup-test
+	$(BIN)/pytest -m "thorough and not slow" --numprocesses=$(WORKERS) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

@@ -102,6 +102,14 @@ _LONGEST = (
     "tests/report/test_page_in_use.py",
     "existing",
     "tests/docs",
+    "tests/engine/test_calibration.py",
+    "tests/engine/test_sampler",
+    "tests/gallery",
+    "tests/hosts",
+    "tests/web/test_browser.py",
+    "tests/report/test_languages.py",
+    "tests/workloads",
+    "tests/engine",
 )
 # What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
 # one would wait for a test of the other.
