@@ -10,6 +10,9 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
 from pgtrial.workloads.pgbench import Generator
 
+# Clients that mostly sleep leave the processors to what runs at the same time.
+LIGHT = "SELECT pg_sleep(0.005);"
+
 
 @pytest.fixture(scope="module")
 def cluster(programs, run_cluster):
@@ -92,7 +95,7 @@ def test_latency_is_the_mean_over_transactions_not_over_generators(load):
 
 def test_script_that_fails_ends_the_others_early(load):
     begin = time.monotonic()
-    outcome, _ = load({"good": "SELECT 1;", "bad": "SELECT 1 / 0;"}, seconds=60)
+    outcome, _ = load({"good": LIGHT, "bad": "SELECT 1 / 0;"}, seconds=60)
 
     assert time.monotonic() - begin < 50  # of 60 s
     assert all(error.startswith("bad: ") for error in outcome.errors)
@@ -101,7 +104,7 @@ def test_script_that_fails_ends_the_others_early(load):
 
 def test_enough_is_enough_for_all(load):
     begin = time.monotonic()
-    outcome, told = load({"a": "SELECT 1;", "b": "SELECT 1;"}, seconds=60, on_second=lambda tps, _: tps > 0)
+    outcome, told = load({"a": LIGHT, "b": LIGHT}, seconds=60, on_second=lambda tps, _: tps > 0)
 
     assert time.monotonic() - begin < 50  # of 60 s
     assert len(told) == 1
@@ -115,7 +118,7 @@ def test_cancelling_ends_all(load, cluster, tmp_path, runner):
             run_generators(
                 LocalHost(mark=str(tmp_path)),
                 cluster.programs.path("pgbench"),
-                [make_generator(tmp_path, name, "SELECT 1;", seconds=60) for name in ("a", "b")],
+                [make_generator(tmp_path, name, LIGHT, seconds=60) for name in ("a", "b")],
                 environment=cluster.environment("postgres"),
                 on_second=lambda _tps, _latency: begun.set() or False,
             )
@@ -142,9 +145,7 @@ def test_error_behind_a_flood_of_notices_is_found(load):
 
 def test_no_generator_ends_before_the_time_counted_from_the_first_start(load, tmp_path):
     # Starting takes long, as where process ids are written to a busy disk; the first generator waits for nobody.
-    outcome, _ = load(
-        {"a": "SELECT 1;", "b": "SELECT 1;", "c": "SELECT 1;"}, seconds=2, on_start=lambda *_: time.sleep(0.3)
-    )
+    outcome, _ = load({"a": LIGHT, "b": LIGHT, "c": LIGHT}, seconds=2, on_start=lambda *_: time.sleep(0.3))
 
     assert outcome.all_started - outcome.started > 0.8
     for name in "abc":
@@ -157,10 +158,10 @@ def test_many_loads_leave_no_file_open(load):
     def open_files():
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    load({"a": "SELECT 1;", "b": "SELECT 1;"}, seconds=60, on_second=lambda *_: True)
+    load({"a": LIGHT, "b": LIGHT}, seconds=60, on_second=lambda *_: True)
     before = open_files()
     for _ in range(3):
-        load({"a": "SELECT 1;", "b": "SELECT 1;"}, seconds=60, on_second=lambda *_: True)
+        load({"a": LIGHT, "b": LIGHT}, seconds=60, on_second=lambda *_: True)
         load({"a": "SELECT 1 / 0;"}, seconds=60)
 
     assert open_files() <= before
