@@ -452,6 +452,26 @@ def test_data_larger_than_memory_that_the_kernel_makes_room_for_is_a_matter_of_t
     assert judge({READ: 0.8}, series).resource is Resource.DISK_LATENCY
 
 
+@pytest.mark.parametrize(
+    ("metric", "allowed", "resource"),
+    [
+        ("cgroup.reads", 3000.0, Resource.DISK_IOPS),
+        ("cgroup.reads", 6000.0, Resource.MEMORY),
+        ("cgroup.writes", 3000.0, Resource.MEMORY),
+    ],
+)
+def test_waits_for_memory_are_those_for_a_device_whose_reads_are_at_their_limit(
+    judge: Judge, metric: str, allowed: float, resource: Resource
+) -> None:
+    scattered = 2990 * np.random.default_rng(5).uniform(0.8, 1.2, SECONDS)
+    full = {"cgroup.memory": 256e6, "cgroup.memory_limit": 256e6, "psi.memory": 0.42}
+    series = {**QUIET, **disk(scattered, queue=4.0), **full, (metric, "vda"): scattered}
+    limit = judge({READ: 0.74}, series, clients=32, facts=Facts(device_limits={"on": {metric: allowed}}))
+
+    assert limit.resource is resource
+    assert strength(limit, Resource.MEMORY) > 0.3  # it is told of in any case
+
+
 def test_without_pressure_figures_pages_that_come_back_stand_for_it_and_are_believed_less(judge: Judge) -> None:
     series = {key: value for key, value in QUIET.items() if key != "psi.memory"} | {"reclaim.direct": 20_000.0}
 

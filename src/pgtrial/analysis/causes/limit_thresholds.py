@@ -94,6 +94,7 @@ GROUP_FULL = Ramp(low=0.9, high=0.98)  # of the memory that a control group may 
 SWAP_IN = Ramp(low=0.25 * MEGABYTE, high=2 * MEGABYTE)  # B/s; out alone is of pages that nobody needs
 SWAP_TIME = Ramp(low=0.2, high=0.6)  # of the time, in which anything is swapped in
 WITHOUT_PRESSURE = 0.7  # most that is believed of memory where the kernel does not tell of pressure (PSI)
+AT_DEVICE_LIMIT = 0.45  # most that is believed of it where the reads have to wait for a limit that is known
 
 # --- What comes and goes --------------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from pgtrial.language import ntr, tr
 from pgtrial.stats.plateau import Plateau, find_plateau
 from pgtrial.units import format_duration
 
-# The last ones are totals of a device; those of the server's control group leave out who else uses the device.
+# The first ones are reads; the last ones are totals of a device. Those of the server's control group leave out who else
+# uses the device.
 _REQUESTS = (
     *(("cgroup.reads", "reads"), ("cgroup.writes", "writes")),
     *(("iostat.r", "reads"), ("iostat.w", "writes"), ("iostat.iops", "requests")),
@@ -75,14 +76,22 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
         yield accuse(Resource.DISK_LATENCY, detail=device, needs=(waits, reaches), at_most=at_most)
 
 
+def reads_as_much_as_allowed(scene: Scene) -> bool:
+    """Whether the reads of the server's control group stand at a limit that the experiment gives it."""
+    device = busiest_device(scene)
+    return bool(device) and any(
+        _find_declared(scene, device, series, is_bytes=is_bytes) is not None
+        for series, is_bytes in ((_REQUESTS[:1], False), (_BYTES[:1], True))
+    )
+
+
 def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool) -> _Ceiling | None:
     """A limit that is known, where the rate reaches it; otherwise the most pinned one of the series that matter, of
     which the last one is the total of the device.
     """
-    for metric, name in series:
-        declared = _declared_ceiling(scene, device, metric, name, is_bytes=is_bytes)
-        if declared is not None and declared.clue.weight >= limits.DECIDED:
-            return declared
+    declared = _find_declared(scene, device, series, is_bytes=is_bytes)
+    if declared is not None:
+        return declared
     total = scene.mean(series[-1][0], device)
     size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
     best: _Ceiling | None = None
@@ -96,6 +105,17 @@ def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...]
         if plateau and clue and (best is None or clue.weight > best.clue.weight):
             best = _Ceiling(metric=metric, height=plateau.ceiling, clue=clue, is_sure=plateau.is_plateau)
     return best
+
+
+def _find_declared(
+    scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool
+) -> _Ceiling | None:
+    """The first limit that is known whose rate reaches it."""
+    for metric, name in series:
+        declared = _declared_ceiling(scene, device, metric, name, is_bytes=is_bytes)
+        if declared is not None and declared.clue.weight >= limits.DECIDED:
+            return declared
+    return None
 
 
 def _declared_ceiling(scene: Scene, device: str, metric: str, name: str, *, is_bytes: bool) -> _Ceiling | None:

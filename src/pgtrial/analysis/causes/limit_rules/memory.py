@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
+from pgtrial.analysis.causes.limit_rules.disk import reads_as_much_as_allowed
 from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_data, is_temporary
 from pgtrial.analysis.causes.words import BLOCKED, CPU_QUEUE, percent
 from pgtrial.language import tr
@@ -18,7 +19,9 @@ def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
 
     Both are needed. A load that reads more data than there is memory has refaults, and PSI counts them, yet the
     kernel's own thread frees enough: there the device limits. And a control group is full as soon as its page cache
-    fills it. Where the kernel does not tell of pressure, pages that come back stand for it.
+    fills it. Where the kernel does not tell of pressure, pages that come back stand for it. PSI counts a wait for pages
+    that come back until the device has read them: where that stands at a limit that was declared, the limit makes the
+    wait, with whatever memory there is.
     """
     pressure, again = scene.median("psi.memory"), _refaults(scene)
     waiting = find_clue(
@@ -26,12 +29,13 @@ def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
         tr("some task waits for memory {share} of the time", share=percent(pressure or 0)),
     )
     reclaim = _reclaim(scene)
+    most = limits.AT_DEVICE_LIMIT if reads_as_much_as_allowed(scene) else 1.0
     yield accuse(
         Resource.MEMORY,
         detail=tr("limit of the control group") if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
         needs=(reclaim, waiting or again, _stalled(scene)),
         supports=(again,) if waiting else (),
-        at_most=1.0 if waiting else limits.WITHOUT_PRESSURE,
+        at_most=most if waiting else min(most, limits.WITHOUT_PRESSURE),
     )
 
 
