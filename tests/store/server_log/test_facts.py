@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -277,9 +279,16 @@ def test_frequent_errors_are_known_by_their_text_where_there_is_no_sqlstate():
 
 @given(st.text(max_size=200), st.sampled_from(["LOG", "ERROR", ""]))
 def test_any_message_is_read_or_left(message, severity):
-    fact(message, severity=severity)
+    found = fact(message, severity=severity)
+
+    if severity == "ERROR":
+        assert found.text == message.partition("\n")[0]
+    else:
+        assert found is None or all(math.isfinite(number) for number in found.numbers.values())
 
 
 @given(st.sampled_from(["automatic ", "temporary file", "process ", "duration: "]), st.text(max_size=100))
 def test_any_message_that_begins_like_a_known_one_is_read_or_left(beginning, message):
-    fact(beginning + message)
+    found = fact(beginning + message)
+
+    assert found is None or all(math.isfinite(number) for number in found.numbers.values())
