@@ -1,5 +1,5 @@
 -- The latency histograms, one row per bucket; the seconds of a bin of the time series are merged.
-CREATE TABLE latencies AS
+CREATE TEMP TABLE latencies AS
 SELECT run, level, scenario, bin, bucket, sum(bucket_count)::BIGINT AS count
 FROM (
     SELECT run, level, scenario, second // width AS bin,

@@ -1,5 +1,5 @@
 -- The readings of some counters of all runs, in the order that makes neighbours steps of a counter.
-CREATE TABLE reading AS
+CREATE TEMP TABLE reading AS
 SELECT run, metric, object, t, value
 FROM samples
 WHERE metric IN (SELECT unnest(?))

@@ -43,7 +43,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
     slices, absent = _files(evidence, layout.SLICES)
     sliced = {run.id for run in evidence.valid if run.slices}
     widths = {run.id: _bin_width(sum(window.counted for window in windows(run))) for run in evidence.valid}
-    with parquet.connect() as db:
+    with parquet.session() as db:
         try:
             _create_windows(db, evidence, widths)
             _create_view(db, "transactions", transactions)
@@ -100,10 +100,10 @@ def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: M
     a stretch of no length before the first: until then none of its own time has passed.
     """
     db.execute(
-        "CREATE TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, own_started DOUBLE, "
+        "CREATE TEMP TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, own_started DOUBLE, "
         "own_ended DOUBLE, is_sliced BOOLEAN, width INTEGER)"
     )
-    db.execute("CREATE TABLE stretch (run BIGINT, started DOUBLE, ended DOUBLE, before DOUBLE)")
+    db.execute("CREATE TEMP TABLE stretch (run BIGINT, started DOUBLE, ended DOUBLE, before DOUBLE)")
     rows = [
         (
             *(run.id, window.level, window.started, window.ended, window.own_started, window.own_ended),
@@ -137,12 +137,12 @@ def _insert(
 def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
     """View over one kind of file of all runs, with the run's id as an additional column."""
     db.execute(
-        f"CREATE TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
+        f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
     )
     quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
     db.execute(
-        f"CREATE VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
+        f"CREATE TEMP VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
         f"FROM read_parquet([{quoted}], filename = true) AS rows JOIN {name}_file ON file = filename"
     )
 

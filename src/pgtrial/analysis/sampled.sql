@@ -1,7 +1,7 @@
 -- Sampled sessions of the seconds that lie in a measured window as a whole. What is sampled is summed over the polls of
 -- a second, which begins when its first poll is due and not when a window does: the last one of a window may go on
 -- after its end, when the load's sessions are gone. Where the arms of a block share its time, they stay.
-CREATE TABLE polled AS
+CREATE TEMP TABLE polled AS
 WITH every_second AS (
     SELECT run, t, polls, coalesce(lead(t) OVER (PARTITION BY run ORDER BY t), t + 1) AS next_t
     FROM (SELECT DISTINCT run, t, polls FROM waits)
@@ -12,7 +12,7 @@ JOIN measured USING (run)
 WHERE t >= started AND t < ended AND (is_sliced OR next_t <= ended + 0.001);
 
 -- The sessions of the load and the autovacuum workers among them, summed over all polls of a window.
-CREATE TABLE sampled AS
+CREATE TEMP TABLE sampled AS
 SELECT run, level, backend_type, application, state, wait_type, wait_event, query, sum(sessions)::BIGINT AS sessions
 FROM waits
 JOIN polled USING (run, t)

@@ -47,7 +47,7 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     its readings are, in a run without a file of samples or of waits none. StoreError when a file is damaged.
     """
     found: list[Timeline] = []
-    with parquet.connect(memory_limit=_MEMORY) as db:
+    with parquet.session(memory_limit=_MEMORY) as db:
         for runs in _batches(evidence.valid):
             found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)

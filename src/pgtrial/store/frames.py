@@ -137,7 +137,7 @@ class Database:
 
 def write_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]], path: Path) -> None:
     """Write rows as a Parquet file; columns as those of a Database. Raises StoreError."""
-    with parquet.connect() as db:
+    with parquet.session() as db:
         parquet.write_query(db, _select(columns), path, _by_column(columns, rows))
 
 

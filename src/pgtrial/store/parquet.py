@@ -1,7 +1,9 @@
 """Parquet files of a run, written and read with DuckDB; the one place that knows it."""
 
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,27 @@ _COLUMNS = Path(__file__).with_name("columns.sql")
 
 
 def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB that never loads an extension from elsewhere."""
+    """An in-memory DuckDB of one's own that never loads an extension from elsewhere."""
     config: dict[str, Any] = {"memory_limit": memory_limit, "autoinstall_known_extensions": False}
     if threads is not None:
         config["threads"] = threads
     db = duckdb.connect(":memory:", config=config)
     db.execute("SET enable_progress_bar = false")  # it is printed to standard output
     return db
+
+
+def session(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """A connection to a DuckDB that all of the process share: to open one takes longer than most queries.
+
+    What it makes has to be temporary, and is gone when it is closed; what it sets with SET would be set for all.
+    """
+    return _shared(os.getpid(), memory_limit, threads).cursor()
+
+
+@cache
+def _shared(pid: int, memory_limit: str, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """One for each process: a fork does not copy the threads of its parent's."""
+    return connect(memory_limit=memory_limit, threads=threads)
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:
@@ -47,7 +63,7 @@ def read(
     if not paths:
         return {}
     files = "read_parquet([" + ", ".join(f"'{_quoted(path)}'" for path in paths) + "], filename = true)"
-    with nullcontext(db) if db is not None else connect() as used:
+    with nullcontext(db) if db is not None else session() as used:
         try:
             result: dict[str, Any] = used.execute(query.replace("{files}", files), list(parameters)).fetchnumpy()
         except duckdb.Error as err:

@@ -108,7 +108,7 @@ def _read_transactions(name: str, files: tuple[Path, ...]) -> PlainRun:
         has_rate=False,
         max_tries=1,
     )
-    with parquet.connect() as db:
+    with parquet.session() as db:
         return _count(db, name, log)
 
 

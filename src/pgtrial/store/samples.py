@@ -73,7 +73,7 @@ def write_samples(samples: Iterable[Sample], path: Path) -> int:
         metric.append(sample.metric)
         about.append(sample.object)
         value.append(sample.value)
-    with parquet.connect() as db:
+    with parquet.session() as db:
         metric.register(db, "metric")
         about.register(db, "object")
         columns = {"t": np.frombuffer(t), "value": np.frombuffer(value), "m": metric.codes, "o": about.codes}
@@ -104,7 +104,7 @@ def write_waits(rows: Iterable[WaitRow], path: Path) -> int:
         sessions.append(row.sessions)
         for name, column in texts.items():
             column.append(getattr(row, name))
-    with parquet.connect() as db:
+    with parquet.session() as db:
         columns = {"t": np.frombuffer(t), "polls": np.frombuffer(polls, dtype=np.int32)}
         for name, column in texts.items():
             column.register(db, name)
@@ -125,7 +125,7 @@ def write_statements(rows: Iterable[StatementRow], path: Path) -> int:
     for row in rows:
         for name, value in row._asdict().items():
             columns[name].append(value)
-    with parquet.connect() as db:
+    with parquet.session() as db:
         numbers = {name: np.frombuffer(column) for name, column in times.items()}
         integers = {name: np.frombuffer(column, dtype=np.int64) for name, column in counts.items()}
         codes = {f"{name}_code": column.codes for name, column in texts.items()}

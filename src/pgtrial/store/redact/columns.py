@@ -26,7 +26,7 @@ _OF_RELATIONS = ("pg_buffercache.", "pg_stat_progress_")
 
 def learn_columns(path: Path, known: Known) -> None:
     """What the texts of a file give away. Raises StoreError."""
-    with parquet.connect(threads=1) as db:
+    with parquet.session(threads=1) as db:
         for column in _text_columns(db, path):
             for text in _distinct(db, path, [column]):
                 known.learn(text[0])
@@ -34,7 +34,7 @@ def learn_columns(path: Path, known: Known) -> None:
 
 def redact_columns(path: Path, to: Path, names: Names) -> None:
     """Write the file anew without what ``names`` takes out. Raises StoreError."""
-    with parquet.connect(threads=1) as db:
+    with parquet.session(threads=1) as db:
         replaced = []
         for place, column in enumerate(_text_columns(db, path)):
             keys = ["metric", column] if column == "object" else [column]
@@ -42,7 +42,7 @@ def redact_columns(path: Path, to: Path, names: Names) -> None:
             rows = [(*row, change(*row)) for row in _distinct(db, path, keys)]
             table = f"instead_{place}"
             columns = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in (*_keys(keys), "instead"))
-            db.execute(f"CREATE TABLE {table} AS SELECT {columns}", _lists(rows, len(keys) + 1))
+            db.execute(f"CREATE TEMP TABLE {table} AS SELECT {columns}", _lists(rows, len(keys) + 1))
             joined = " AND ".join(
                 f"f.{quote(key)} = {table}.{name}" for key, name in zip(keys, _keys(keys), strict=True)
             )
