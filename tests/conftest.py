@@ -113,7 +113,7 @@ _LONGEST = (
 )
 # What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
 # one would wait for a test of the other.
-_RELYING = ("experiments", "tests/e2e/test_live_view.py", "tests/docs/test_transcripts.py")
+_RELYING = ("experiments", "tests/docs/test_transcripts.py")
 
 
 @pytest.hookimpl(wrapper=True)

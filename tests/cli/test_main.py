@@ -110,12 +110,14 @@ def test_a_wrong_option_of_the_demo_is_told_without_the_file_inside(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert cli.main(["demo", "--duration", "x"]) == 2
+    assert cli.main(["demo", "--duration", "x", "--warmup", "1s"]) == 2
     assert capsys.readouterr().err == (
         "error: the command line has 1 error\n"
         '  workload.duration: invalid value for "duration": expected a time such as 30s or 10min (units: us, ms, s, '
         'min, h, d), got "x"\n'
     )
+    assert cli.main(["demo", "--warmup", "x"]) == 2
+    assert '  workload.warmup: invalid value for "warmup": ' in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,12 +1,18 @@
 import contextlib
+import fcntl
 import importlib.util
 import io
 import os
+import pty
+import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +23,8 @@ from typing import Any
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.engine.live.live_file import read_live
+from pgtrial.engine.live.view import LiveView
 from pgtrial.hosts.base import Account
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
@@ -72,6 +80,7 @@ KNOWN = """\\set id random(1, 100000)
 SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'on' THEN 0.02 ELSE 0.005 END);
 UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
 """
+COLUMNS, LINES = 100, 24  # of a terminal
 # What a caller may have set for purposes of his own; each of it alone would break initdb, the server or a connection.
 CALLER = {
     "PGHOST": "nowhere.invalid",
@@ -149,8 +158,7 @@ class Place:
         account: Account | None = None,
     ) -> Process:
         """A process of its own, forked from one that has imported everything; really started with a ``prefix``."""
-        if self.storage is not None and arguments[0] in ("run", "demo") and "--work-directory" not in arguments:
-            arguments = (*arguments, "--work-directory", str(self.storage))
+        arguments = self._with_storage(arguments)
         if prefix:
             return self.start_program(*prefix, sys.executable, "-m", "pgtrial", *arguments, environment=environment)
         return forks.fork_pgtrial(
@@ -160,14 +168,17 @@ class Place:
             account=account and (account.uid, account.gid),
         )
 
-    def start_on_terminal(self, *arguments: str, terminal: int) -> forks.ForkedProcess:
-        """The same with a terminal, given by its descriptor, as standard error."""
-        environment = {
-            **{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")},
-            "TERM": "xterm-256color",
-            VARIABLE: str(self.directory / "state"),
-        }
-        return forks.fork_pgtrial(arguments, directory=self.directory, environment=environment, terminal=terminal)
+    def start_on_terminal(self, *arguments: str, terminal: "Terminal") -> forks.ForkedProcess:
+        """The same with a terminal as standard error."""
+        environment = self._environment({"TERM": "xterm-256color"})
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            environment.pop(name, None)
+        return forks.fork_pgtrial(
+            self._with_storage(arguments),
+            directory=self.directory,
+            environment=environment,
+            terminal=terminal.descriptor,
+        )
 
     def start_program(self, *argv: str, environment: Mapping[str, str] = {}, stdin: int | None = None) -> Process:
         return subprocess.Popen(
@@ -179,6 +190,11 @@ class Place:
             text=True,
             env=self._environment(environment),
         )
+
+    def _with_storage(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        if self.storage is None or arguments[0] not in ("run", "demo") or "--work-directory" in arguments:
+            return arguments
+        return (*arguments, "--work-directory", str(self.storage))
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         return {**os.environ, **CALLER, VARIABLE: str(self.directory / "state"), **more}
@@ -228,6 +244,73 @@ class Place:
         raise AssertionError("it did not happen in time")
 
 
+class Terminal:
+    """A terminal that keeps what a program writes to it; ``descriptor`` is the program's end."""
+
+    def __init__(self) -> None:
+        self._own, self.descriptor = pty.openpty()
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self._written: list[bytes] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # so it is told that nobody writes any more
+            while data := os.read(self._own, 65536):
+                self._written.append(data)
+
+    def close(self) -> str:
+        """All that was written, without what moves the cursor and colours."""
+        os.close(self.descriptor)
+        self._reader.join()
+        os.close(self._own)
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(self._written).decode())
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What there was to see of an experiment while it ran: the text on a terminal, and views from its folder."""
+
+    text: str
+    views: Sequence[LiveView]
+
+    def check(self, *, runs: str, arms: Sequence[str], blocks: int, is_by_second: bool) -> None:
+        """Everything about an experiment with the arms on and off was told. ``runs`` is how its first runs are named,
+        ``is_by_second`` whether there are several figures of throughput of a load level.
+        """
+        assert runs in self.text
+        assert re.search(r"▸ (on|off) +[\d.]+( k)? [▁▂▃▄▅▆▇█ ]+", self.text)
+        assert re.search(r"waits  (on|off) .* \d+ %", self.text)
+        so_far = rf"so far off against on, throughput: .* after {blocks} blocks"
+        assert re.search(so_far, " ".join(self.text.split()))
+        assert [arm.name for arm in self.views[-1].arms] == arms
+        # Not in every view: on a busy machine a run of a few seconds may be over before it is read.
+        figures = [arm for view in self.views for arm in view.arms]
+        assert {arm.name for arm in figures if any(arm.p95)} == set(arms)
+        assert {arm.name for arm in figures if arm.waits} == set(arms)
+        # Of turns it is told when a level is a few seconds old.
+        assert not is_by_second or {arm.name for arm in figures if any(arm.tps)} == set(arms)
+
+
+class WatchedProcess:
+    """pgtrial with a terminal as standard error, looked at while it runs."""
+
+    def __init__(self, place: Place, *arguments: str) -> None:
+        self.place, self.terminal = place, Terminal()
+        self.process = place.start_on_terminal(*arguments, terminal=self.terminal)
+
+    def finish(self, *, seconds: float = 300) -> tuple[Completed, Watched]:
+        """Wait for its end."""
+        views: list[LiveView] = []
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            found = [read_live(folder.path) for folder in self.place.folders()]
+            views += [view for view in found if view is not None]
+            time.sleep(0.2)
+        result = self.place.finish(self.process, timeout=1)
+        return result, Watched(text=self.terminal.close(), views=views)
+
+
 @dataclass(frozen=True)
 class Finished:
     """An experiment that was run to its end.
@@ -237,6 +320,7 @@ class Finished:
 
     place: Place
     result: Completed
+    watched: Watched | None = None
     work_base: Path | None = None
     meanwhile: Mapping[str, Completed] = field(default_factory=dict)
     of_copy: Mapping[str, Completed] = field(default_factory=dict)
@@ -271,7 +355,12 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
     """``finished`` and ``open_loop``, which are run at the same time."""
     with _open_directory() as directory, _ending() as processes:
         place, other = Place(tmp_path_factory.mktemp("finished")), Place(directory)
-        place.write_experiment(('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'))
+        place.write_experiment(
+            ('mix      = "simple-update"', 'scenario = [{ name = "known", file = "known.sql" }]'),
+            ("clients  = 2", "clients  = 4"),
+            ('duration = "2s"', 'duration = "3s"'),
+            ("blocks = 2", "blocks = 3"),
+        )
         (place.directory / "known.sql").write_text(KNOWN)
         other.write_experiment(
             ('mix      = "simple-update"', 'mix = "select-only"\nrate = 200\nlatency_limit = "100ms"'),
@@ -282,19 +371,20 @@ def both(programs, tmp_path_factory, settled_kernel) -> Iterator[tuple[Finished,
         # Relative, too long for a socket, and with characters that mean something to a shell, libpq or postgresql.conf.
         base = Path('it\'s, "odd" ü') / ("x" * 100)
         with settled_kernel(changing=False):
-            process = place.start("run", "--assert", "small.toml")
+            process = WatchedProcess(place, "run", "--assert", "small.toml")
             open_loop = other.start(
                 "run", "small.toml", "--work-directory", str(base), environment={"TMPDIR": "/nowhere"}
             )
-            processes.extend([process, open_loop])
+            processes.extend([process.process, open_loop])
             folder = place.wait_until(ResultFolder.is_measured).path
             copy = shutil.copytree(folder, place.directory / "copy", ignore=shutil.ignore_patterns("runs"))
             meanwhile, of_copy = (
                 {command: place.run(command, str(which)) for command in ("resume", "status")}
                 for which in (folder, copy)
             )
+            result, watched = process.finish()
             ended = (
-                Finished(place=place, result=place.finish(process), meanwhile=meanwhile, of_copy=of_copy),
+                Finished(place=place, result=result, watched=watched, meanwhile=meanwhile, of_copy=of_copy),
                 Finished(place=other, result=other.finish(open_loop), work_base=directory / base),
             )
         yield ended
@@ -328,6 +418,19 @@ def place(programs, tmp_path, storage) -> Place:
 def new_place(programs, tmp_path_factory, storage) -> Callable[[str], Place]:
     """As many of them as a test needs."""
     return lambda name: Place(tmp_path_factory.mktemp(name), storage)
+
+
+@pytest.fixture(scope="session")
+def run_watched() -> Callable[..., tuple[Completed, Watched]]:
+    """``run_watched(place, *arguments)`` runs pgtrial and looks at it meanwhile."""
+
+    def run(place: Place, *arguments: str) -> tuple[Completed, Watched]:
+        watched = WatchedProcess(place, *arguments)
+        with _ending() as processes:
+            processes.append(watched.process)
+            return watched.finish()
+
+    return run
 
 
 @pytest.fixture(scope="module")

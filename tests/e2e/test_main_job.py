@@ -9,6 +9,7 @@ import pytest
 
 from pgtrial.hosts.local import server_account
 from pgtrial.model.histogram import bucket_value
+from pgtrial.store import layout
 
 STATUS = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}
 
@@ -20,10 +21,10 @@ def read_findings(folder: Path):
 def test_hypothesis_file_becomes_verdict_report_and_data(finished):
     folder, result = finished.folder, finished.result
 
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in finished.watched.text
     assert f"report: {folder.relative_to(folder.parents[1])}/report.html" in result.stdout
     findings = read_findings(folder)
-    assert [run["state"] for run in findings["runs"]] == ["done"] * 4
+    assert [run["state"] for run in findings["runs"]] == ["done"] * 6
     assert findings["hypothesis"]["verdict"] in ("supported", "inconclusive", "refuted")
     assert findings["hypothesis"]["reason"] in " ".join(result.stdout.split())
     effect = next(e for e in findings["effects"] if e["metric"] == "pgbench.tps" and e["load_level"] == "all")
@@ -39,13 +40,18 @@ def test_hypothesis_file_becomes_verdict_report_and_data(finished):
             f"SELECT sum(count), count(DISTINCT second) FROM '{path}/transactions.parquet'"
         ).fetchall()[0]
         assert count > 0
-        assert seconds == 2
+        assert seconds == 3
         (ticks,) = duckdb.sql(
             f"SELECT count(*) FROM '{path}/samples.parquet' WHERE metric = 'proc_loadavg.load1'"
         ).fetchall()[0]
         assert ticks >= 3
         entries = [json.loads(line) for line in (path / "server.jsonl").read_text().splitlines()]
         assert any(entry["message"].startswith("checkpoint complete") for entry in entries)
+
+
+def test_it_can_be_watched(finished):
+    finished.watched.check(runs="run 1 of 6", arms=["on", "off"], blocks=3, is_by_second=True)
+    assert not (finished.folder / layout.LIVE).exists()
 
 
 def test_raw_files_are_removed_once_they_are_read(finished):
@@ -103,7 +109,7 @@ def test_folder_that_may_only_be_read_is_understood(place, finished, enterable):
     refused = place.run("report", str(copied), account=account)
 
     assert status.returncode == 0, status.stderr
-    assert "4 of 4 runs done, complete" in status.stdout
+    assert "6 of 6 runs done, complete" in status.stdout
     assert written.returncode == 0, written.stderr
     assert page.stat().st_size > 100_000
     assert refused.returncode == 1
@@ -152,7 +158,7 @@ def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
     assert "copy of one that is in use" in resume.stderr
     assert "killed pgtrial" not in status.stdout
     runs = json.loads((finished.folder / "findings.json").read_text())["runs"]
-    assert [run["state"] for run in runs] == ["done"] * 4
+    assert [run["state"] for run in runs] == ["done"] * 6
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +251,7 @@ def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, t
     )
     one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
     result = place.run(
-        "demo", "--blocks", "2", "--duration", "1s",
+        "demo", "--blocks", "2", "--duration", "1s", "--warmup", "0",
         prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
         environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )  # fmt: skip

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.store import layout
+
 # Clients that think between two transactions leave the processors to what runs at the same time.
 LIGHT = (
     ('mix      = "simple-update"', 'scenario = [{ name = "light", file = "light.sql" }]'),
@@ -43,12 +45,12 @@ def findings(folder) -> dict:
 
 
 @pytest.fixture(scope="module")
-def interleaved(new_place):
-    """Two arms, one of which sets a value of the kernel's, and a placebo; it is not to be changed."""
+def watched(new_place, run_watched):
+    """Two arms, one of which sets a value of the kernel's, and a placebo: where it was run, and what was to be seen."""
     place = new_place("interleaved")
     write(
         place,
-        interleaved_by("700ms", blocks=2),
+        interleaved_by("700ms", blocks=3),
         ("seed   = 7", "seed   = 7\nplacebo = true"),
         ("[design]", '[arms.off.sysctl]\n"net.core.netdev_max_backlog" = 4321\n\n[design]'),
     )
@@ -56,20 +58,33 @@ def interleaved(new_place):
         pytest.skip("changing kernel settings needs root")
     value = Path("/proc/sys/net/core/netdev_max_backlog")  # which no other experiment takes notice of
     before = value.read_text()
-    result = place.run("run", "--allow-host-changes", "small.toml")
+    result, seen = run_watched(place, "run", "--allow-host-changes", "small.toml")
     after = value.read_text()
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 0, seen.text
     assert after == before
-    return place
+    return place, seen
+
+
+@pytest.fixture
+def interleaved(watched):
+    """Its place; it is not to be changed."""
+    return watched[0]
+
+
+def test_arms_that_take_turns_can_be_watched(watched):
+    place, seen = watched
+
+    seen.check(runs="runs 1 to 3 of 9", arms=["on", "off", "placebo"], blocks=3, is_by_second=False)
+    assert not (place.only_folder().path / layout.LIVE).exists()
 
 
 def test_each_arm_has_equal_time_to_itself(interleaved):
     folder = interleaved.only_folder()
 
-    assert [row[2] for row in folder.runs()] == ["done"] * 6
+    assert [row[2] for row in folder.runs()] == ["done"] * 9
     found = slices(folder)
     assert {len(own) for own in found.values()} == {6}
-    for block in ((1, 2, 3), (4, 5, 6)):
+    for block in ((1, 2, 3), (4, 5, 6), (7, 8, 9)):
         together = sorted((one for run in block for one in found[run]), key=lambda one: one[1])
         assert [number for number, *_ in together] == list(range(18))
         assert all(later[1] >= earlier[3] for earlier, later in itertools.pairwise(together))
@@ -85,8 +100,8 @@ def test_findings_of_turns(interleaved):
         for one in (*found["effects"], *found["placebo"])
         if one["load_level"] == "all" and one["scenario"] is None
     }
-    assert tps["off", "pgbench.tps"]["blocks"] == 2
-    assert tps["placebo", "pgbench.tps"]["blocks"] == 2
+    assert tps["off", "pgbench.tps"]["blocks"] == 3
+    assert tps["placebo", "pgbench.tps"]["blocks"] == 3
     for run in found["runs"]:
         assert run["state"] == "done"
     # What a transaction takes is little, whatever the server stood still.

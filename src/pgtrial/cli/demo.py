@@ -12,6 +12,7 @@ from pgtrial.language import Language
 @click.command()
 @click.option("--blocks", default=None, metavar="N", type=click.IntRange(min=2), help="Number of blocks. Default: 6.")
 @click.option("--duration", default=None, metavar="TIME", help="Measured time per run. Default: 3s.")
+@click.option("--warmup", default=None, metavar="TIME", help="Load before the measured time. Default: 2s.")
 @click.option(
     "--postgres",
     default=None,
@@ -26,6 +27,7 @@ def command(
     *,
     blocks: int | None,
     duration: str | None,
+    warmup: str | None,
     postgres: str | None,
     results: Path,
     work_directory: Path | None,
@@ -50,6 +52,7 @@ def command(
     for line, value in (
         ("blocks  = 6", blocks and f"blocks  = {blocks}"),
         ('duration = "3s"', duration and f"duration = {json.dumps(read_time(duration))}"),
+        ('warmup   = "2s"', warmup and f"warmup   = {json.dumps(read_time(warmup))}"),
         ("[dataset]", postgres and f"[target]\npostgres = {json.dumps(postgres)}\n\n[dataset]"),
     ):
         if value:
