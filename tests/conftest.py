@@ -84,36 +84,49 @@ def pytest_report_header() -> str:
 # run, or servers that are started, once for all of them, or at what there is of something on the machine, such as loop
 # devices.
 _TOGETHER = {
-    "tests/e2e/test_main_job.py": "experiments",
-    "tests/e2e/test_targets.py": "experiments",
     "tests/e2e/test_crash.py": "kernel",
     "tests/knobs": "kernel",
     # They share servers, one of each version.
     "tests/collectors": "collectors",
     "tests/postgres/existing": "existing",
 }
-# What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
+# Files whose tests have nothing to do with each other, and take long.
+_APART = ("tests/docs/test_transcripts.py::test_commands_do",)
 _CHANGING = "kernel"
-_LONGEST = (
+# What mostly waits, for servers, loads that sleep and other processes. Some of it is always under way, so that it is
+# over when the rest is; and beside it something that computes, so that the processors have work.
+_WAITING = (
     _CHANGING,
-    "experiments",
     "tests/e2e",
     "tests/docs/test_transcripts.py",
-    "tests/report/test_page_in_use.py",
     "existing",
-    "tests/docs",
-    "tests/engine/test_calibration.py",
-    "tests/engine/test_sampler",
-    "tests/gallery",
+    "collectors",
+    "tests/engine",
+    "tests/gallery/test_gallery.py",
     "tests/hosts",
+    "tests/postgres",
+    "tests/workloads",
+)
+# What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
+_LONGEST = (
+    _CHANGING,
+    "tests/e2e",
+    "tests/report/test_page_in_use.py",
     "tests/web/test_browser.py",
     "tests/report/test_languages.py",
+    "tests/docs/test_site.py",
+    "tests/docs/test_transcripts.py",
+    "existing",
+    "tests/gallery/test_gallery.py",
+    "tests/engine/test_sampler",
+    "tests/engine/test_calibration.py",
+    "tests/hosts",
     "tests/workloads",
     "tests/engine",
 )
 # What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
 # one would wait for a test of the other.
-_RELYING = ("experiments", "tests/docs/test_transcripts.py")
+_RELYING = ("tests/e2e/test_main_job.py", "tests/e2e/test_targets.py", "tests/docs/test_transcripts.py")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -161,22 +174,25 @@ class Together(LoadScopeScheduling):
     """Gives the tests of a file, or of all files that belong together, to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_APART):
+            return nodeid
         path = nodeid.partition("::")[0]
         return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        first = min(self.workqueue, key=self._rank)  # of several the first, which has the most tests
+        under_way = {
+            scope for work in self.assigned_work.values() for scope, tests in work.items() if not all(tests.values())
+        }
+        is_computing = any(not scope.startswith(_WAITING) for scope in under_way)
+
+        def rank(scope: str) -> tuple[bool, bool, int]:
+            longest = next((place for place, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
+            is_too_early = scope.startswith(_RELYING) and _CHANGING in under_way
+            return is_too_early, scope.startswith(_WAITING) != is_computing, longest
+
+        first = min(self.workqueue, key=rank)  # of several the first, which has the most tests
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
-
-    def _rank(self, scope: str) -> tuple[bool, int]:
-        longest = next((rank for rank, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
-        return scope.startswith(_RELYING) and self._is_changing(), longest
-
-    def _is_changing(self) -> bool:
-        """Whether what changes the kernel's settings is under way."""
-        units = (work[_CHANGING] for work in self.assigned_work.values() if _CHANGING in work)
-        return not all(all(unit.values()) for unit in units)
 
 
 @pytest.hookimpl(optionalhook=True)  # without it the tests run in one process

@@ -18,6 +18,26 @@ def read_findings(folder: Path):
     return json.loads((folder / "findings.json").read_text())
 
 
+def shape(value):
+    """The structure of a JSON document: keys and types, a list by its first element; numbers are alike."""
+    if isinstance(value, dict):
+        return {key: shape(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def differences(one, other, path=""):
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one.keys() | other.keys():
+            yield from differences(one.get(key, "absent"), other.get(key, "absent"), f"{path}.{key}")
+    elif isinstance(one, list) and isinstance(other, list):
+        for first, second in zip(one, other, strict=False):
+            yield from differences(first, second, f"{path}[]")
+    elif one != other and "NoneType" not in (one, other):
+        yield path
+
+
 def test_hypothesis_file_becomes_verdict_report_and_data(finished):
     folder, result = finished.folder, finished.result
 
@@ -161,106 +181,23 @@ def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
     assert [run["state"] for run in runs] == ["done"] * 6
 
 
-@pytest.fixture(scope="module")
-def mixed_and_quick(new_place, ended):
-    """Two experiments that are run at the same time: one with everything that there is, and one without a file."""
-    place, other = new_place("mixed"), new_place("quick")
-    (place.directory / "größer ü.sql").write_text("INSERT INTO log VALUES (:client_id);\n")
-    # Making the data takes longer than a statement of the load may.
-    (place.directory / "setup.sql").write_text("CREATE TABLE log (who int);\nSELECT pg_sleep(1.2);\n")
-    (place.directory / "mixed.toml").write_text(
-        """
-        format = 1
-        experiment = { name = "mixed" }
-        hypothesis = { claim = "größer is 更快" }
-        [target.postgresql]
-        statement_timeout = "1s"
-        [dataset]
-        scale = 1
-        setup = "setup.sql"
-        [workload]
-        clients = [2, 3]
-        rate = [100, 150]
-        duration = "1s"
-        warmup = 0
-        protocol = "prepared"
-        [[workload.scenario]]
-        name = "read"
-        builtin = "select-only"
-        share = 2
-        [[workload.scenario]]
-        name = "write"
-        file = "größer ü.sql"
-        sessions = 1
-        [factors.work_mem]
-        levels = ["4MB", "8MB"]
-        [design]
-        blocks = 1
-        placebo = true
-        """
-    )
-
-    mixed = place.start("run", "mixed.toml")
-    quick = other.start(
-        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "1",
-        "--scale", "1", "--clients", "1", "--warmup", "0",
-    )  # fmt: skip
-    ended.extend([mixed, quick])
-    return (place, place.finish(mixed)), (other, other.finish(quick))
-
-
-def test_levels_scenarios_and_placebo_in_one_experiment(mixed_and_quick):
-    place, result = mixed_and_quick[0]
-
-    assert result.returncode == 0, result.stderr
-    folder = place.only_folder().path
-    findings = read_findings(folder)
-    assert findings["hypothesis"]["claim"] == "größer is 更快"
-    assert [level["clients"] for level in findings["experiment"]["levels"]] == [2, 3]
-    assert {run["arm"] for run in findings["runs"]} >= {"placebo"}
-    seen = duckdb.sql(
-        f"SELECT DISTINCT level, scenario FROM '{folder}/runs/*/transactions.parquet' ORDER BY ALL"
-    ).fetchall()
-    assert seen == [(0, "read"), (0, "write"), (1, "read"), (1, "write")]
-    waits = duckdb.sql(f"SELECT DISTINCT application FROM '{folder}/runs/*/waits.parquet'").fetchall()
-    assert {"pgtrial/read", "pgtrial/write"} <= {name for (name,) in waits}
-    assert findings["placebo"]
-
-
-def test_quick_way_without_a_file(mixed_and_quick):
-    place, result = mixed_and_quick[1]
-
-    assert result.returncode == 0, result.stderr
-    folder = place.only_folder().path
-    assert place.run("check", str(folder / "experiment.toml")).returncode == 0
-    assert "4MB" in (folder / "experiment.toml").read_text()
-
-
 @pytest.mark.thorough
-def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, tmp_path_factory):
-    """It finds no installed server, and the wheel in a directory that the server's user cannot enter."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        pytest.skip("hiding the installed servers from one command needs root and the program unshare")
-    closed = tmp_path_factory.mktemp("closed") / "site"
-    closed.mkdir()
-    closed.parent.chmod(0o700)
-    hide = (
-        "for place in /usr/lib/postgresql /usr/pgsql-* /usr/local/pgsql /opt/pgsql*; do"
-        ' ! [ -d "$place" ] || mount -t tmpfs tmpfs "$place"; done;'
-        f" mount --bind '{embedded.parent}' '{closed}'; exec \"$@\""
+def test_the_same_experiment_through_ssh_gives_the_same_findings(finished, new_place, sshd):
+    place = new_place("ssh")
+    text = (finished.place.directory / "small.toml").read_text().replace("blocks = 3", "blocks = 2")
+    shutil.copy(finished.place.directory / "known.sql", place.directory)
+    target = f'[target]\nhost = "{sshd.address}"\n'
+    (place.directory / "small.toml").write_text(
+        text.replace("[target]\n", target) if "[target]" in text else text + target
     )
-    one = str(min(os.sched_getaffinity(0)))  # of the processors: the load takes all that it can get
-    result = place.run(
-        "demo", "--blocks", "2", "--duration", "1s", "--warmup", "0",
-        prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
-        environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-    )  # fmt: skip
+    result = place.run("run", "small.toml", environment={"PGTRIAL_SSH": sshd.ssh()})
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder()
-    facts = dict(folder.query("SELECT name, value FROM fingerprint WHERE run IS NULL"))
-    assert facts["PostgreSQL/found by"] == "the embedded servers"
-    assert facts["PostgreSQL/version"].startswith("18.")
-    assert facts["PostgreSQL/programs"].startswith(f"{folder.work_directories()[0]}/programs/")
-    assert [state for _, _, state, _ in folder.runs()] == ["done"] * 6
+    local, remote = (read_findings(path) for path in (finished.folder, folder.path))
+    # What depends on the numbers: caveats, and facts that one way of reading has and the other has not.
+    varying = (".caveats", ".fingerprint", ".runs[].caveats", ".quality")
+    assert [path for path in differences(shape(local), shape(remote)) if not path.startswith(varying)] == []
+    assert [run["state"] for run in remote["runs"]] == ["done"] * 4
+    assert len(folder.query("SELECT 1 FROM event WHERE kind = 'clock'")) == 4
     folder.assert_nothing_left()
