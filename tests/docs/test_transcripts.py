@@ -20,11 +20,13 @@ import logging
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import click
@@ -234,14 +236,14 @@ def test_commands_do_what_the_page_shows(
     monkeypatch: pytest.MonkeyPatch,
     settled_kernel: Callable[..., AbstractContextManager[None]],
     storage: Path,
+    kept: Callable[[str, Callable[[Path], Any]], Any],
 ) -> None:
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PYTHONUTF8", "1")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    write_result_folder(tmp_path / FINISHED)
-    write_result_folder(tmp_path / STOPPED, runs=10)
+    shutil.copytree(kept("transcripts", write_folders), tmp_path, dirs_exist_ok=True)
     wrong = []
     for step in read_page(page.read_text(encoding="utf-8")):
         match step:
@@ -251,6 +253,13 @@ def test_commands_do_what_the_page_shows(
                 wrong.append(run_command(step, tmp_path, storage, settled_kernel))
 
     assert not any(wrong), "\n\n".join(filter(None, wrong))
+
+
+def write_folders(place: Path) -> Path:
+    """The result folders with which each page begins."""
+    write_result_folder(place / FINISHED)
+    write_result_folder(place / STOPPED, runs=10)
+    return place
 
 
 def check_syntax(command: str) -> None:
