@@ -75,6 +75,16 @@ synchronous_commit = "off"
 blocks = 2
 seed   = 7
 """
+# Little data, and clients that think between two transactions: they leave the processors to what runs at the same time.
+LIGHT = (
+    ("scale = 1", 'kind  = "sql"\nsetup = "rows.sql"'),
+    ('mix      = "simple-update"', 'scenario = [{ name = "light", file = "light.sql" }]'),
+)
+LIGHT_FILES = {
+    "rows.sql": "CREATE TABLE numbered AS SELECT i AS id, 0 AS value FROM generate_series(1, 1000) AS i;\n"
+    "ALTER TABLE numbered ADD PRIMARY KEY (id);\n",
+    "light.sql": "\\set id random(1, 1000)\n\\sleep 4 ms\nUPDATE numbered SET value = value + 1 WHERE id = :id;\n",
+}
 # A known effect that leaves the processors to what runs at the same time.
 KNOWN = """\\set id random(1, 100000)
 SELECT pg_sleep(CASE current_setting('synchronous_commit') WHEN 'on' THEN 0.02 ELSE 0.005 END);
@@ -149,6 +159,12 @@ class Place:
             assert old in text
             text = text.replace(old, new)
         (self.directory / "small.toml").write_text(text)
+
+    def write_light_experiment(self, *replacements: tuple[str, str]) -> None:
+        """The same with little data and a light load."""
+        for name, text in LIGHT_FILES.items():
+            (self.directory / name).write_text(text)
+        self.write_experiment(*LIGHT, *replacements)
 
     def start(
         self,

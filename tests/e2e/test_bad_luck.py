@@ -6,8 +6,7 @@ import pytest
 
 from pgtrial.hosts.processes import identify
 
-# A low rate leaves the processors to what runs at the same time.
-QUICK = (('duration = "2s"', 'duration = "1s"\nrate = 100'), ('warmup   = "1s"', "warmup = 0"))
+QUICK = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))
 ONE_BLOCK = (*QUICK, ("blocks = 2", "blocks = 1"))
 
 
@@ -22,7 +21,7 @@ def seeds(commands) -> tuple[set[str], set[str]]:
 
 
 def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended):
-    place.write_experiment(QUICK[0], ("seed   = 7", 'seed   = 7\nrestore = "each-block"'))
+    place.write_light_experiment(QUICK[0], ("seed   = 7", 'seed   = 7\nrestore = "each-block"'))
     process = place.start("run", "small.toml")
     ended.append(process)
     commands = []
@@ -70,7 +69,7 @@ def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_plac
     places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}
     for number, place in places.items():
-        place.write_experiment(*ONE_BLOCK)
+        place.write_light_experiment(*ONE_BLOCK)
         processes[number] = place.start("run", "small.toml")
         ended.append(processes[number])
     folders = {}
@@ -146,7 +145,7 @@ def ill(new_place, ended):
     )
 
     failing = place.start("run", "e.toml")
-    other.write_experiment(*ONE_BLOCK)
+    other.write_light_experiment(*ONE_BLOCK)
     dying = other.start("run", "small.toml")
     ended.extend([failing, dying])
     folder = other.wait_until(lambda folder: folder.is_measured())
@@ -219,7 +218,7 @@ def test_disk_that_fills_up_is_one_clear_error(place, small_disk):
 
 def test_disk_of_the_results_that_fills_up_is_one_clear_error(place, small_disk):
     disk = small_disk("300k")
-    place.write_experiment(*QUICK)
+    place.write_light_experiment(*QUICK)
     (place.directory / "results").symlink_to(disk)
 
     result = place.run("run", "small.toml")

@@ -11,21 +11,7 @@ import pytest
 
 from pgtrial.store import layout
 
-# Clients that think between two transactions leave the processors to what runs at the same time.
-LIGHT = (
-    ('mix      = "simple-update"', 'scenario = [{ name = "light", file = "light.sql" }]'),
-    ('duration = "2s"', 'duration = "3s"'),
-    ('warmup   = "1s"', "warmup = 0"),
-)
-SCRIPT = """\\set id random(1, 100000)
-\\sleep 4 ms
-UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;
-"""
-
-
-def write(place, *replacements: tuple[str, str]) -> None:
-    (place.directory / "light.sql").write_text(SCRIPT)
-    place.write_experiment(*LIGHT, *replacements)
+SHORT = (('duration = "2s"', 'duration = "3s"'), ('warmup   = "1s"', "warmup = 0"))
 
 
 def interleaved_by(slice_length: str, *, blocks: int) -> tuple[str, str]:
@@ -48,8 +34,8 @@ def findings(folder) -> dict:
 def watched(new_place, run_watched):
     """Two arms, one of which sets a value of the kernel's, and a placebo: where it was run, and what was to be seen."""
     place = new_place("interleaved")
-    write(
-        place,
+    place.write_light_experiment(
+        *SHORT,
         interleaved_by("700ms", blocks=3),
         ("seed   = 7", "seed   = 7\nplacebo = true"),
         ("[design]", '[arms.off.sysctl]\n"net.core.netdev_max_backlog" = 4321\n\n[design]'),
@@ -124,7 +110,7 @@ def test_value_of_the_kernel_is_recorded_for_its_arm_only(interleaved):
 def test_duet_exchanges_the_cpus(place):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this machine has one CPU")
-    write(place, ("blocks = 2", 'blocks = 1\nmethod = "duet"'))
+    place.write_light_experiment(*SHORT, ("blocks = 2", 'blocks = 1\nmethod = "duet"'))
     result = place.run("run", "small.toml")
 
     assert result.returncode == 0, result.stderr
@@ -142,7 +128,7 @@ def is_slicing(folder) -> bool:
 
 @pytest.mark.thorough
 def test_whatever_dies_in_a_block_it_is_done_again_as_a_whole(place, ended):
-    write(place, interleaved_by("500ms", blocks=1))
+    place.write_light_experiment(*SHORT, interleaved_by("500ms", blocks=1))
     process = place.start("run", "small.toml")
     ended.append(process)
 
