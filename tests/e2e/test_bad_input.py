@@ -18,7 +18,7 @@ def assert_one_clear_error(result, *words: str, status: int) -> None:
 
 
 def test_setting_the_server_refuses_shows_its_own_line(place):
-    place.write_experiment(
+    place.write_light_experiment(
         ("[arms.off.postgresql]", '[arms.off.postgresql]\nshared_preload_libraries = "no_such_library"')
     )
 
@@ -31,8 +31,8 @@ def test_setting_the_server_refuses_shows_its_own_line(place):
 
 
 def test_sql_error_in_a_scenario_names_scenario_and_server_line(place):
-    (place.directory / "wrong.sql").write_text("SELECT no_such_column FROM pgbench_branches;\n")
-    place.write_experiment(('mix      = "simple-update"', 'scenario = [{ name = "wrong", file = "wrong.sql" }]'))
+    (place.directory / "wrong.sql").write_text("SELECT no_such_column FROM numbered;\n")
+    place.write_light_experiment(('name = "light", file = "light.sql"', 'name = "wrong", file = "wrong.sql"'))
 
     result = place.run("run", "small.toml")
 
@@ -42,8 +42,8 @@ def test_sql_error_in_a_scenario_names_scenario_and_server_line(place):
 
 def test_scenario_that_the_protocol_does_not_allow_is_said_before_the_load(place):
     (place.directory / "both.sql").write_text("SELECT 1 \\; SELECT 2;\n")  # two statements in one message
-    place.write_experiment(
-        ('mix      = "simple-update"', 'scenario = [{ name = "both", file = "both.sql" }]\nprotocol = "prepared"')
+    place.write_light_experiment(
+        ('name = "light", file = "light.sql" }]', 'name = "both", file = "both.sql" }]\nprotocol = "prepared"')
     )
 
     result = place.run("run", "small.toml")
