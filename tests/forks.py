@@ -1,30 +1,35 @@
 """Processes of pgtrial that are forked from one that has imported everything, and has the templates of the report put
 together: that takes longer than most commands.
 
-    python forks.py --serve FD
+    python forks.py --serve NAME
 
-serves the other end of the socket FD. A request is one message with the arguments, the directory, the environment and
-the numbers of a user and a group, if it is to run as these, as JSON, and three descriptors: standard output, standard
-error, and a socket on which the answers come, the process id at once and the exit status at the end.
+serves all processes of a run of the tests, by the abstract socket NAME, until none of them is there any more. A request
+is one message with the arguments, the directory, the environment and the numbers of a user and a group, if it is to run
+as these, as JSON, and three descriptors: standard output, standard error, and a socket on which the answers come, the
+process id at once and the exit status at the end.
 """
 
 import contextlib
+import errno
 import gc
 import json
 import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Self
 
 _LONGEST = 1 << 20  # B of a request
+_PATIENCE = 60.0  # s
 _IMPORTS = (
     *(f"pgtrial.cli.{name}" for name in ("check", "checked", "console", "main", "plan", "report", "restore", "resume")),
     *(f"pgtrial.cli.{name}" for name in ("run", "session", "status")),
@@ -111,7 +116,7 @@ def fork_pgtrial(
     out, to_out = os.pipe()
     err, to_err = os.pipe() if terminal is None else (os.open(os.devnull, os.O_RDONLY), os.dup(terminal))
     request = json.dumps([list(arguments), str(directory), dict(environment), account]).encode()
-    socket.send_fds(_server()[0], [request], [to_out, to_err, to_answer.fileno()])
+    socket.send_fds(_server(), [request], [to_out, to_err, to_answer.fileno()])
     for fd in (to_out, to_err):
         os.close(fd)
     to_answer.close()
@@ -119,51 +124,100 @@ def fork_pgtrial(
 
 
 @cache
-def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """It ends when this process does, and with it the last copy of the socket."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    process = subprocess.Popen(
-        [sys.executable, str(Path(__file__)), "--serve", str(theirs.fileno())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        pass_fds=[theirs.fileno()],
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads would not be copied
-    )
-    theirs.close()
-    return ours, process
+def _server() -> socket.socket:
+    """A connection to the server of this run of the tests, which is started by the first who needs it."""
+    name = f"pgtrial-test-forks-{os.environ['PGTRIAL_TEST_RUN']}"
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    deadline = time.monotonic() + _PATIENCE
+    is_started = False
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            connection.connect(f"\0{name}")
+            return connection
+        if not is_started:
+            # It outlives this process, where others are still connected.
+            subprocess.Popen(
+                [sys.executable, str(Path(__file__)), "--serve", name],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads would not be copied
+            ).returncode = 0  # nobody waits for it
+            is_started = True
+        if time.monotonic() > deadline:
+            raise TimeoutError("the server of forks does not answer")
+        time.sleep(0.02)
 
 
-def serve(requests: socket.socket) -> None:
-    for name in _IMPORTS:
-        __import__(name)
+def serve(name: str) -> None:
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        listening.bind(f"\0{name}")
+    except OSError as err:
+        if err.errno == errno.EADDRINUSE:  # another process of the tests was quicker
+            return
+        raise
+    listening.listen()
+    for module in _IMPORTS:
+        __import__(module)
     _prepare_report()
     gc.freeze()  # it is not looked through in each process, nor its memory copied for that
     running: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: process and where its status goes
+    clients = 0
     with selectors.DefaultSelector() as selector:
-        selector.register(requests, selectors.EVENT_READ)
+        selector.register(listening, selectors.EVENT_READ)
         while True:
-            for key, _ in selector.select():
-                if key.fileobj is not requests:
+            found = selector.select(None if clients else _PATIENCE)
+            if not found:
+                return
+            for key, _ in found:
+                if key.fileobj is listening:
+                    client, _ = listening.accept()
+                    if _uid_of(client) == os.getuid():
+                        selector.register(client, selectors.EVENT_READ)
+                        clients += 1
+                    else:
+                        client.close()
+                elif isinstance(key.fileobj, socket.socket):
+                    if not _take_request(key.fileobj, selector, running):
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()
+                        clients -= 1
+                        if not clients:
+                            return
+                else:
                     selector.unregister(key.fd)
                     os.close(key.fd)
                     pid, answers = running.pop(key.fd)
                     _, waited = os.waitpid(pid, 0)
                     with answers, contextlib.suppress(BrokenPipeError):
                         answers.send(b"%d" % os.waitstatus_to_exitcode(waited))
-                    continue
-                request, fds, *_ = socket.recv_fds(requests, _LONGEST, 3)
-                if not request:
-                    return
-                pid = os.fork()
-                if pid == 0:
-                    _become(json.loads(request), stdout=fds[0], stderr=fds[1])
-                answers = socket.socket(fileno=fds[2])
-                answers.send(b"%d" % pid)
-                for fd in fds[:2]:
-                    os.close(fd)
-                over = os.pidfd_open(pid)
-                running[over] = pid, answers
-                selector.register(over, selectors.EVENT_READ)
+
+
+def _uid_of(client: socket.socket) -> int:
+    """Of the user at the other end: the name of an abstract socket is open to all."""
+    _, uid, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return uid
+
+
+def _take_request(
+    client: socket.socket, selector: selectors.BaseSelector, running: dict[int, tuple[int, socket.socket]]
+) -> bool:
+    """Fork the process that is asked for; False where the client has gone."""
+    request, fds, *_ = socket.recv_fds(client, _LONGEST, 3)
+    if not request:
+        return False
+    pid = os.fork()
+    if pid == 0:
+        _become(json.loads(request), stdout=fds[0], stderr=fds[1])
+    answers = socket.socket(fileno=fds[2])
+    answers.send(b"%d" % pid)
+    for fd in fds[:2]:
+        os.close(fd)
+    over = os.pidfd_open(pid)
+    running[over] = pid, answers
+    selector.register(over, selectors.EVENT_READ)
+    return True
 
 
 def _prepare_report() -> None:
@@ -206,4 +260,4 @@ def _become(
 
 if __name__ == "__main__":
     sys.path[:] = sys.path[1:]  # not the tests beside this file
-    serve(socket.socket(fileno=int(sys.argv[2])))
+    serve(sys.argv[2])

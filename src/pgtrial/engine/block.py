@@ -25,7 +25,7 @@ from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import Disks, Sampler, SamplerConfig, SamplerReport, find_disks, find_server
 from pgtrial.engine.sessions import end_sessions
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, is_ending
 from pgtrial.engine.target.twins import Twins
 from pgtrial.engine.together import together
 from pgtrial.engine.turns import Turns, total_length
@@ -214,7 +214,7 @@ class BlockExecution:
             conduct=conduct,
         )
         label = level.label if measured else "warm-up"
-        self._check_outcome(label, outcome)
+        await self._check_outcome(label, outcome)
         if not slices:
             raise InvalidRunError(f"{label}: the load ended before its time")
         for server in self.servers.values():
@@ -246,11 +246,15 @@ class BlockExecution:
         assert pid is not None  # it was started
         return pid
 
-    def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
-        for name in self.servers:
-            if self.twins.has_died(name):
-                said = f": {outcome.errors[0]}" if outcome.errors else ""
-                raise InvalidRunError(f'{label}: the server of arm "{name}" died{said}')
+    async def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
+        def died() -> list[str]:
+            return [name for name in self.servers if self.twins.has_died(name)]
+
+        if outcome.errors:
+            await is_ending(lambda: bool(died()))
+        if gone := died():
+            said = f": {outcome.errors[0]}" if outcome.errors else ""
+            raise InvalidRunError(f'{label}: the server of arm "{gone[0]}" died{said}')
         if outcome.errors:
             raise InvalidRunError(f"{label}: {outcome.errors[0]}")
 

@@ -31,7 +31,7 @@ from pgtrial.engine.sampler.control import (
     remote_reader,
 )
 from pgtrial.engine.sessions import end_sessions
-from pgtrial.engine.target.base import RunningServer, Target
+from pgtrial.engine.target.base import RunningServer, Target, is_ending
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.model.arm import Arm
@@ -178,7 +178,7 @@ class RunExecution:
 
         with self.record.phase(PhaseName.WARMUP, length=cap):
             outcome = await self._run(server, level, seconds=math.ceil(cap), log_directory=None, on_second=on_second)
-            self._check_outcome("warm-up", outcome)
+            await self._check_outcome("warm-up", outcome)
             await end_sessions(server)
         if until_steady and not is_steady(series, window=window):
             self.record.add_event("warmup-capped", seconds=cap, tps=series)
@@ -199,16 +199,16 @@ class RunExecution:
         start = outcome.started + guard
         self.record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
         self.outcomes.append((level, outcome))
-        self._check_outcome(level.label, outcome)
+        await self._check_outcome(level.label, outcome)
         if outcome.all_started > start:
             raise InvalidRunError(
                 f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
             )
         await end_sessions(server)
 
-    def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
+    async def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
         if outcome.errors:
-            died = "the server died: " if self.target.has_died() else ""
+            died = "the server died: " if await is_ending(self.target.has_died) else ""
             raise InvalidRunError(f"{label}: {died}{outcome.errors[0]}")
         if self.target.has_died():
             raise InvalidRunError(f"{label}: the server died")

@@ -1,5 +1,6 @@
 """What the engine asks of the server that is tested, whatever kind of target it is."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pgtrial.postgres.settings import Setting
 from pgtrial.spec.experiment import Experiment
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
+_LOOKS, _BETWEEN = 10, 0.05  # s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,17 @@ def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     if preload := knobs.get("extensions", {}).get("preload"):
         settings["shared_preload_libraries"] = preload
     return settings
+
+
+async def is_ending(has_died: Callable[[], bool]) -> bool:
+    """Whether a server is gone or about to be: its sessions hear of its end, and with them the load, before its process
+    is over.
+    """
+    for _ in range(_LOOKS):
+        if has_died():
+            return True
+        await asyncio.sleep(_BETWEEN)
+    return has_died()
 
 
 async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> bool:
