@@ -140,11 +140,9 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """At the end all of it is garbage again, of which libraries would otherwise complain that it was not freed."""
-    gc.unfreeze()
+        # At the end all of it is garbage again, of which libraries would otherwise complain that it was not freed; not
+        # before pytest has looked for garbage, which it does several times.
+        atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
