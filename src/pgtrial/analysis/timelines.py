@@ -49,8 +49,7 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     found: list[Timeline] = []
     names = (layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS)
     files = [Path(path) for name in names for path in _paths(evidence, evidence.valid, name)]
-    is_little = parquet.is_little(path for path in files if path.is_file())
-    with parquet.session(memory_limit=_MEMORY, threads=1 if is_little else None) as db:
+    with parquet.session(memory_limit=_MEMORY, threads=1 if parquet.is_little(files) else None) as db:
         for runs in _batches(evidence.valid):
             found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)

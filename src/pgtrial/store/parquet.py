@@ -40,8 +40,11 @@ def _shared(pid: int, memory_limit: str, threads: int | None) -> duckdb.DuckDBPy
 
 
 def is_little(paths: Iterable[Path]) -> bool:
-    """Whether what the files hold has room in memory, and one thread is done with it before several have shared it."""
-    return sum(path.stat().st_size for path in paths) < _LITTLE
+    """Whether what the files hold has room in memory, and one thread is done with it before several have shared it.
+
+    A file that is not there holds nothing.
+    """
+    return sum(path.stat().st_size for path in paths if path.is_file()) < _LITTLE
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -48,18 +47,17 @@ def write_transactions(rows: Sequence[TransactionRow], path: Path) -> None:
 
 def write_all(files: Mapping[Path, Query]) -> None:
     """Write every file by its query; what another experiment's files had in them before is only copied."""
-    for path, (query, parameters) in files.items():
-        key = hashlib.sha256(repr((query, parameters)).encode()).digest()
-        if key in _written:
-            path.write_bytes(_written[key])
-            continue
-        parquet.write_query(_writer(), query, path, parameters)
-        if len(_written) < _MOST_WRITTEN:
-            _written[key] = path.read_bytes()
+    with parquet.session(threads=1) as db:
+        for path, (query, parameters) in files.items():
+            key = hashlib.sha256(repr((query, parameters)).encode()).digest()
+            if key in _written:
+                path.write_bytes(_written[key])
+                continue
+            parquet.write_query(db, query, path, parameters)
+            if len(_written) < _MOST_WRITTEN:
+                _written[key] = path.read_bytes()
 
 
-# One DuckDB for all files of a process: opening it takes longer than writing several of them.
-_writer = cache(partial(parquet.connect, threads=1))
 # Contents of files by their queries.
 _written: dict[bytes, bytes] = {}
 
