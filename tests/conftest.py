@@ -129,9 +129,9 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """At the end all of it is garbage again, of which libraries would otherwise complain that it was not freed."""
-    gc.unfreeze()
+# At the end all of it is garbage again, of which libraries would otherwise complain that it was not freed. Not before
+# pytest itself has looked twice for what tests have left.
+atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks are used to select
