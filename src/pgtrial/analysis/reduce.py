@@ -1,6 +1,7 @@
 """Reduces the Parquet files of the valid runs; the queries lie beside it."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def _bin_width(seconds: float) -> int:
     return max(1, int(np.ceil(seconds / MAX_POINTS)))
 
 
+@cache
 def _query(name: str) -> str:
     return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +314,7 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
     return tuple(found)
 
 
+@cache
 def _query(name: str) -> str:
     return Path(__file__).with_name(f"timelines_{name}.sql").read_text(encoding="utf-8")
 
