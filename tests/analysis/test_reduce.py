@@ -1,6 +1,9 @@
 import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
@@ -8,7 +11,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
-from pgtrial.store import layout
+from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from pgtrial.testing import EXPERIMENT, TransactionRow, write_result_folder, write_transactions
 
@@ -232,3 +235,32 @@ def test_every_run_of_a_simulation_is_reduced(evidence: Evidence, reduction: Red
     assert {run for run, _, scenario in reduction.totals if scenario is None} == {run.id for run in evidence.valid}
     # 600 kB/s of WAL for 10 s, whatever the arm.
     assert all(reduction.increases[run.id, 0, WAL] == {"": pytest.approx(6e6)} for run in evidence.valid)
+
+
+def leaves(value: object) -> Iterator[object]:
+    match value:
+        case Mapping():
+            for key in sorted(value, key=str):
+                yield key
+                yield from leaves(value[key])
+        case tuple():
+            for each in value:
+                yield from leaves(each)
+        case np.ndarray():
+            yield from value.ravel().tolist()
+        case _:
+            yield value
+
+
+def test_what_is_too_much_for_memory_is_reduced_to_the_same(
+    evidence: Evidence, mix_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (evidence, read_evidence(mix_folder)):
+        monkeypatch.undo()
+        kept = reduce_runs(each)
+        monkeypatch.setattr(parquet, "_LITTLE", 0)
+        read_again = reduce_runs(each)
+
+        assert kept.waits
+        for one, other in zip(leaves(asdict(read_again)), leaves(asdict(kept)), strict=True):
+            assert one == (pytest.approx(other) if isinstance(other, float) else other)

@@ -15,7 +15,7 @@ from pgtrial.analysis.timeline_metrics import METRICS, find_metric
 from pgtrial.analysis.timelines import compute, read_timelines
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
-from pgtrial.store import layout
+from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from pgtrial.testing import (
     DUET,
@@ -226,6 +226,15 @@ def test_every_metric_is_what_its_definition_says(detailed: tuple[Timeline, ...]
 
 def test_every_series_is_explained(detailed: tuple[Timeline, ...]) -> None:
     assert all(find_metric(name) is not None for each in detailed for name, _ in each.series)
+
+
+def test_several_threads_find_the_same(
+    template: Path, detailed: tuple[Timeline, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_LITTLE", 0)
+
+    for one, other in zip(read(template), detailed, strict=True):
+        assert one.series == {key: pytest.approx(value) for key, value in other.series.items()}
 
 
 def test_a_timeline_says_what_it_is_of(template: Path, detailed: tuple[Timeline, ...]) -> None:

@@ -26,13 +26,16 @@ ERRORS = {"SpecError", "StoreError"}  # whose hints are of errors
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
+def nodes() -> tuple[tuple[str, ast.Call | ast.Return | ast.Yield], ...]:
+    """What the tests below look at, of all modules, each with the name of its own."""
     paths = [path for folder in ("analysis", "report") for path in sorted((ROOT / folder).rglob("*.py"))]
     names = {path.relative_to(ROOT).as_posix(): path for path in paths}
     return tuple(
-        (name, ast.parse(path.read_text(encoding="utf-8")))
+        (name, node)
         for name, path in names.items()
         if not name.startswith(tuple(ENGLISH))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call | ast.Return | ast.Yield)
     )
 
 
@@ -53,8 +56,7 @@ def bare_texts(value: ast.expr) -> Iterator[str]:
 def test_no_text_of_a_finding_or_of_a_chart_is_a_bare_string() -> None:
     bare = [
         f"{name}:{given.value.lineno}: {given.arg}={ast.unparse(given.value)}"
-        for name, module in modules()
-        for call in ast.walk(module)
+        for name, call in nodes()
         if isinstance(call, ast.Call) and not (isinstance(call.func, ast.Name) and call.func.id in ERRORS)
         for given in call.keywords
         if given.arg in KEYS and any(bare_texts(given.value))
@@ -67,8 +69,7 @@ def test_no_function_returns_words_that_went_through_no_catalogue() -> None:
     """Several words; one alone is a name, and an expression of a chart is none."""
     bare = [
         f"{name}:{found.lineno}: {text}"
-        for name, module in modules()
-        for found in ast.walk(module)
+        for name, found in nodes()
         if isinstance(found, ast.Return | ast.Yield) and found.value is not None and name != "report/live_words.py"
         for text in bare_texts(found.value)
         if re.search(r"[A-Za-z]{2,},? [A-Za-z]{2,}", text) and "datum." not in text
@@ -108,9 +109,8 @@ def test_the_first_arguments_are_literals_that_the_catalogues_can_have() -> None
     """``tr(TABLE[key])`` has a text that was marked; a text that is put together is in no catalogue."""
     wrong = [
         f"{name}:{call.lineno}: {ast.unparse(call)}"
-        for name, module in modules()
+        for name, call in nodes()
         if name != "report/markup.py"  # hands on what templates give it
-        for call in ast.walk(module)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         for given in call.args[: {"tr": 1, "mark": 1, "ntr": 2, "ptr": 2}.get(call.func.id, 0)]
         if isinstance(given, ast.JoinedStr | ast.BinOp)

@@ -128,6 +128,11 @@ def show(findings: Findings, language: Language) -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture(scope="module")
+def shown(wrapped: Findings) -> dict[str, list[str]]:
+    return show(wrapped, PSEUDO)
+
+
 def find_forgotten(texts: list[str], allowed: set[str]) -> list[str]:
     """Texts with words that went through no catalogue, and these words."""
     found = []
@@ -138,18 +143,16 @@ def find_forgotten(texts: list[str], allowed: set[str]) -> list[str]:
     return found
 
 
-def test_every_word_of_a_report_went_through_a_catalogue(wrapped: Findings) -> None:
-    shown = show(wrapped, PSEUDO)
-
+def test_every_word_of_a_report_went_through_a_catalogue(shown: dict[str, list[str]]) -> None:
     assert {name: found for name, texts in shown.items() if (found := find_forgotten(texts, ALLOWED))} == {}
 
 
-def test_every_number_of_a_report_has_the_decimal_sign_of_the_language(wrapped: Findings) -> None:
+def test_every_number_of_a_report_has_the_decimal_sign_of_the_language(shown: dict[str, list[str]]) -> None:
     version = re.compile(rf"15\.7|6\.1\.0|{re.escape(__version__)}")
 
     wrong = [
         text
-        for texts in show(wrapped, PSEUDO).values()
+        for texts in shown.values()
         for text in texts
         if re.search(r"(?<![\w.])\d+\.\d", version.sub("", re.sub("⟦[^⟧]*⟧", "", text)))
     ]

@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ WAITS = [
 ]
 
 
+@cache
 def columns(table: str) -> list[tuple[str, str]]:
     """Names and types as columns.sql declares them."""
     with parquet.connect() as db:
@@ -22,7 +24,7 @@ def columns(table: str) -> list[tuple[str, str]]:
 
 
 def rows(path: Path) -> tuple[list[tuple[str, str]], list[tuple[object, ...]]]:
-    with parquet.connect() as db:
+    with parquet.session() as db:
         described = db.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()
         return [(name, kind) for name, kind, *_ in described], db.execute(f"SELECT * FROM '{path}'").fetchall()
 

@@ -4,10 +4,10 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from pgtrial.model.slice import Slice
+from pgtrial.store import parquet
 from pgtrial.store.pgbench_log import LevelLog
 from pgtrial.store.transactions import ingest
 
@@ -44,7 +44,7 @@ def ingested(tmp_path: Path, lines: list[tuple[float, int]], slices: tuple[Slice
     )
     out, sliced = tmp_path / "transactions.parquet", tmp_path / "slices.parquet"
     report = ingest([whole], out, slices=sliced)
-    with duckdb.connect() as db:
+    with parquet.session() as db:
         seconds = db.execute("SELECT second, count, latency_sum FROM read_parquet(?) ORDER BY 1", [str(out)]).fetchall()
         parts = db.execute(
             "SELECT slice, part, count, latency_sum FROM read_parquet(?) ORDER BY 1, 2", [str(sliced)]

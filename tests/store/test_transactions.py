@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA, RELATIVE_ERROR, bucket_of, bucket_value
+from pgtrial.model.slice import Slice
+from pgtrial.store import parquet
 from pgtrial.store.transactions import IngestReport, LevelLog, ingest
 
 START = 1_795_232_577
@@ -37,7 +38,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    with duckdb.connect() as db:
+    with parquet.session() as db:
         result = db.execute("SELECT * FROM read_parquet(?) ORDER BY level, second, scenario", [str(out)])
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -340,3 +341,38 @@ def test_results_do_not_depend_on_how_lines_are_spread_over_files(tmp_path: Path
     assert ingest([log_of(together)], tmp_path / "a.parquet") == ingest([log_of(*apart)], tmp_path / "b.parquet")
 
     assert rows_of(tmp_path / "a.parquet") == rows_of(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("slices", [False, True])
+def test_results_do_not_depend_on_how_much_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slices: bool
+) -> None:
+    """Much is put into a file beside the result where it has no room in memory."""
+    lines = [f"0 {i} {i * 37 % 5000} {i % 2} {START + i % 7} {i}\n" for i in range(2000)]
+    log = log_of(written(tmp_path / "log.1", "".join(lines)))
+    if slices:
+        log = replace(
+            log,
+            slices=tuple(
+                Slice(level=0, number=number, started=START + number, counted=START + number + 0.2, ended=START + end)
+                for number, end in ((0, 1), (2, 4.5), (5, 7))
+            ),
+        )
+    reports = []
+    for name, little in (("little", parquet._LITTLE), ("much", 0)):
+        monkeypatch.setattr(parquet, "_LITTLE", little)
+        (tmp_path / name).mkdir()
+        parts = tmp_path / name / "slices.parquet" if slices else None
+        reports.append(ingest([log], tmp_path / name / "transactions.parquet", slices=parts))
+
+    assert reports[0] == reports[1]
+    assert reports[0].counted > 800
+    names = ["slices.parquet"] * slices + ["transactions.parquet"]
+    assert sorted(path.name for path in (tmp_path / "much").iterdir()) == names
+    for name in names:
+        with parquet.session() as db:
+            little, much = (
+                db.execute("SELECT * FROM read_parquet(?)", [str(tmp_path / folder / name)]).fetchall()
+                for folder in ("little", "much")
+            )
+        assert little == much

@@ -1,6 +1,7 @@
 """Reduces the Parquet files of the valid runs; the queries lie beside it."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,16 @@ def reduce_runs(evidence: Evidence) -> Reduction:
     slices, absent = _files(evidence, layout.SLICES)
     sliced = {run.id for run in evidence.valid if run.slices}
     widths = {run.id: _bin_width(sum(window.counted for window in windows(run))) for run in evidence.valid}
-    with parquet.session() as db:
+    is_little = parquet.is_little(path for files in (transactions, samples, waits) for path in files.values())
+    with parquet.session(threads=1 if is_little else None) as db:
         try:
             _create_windows(db, evidence, widths)
-            _create_view(db, "transactions", transactions)
+            _create_source(db, "transactions", transactions, is_kept=is_little)
             db.execute(_query("counted"))
             db.execute(_query("latencies"))
             buckets = db.execute(_query("buckets")).fetchnumpy()
             increases, gaps = _increases(db, samples)
-            found_waits, autovacuum = _waits(db, waits)
+            found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
             return Reduction(
                 totals=_totals(db),
                 histograms=_histograms(db),
@@ -89,6 +91,7 @@ def _bin_width(seconds: float) -> int:
     return max(1, int(np.ceil(seconds / MAX_POINTS)))
 
 
+@cache
 def _query(name: str) -> str:
     return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 
@@ -134,15 +137,19 @@ def _insert(
         db.execute(f"INSERT INTO {table} SELECT {columns}", [list(column) for column in zip(*rows, strict=True)])
 
 
-def _create_view(db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path]) -> None:
-    """View over one kind of file of all runs, with the run's id as an additional column."""
+def _create_source(
+    db: duckdb.DuckDBPyConnection, name: str, files: Mapping[int, Path], *, is_kept: bool = False
+) -> None:
+    """One kind of file of all runs, with the run's id as an additional column: a view, or kept in a table, so that
+    several queries open the files only once.
+    """
     db.execute(
         f"CREATE TEMP TABLE {name}_file AS SELECT unnest(?::BIGINT[]) AS run, unnest(?::VARCHAR[]) AS file",
         [list(files), [str(path) for path in files.values()]],
     )
     quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files.values())
     db.execute(
-        f"CREATE TEMP VIEW {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
+        f"CREATE TEMP {'TABLE' if is_kept else 'VIEW'} {name} AS SELECT {name}_file.run, rows.* EXCLUDE (filename) "
         f"FROM read_parquet([{quoted}], filename = true) AS rows JOIN {name}_file ON file = filename"
     )
 
@@ -217,7 +224,7 @@ def _increases(
     """
     if not files:
         return {}, {}
-    _create_view(db, "samples", files)
+    _create_source(db, "samples", files)
     db.execute(_query("readings"), [[*COUNTERS, WAIT_COUNTS]])
     increases: dict[tuple[int, int, str], dict[str, float]] = {}
     incomplete: set[tuple[int, int, str]] = set()
@@ -233,12 +240,12 @@ def _increases(
 
 
 def _waits(
-    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]
+    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path], *, is_kept: bool
 ) -> tuple[dict[tuple[int, int], tuple[Wait, ...]], dict[tuple[int, int], float]]:
     """Waits, and the average number of autovacuum workers; see Reduction."""
     if not files:
         return {}, {}
-    _create_view(db, "waits", files)
+    _create_source(db, "waits", files, is_kept=is_kept)
     db.execute(_query("sampled"))
     waits: dict[tuple[int, int], list[Wait]] = {}
     autovacuum: dict[tuple[int, int], float] = {}
@@ -282,7 +289,7 @@ def _parts(
     """Transactions by slice and quarter; a slice without a row had none."""
     if not files:
         return {}
-    _create_view(db, "slices", files)
+    _create_source(db, "slices", files)
     places = {
         (run.id, window.level): {each.number: place for place, each in enumerate(slices_of(run, window.level))}
         for run in evidence.valid

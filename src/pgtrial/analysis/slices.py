@@ -1,6 +1,7 @@
 """The measured time of a run: its windows, or what counts of its slices where arms shared the time of a block."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pgtrial.analysis.evidence import measured
 from pgtrial.model.run import RunRow
@@ -52,7 +53,7 @@ def slices_of(run: RunRow, level: int) -> tuple[Slice, ...]:
 def counted_seconds(run: RunRow, level: int) -> float:
     """Measured time of a run at a load level."""
     if run.slices:
-        return sum(each.seconds for each in slices_of(run, level))
+        return sum(each.seconds for each in run.slices if each.level == level)
     return sum(phase.end - phase.start for phase in measured(run) if phase.level == level)
 
 
@@ -61,17 +62,18 @@ def stretches(run: RunRow) -> tuple[Stretch, ...]:
 
     Slices with consecutive numbers are one stretch: no other arm came between them, so this one was never stopped.
     """
+    if not run.slices:
+        return ()
+    breaks = [
+        place
+        for place, (one, following) in enumerate(pairwise(run.slices), 1)
+        if following.number != one.number + 1 or following.level != one.level
+    ]
     found: list[Stretch] = []
-    last: Slice | None = None
-    for each in run.slices:
-        if last is not None and (each.level, each.number) == (last.level, last.number + 1):
-            begun = found.pop()
-            joined = Stretch(level=each.level, started=begun.started, ended=each.ended, before=begun.before)
-        else:
-            before = found[-1].before + found[-1].seconds if found else 0.0
-            joined = Stretch(level=each.level, started=each.started, ended=each.ended, before=before)
-        found.append(joined)
-        last = each
+    for begin, end in pairwise((0, *breaks, len(run.slices))):
+        first, last = run.slices[begin], run.slices[end - 1]
+        before = found[-1].before + found[-1].seconds if found else 0.0
+        found.append(Stretch(level=first.level, started=first.started, ended=last.ended, before=before))
     return tuple(found)
 
 

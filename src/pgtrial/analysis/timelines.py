@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     its readings are, in a run without a file of samples or of waits none. StoreError when a file is damaged.
     """
     found: list[Timeline] = []
-    with parquet.session(memory_limit=_MEMORY) as db:
+    names = (layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS)
+    files = [Path(path) for name in names for path in _paths(evidence, evidence.valid, name)]
+    with parquet.session(memory_limit=_MEMORY, threads=1 if parquet.is_little(files) else None) as db:
         for runs in _batches(evidence.valid):
             found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)
@@ -311,6 +314,7 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
     return tuple(found)
 
 
+@cache
 def _query(name: str) -> str:
     return Path(__file__).with_name(f"timelines_{name}.sql").read_text(encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """A fact: a line of the dossier with the numbers that it allows a text to use."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.findings import Effect
@@ -133,6 +134,7 @@ def effect_fact(text: str, effect: Effect, path: str, *, clients: int = 0) -> Fa
     return Fact(text=text, value="; ".join([*told, str(effect.decision)]), path=path, numbers=tuple(numbers))
 
 
+@lru_cache(maxsize=2000)  # a fact's text is read again for its percentiles
 def numbers_in(text: str) -> tuple[Number, ...]:
     """The numbers that a sentence of the findings holds, with the directions that it gives them."""
     mentions = find_mentions(text)

@@ -24,6 +24,7 @@ Thornton & MacKenzie, Ann. Appl. Biol. 9 (1922) 325-359; limiters: Turner, IEEE 
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,7 +83,12 @@ def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0
     the mean request's bytes for bytes per second. seconds : that each rate is the mean over.
     None with fewer than FEWEST values, or where hardly any is above zero.
     """
-    series = np.asarray(rates, dtype=np.float64)
+    return _find_plateau(np.asarray(rates, dtype=np.float64).tobytes(), request, seconds)
+
+
+@lru_cache(maxsize=32)  # what a disk does is asked for its limit and for its description
+def _find_plateau(rates: bytes, request: float, seconds: float) -> Plateau | None:
+    series = np.frombuffer(rates)
     known = series[~np.isnan(series)]
     if known.size < FEWEST or float(np.percentile(known, 95)) <= 0:
         return None

@@ -7,6 +7,7 @@ Sources: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988),
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,17 +65,23 @@ def detectable_ratio(
     if sd_log is None or sd_log <= NO_SPREAD or blocks < 2:
         return None
     alpha = (1 - confidence) / comparisons
+    distance = _detectable_shift(blocks - 1, alpha, power) * sd_log / math.sqrt(blocks)
+    return math.expm1(distance) if distance <= math.log(LARGEST) else None
+
+
+@cache
+def _detectable_shift(degrees: int, alpha: float, power: float) -> float:
+    """In standard errors, whatever these are: experiments with as many blocks have the same."""
     low, high = 0.0, 1.0
-    while find_power(high, degrees=blocks - 1, alpha=alpha) < power:
+    while find_power(high, degrees=degrees, alpha=alpha) < power:
         low, high = high, 2 * high
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        if find_power(middle, degrees=blocks - 1, alpha=alpha) < power:
+        if find_power(middle, degrees=degrees, alpha=alpha) < power:
             low = middle
         else:
             high = middle
-    distance = high * sd_log / math.sqrt(blocks)
-    return math.expm1(distance) if distance <= math.log(LARGEST) else None
+    return high
 
 
 def blocks_needed(

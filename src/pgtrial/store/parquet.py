@@ -1,7 +1,7 @@
 """Parquet files of a run, written and read with DuckDB; the one place that knows it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import duckdb
 from pgtrial.errors import StoreError
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
+_LITTLE = 1 << 20  # bytes
 
 
 def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -36,6 +37,14 @@ def session(*, memory_limit: str = "700MB", threads: int | None = None) -> duckd
 def _shared(pid: int, memory_limit: str, threads: int | None) -> duckdb.DuckDBPyConnection:
     """One for each process: a fork does not copy the threads of its parent's."""
     return connect(memory_limit=memory_limit, threads=threads)
+
+
+def is_little(paths: Iterable[Path]) -> bool:
+    """Whether what the files hold has room in memory, and one thread is done with it before several have shared it.
+
+    A file that is not there holds nothing.
+    """
+    return sum(path.stat().st_size for path in paths if path.is_file()) < _LITTLE
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:

@@ -2,7 +2,8 @@
 
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import duckdb
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
 from pgtrial.store.fio_log import HistogramLog, read_histograms
-from pgtrial.store.parquet import connect, write_query
+from pgtrial.store.parquet import connect, is_little, session, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
 from pgtrial.store.slices import create_table, placed
 
@@ -61,9 +62,7 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
             for path in log.files:
                 check_whole(path)
     try:
-        with connect() as db, tempfile.TemporaryDirectory(prefix=".ingest-", dir=out.parent) as spill:
-            db.execute("SET temp_directory = ?", [spill])
-            db.execute("SET preserve_insertion_order = false")
+        with _database(logs, out.parent) as db:
             for table in ("transactions", "slices"):
                 db.execute(_table_definition(table))
             report = merge_reports([_ingest(db, log) for log in logs])
@@ -75,6 +74,19 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
     except duckdb.Error as err:
         raise StoreError(f'cannot write "{out}": {_first_line(err)}') from err
     return report
+
+
+@contextmanager
+def _database(logs: Sequence[LoadLog], folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """One that puts into ``folder`` what has no room in memory; for little, that of the process, which is there."""
+    if is_little(path for log in logs for path in log.files):
+        with session(threads=1) as db:
+            yield db
+        return
+    with connect() as db, tempfile.TemporaryDirectory(prefix=".ingest-", dir=folder) as spill:
+        db.execute("SET temp_directory = ?", [spill])
+        db.execute("SET preserve_insertion_order = false")
+        yield db
 
 
 def merge_reports(reports: Sequence[IngestReport]) -> IngestReport:
@@ -257,10 +269,10 @@ def _check_meaning(db: duckdb.DuckDBPyConnection, log: LevelLog) -> None:
 
 
 def _table_definition(name: str) -> str:
-    """The statement that makes a table, out of columns.sql."""
+    """The statement that makes a table of the session's own, out of columns.sql."""
     for statement in _COLUMNS.read_text(encoding="utf-8").split(";\n"):
         if f"CREATE TABLE {name} " in statement:
-            return statement
+            return statement.replace("CREATE TABLE", "CREATE TEMP TABLE")
     raise StoreError(f'columns.sql does not define "{name}"')
 
 

@@ -121,6 +121,7 @@ def simulate_block(
         t += seconds
     first, block = t, members[0][0].block
     is_doubled = bool(simulation.builds_up) and block % 2 == 0
+    control = _control(experiment)
     slices: dict[str, list[Slice]] = {name: [] for name in runs}
     rates: dict[str, list[float]] = {name: [] for name in runs}  # throughput of each slice
     for level in levels:
@@ -130,7 +131,7 @@ def simulate_block(
             t += _SWITCH if method == "interleaved" else 0.0
             for place, name in enumerate(step.arms):
                 noise = next(noise for _, arm, noise in members if arm.name == name)
-                tps = simulation.tps.get(name, simulation.tps[_control(experiment)]) * math.sqrt(level.clients)
+                tps = simulation.tps.get(name, simulation.tps[control]) * math.sqrt(level.clients)
                 speed = simulation.speeds[place] if simulation.speeds else 1.0
                 gain = simulation.builds_up.get(name, 0.0) if is_doubled else 0.0
                 rates[name].append(tps * noise * speed * math.exp(gain + rng.gauss(0, simulation.slice_sd)))
