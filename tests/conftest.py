@@ -360,6 +360,13 @@ def run_cluster() -> Callable[..., AbstractContextManager[ThrowawayCluster]]:
     return _run_cluster
 
 
+@pytest.fixture(scope="module")
+def served(programs: Programs) -> Iterator[ThrowawayCluster]:
+    """A cluster that runs, for all tests of a file that neither stop it nor set anything."""
+    with asyncio.Runner() as runner, _run_cluster(programs, runner) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def throwaway(programs: Programs, runner: asyncio.Runner) -> Iterator[ThrowawayCluster]:
     """A cluster that runs; stopped and removed after the test."""
