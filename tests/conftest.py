@@ -559,6 +559,7 @@ def tree(tmp_path: Path) -> FakeTree:
 
 
 @pytest.fixture(scope="session")
-def make_tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], FakeTree]:
+def make_tree(storage: Path) -> Iterator[Callable[[], FakeTree]]:
     """More of them."""
-    return lambda: FakeTree(tmp_path_factory.mktemp("tree"))
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-trees-", dir=storage) as place:
+        yield lambda: FakeTree(Path(tempfile.mkdtemp(dir=place)))
