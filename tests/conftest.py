@@ -212,6 +212,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 _MEMORY = Path("/dev/shm")
+_ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 
 
 def _choose_storage() -> Path:
@@ -224,13 +225,16 @@ def _choose_storage() -> Path:
     return memory if free > _ENOUGH else Path(tempfile.gettempdir())
 
 
+# Tests' own directories too: a journal or a result that is written there lastingly would have them wait for the disk.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_choose_storage()))
+
+
 @pytest.fixture(scope="session")
 def storage() -> Path:
     """Where tests put what need not be on a disk, for which they would mostly wait: in memory, if there is enough."""
     return _choose_storage()
 
 
-_ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 # Of one run of the tests: its processes inherit it from the one that starts them.
 _RUN = "PGTRIAL_TEST_RUN"
 
