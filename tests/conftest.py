@@ -226,6 +226,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 _MEMORY = Path("/dev/shm")
+_ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 
 
 def _choose_storage() -> Path:
@@ -238,13 +239,16 @@ def _choose_storage() -> Path:
     return memory if free > _ENOUGH else Path(tempfile.gettempdir())
 
 
+# Tests' own directories too: a journal or a result that is written there lastingly would have them wait for the disk.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_choose_storage()))
+
+
 @pytest.fixture(scope="session")
 def storage() -> Path:
     """Where tests put what need not be on a disk, for which they would mostly wait: in memory, if there is enough."""
     return _choose_storage()
 
 
-_ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 # Of one run of the tests: its processes inherit it from the one that starts them.
 _RUN = "PGTRIAL_TEST_RUN"
 
@@ -372,6 +376,13 @@ def _run_cluster(
 def run_cluster() -> Callable[..., AbstractContextManager[ThrowawayCluster]]:
     """Context manager ``run_cluster(programs, runner, settings={}, place=None)``: a cluster that runs, then removed."""
     return _run_cluster
+
+
+@pytest.fixture(scope="module")
+def served(programs: Programs) -> Iterator[ThrowawayCluster]:
+    """A cluster that runs, for all tests of a file that neither stop it nor set anything."""
+    with asyncio.Runner() as runner, _run_cluster(programs, runner) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -566,6 +577,7 @@ def tree(tmp_path: Path) -> FakeTree:
 
 
 @pytest.fixture(scope="session")
-def make_tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], FakeTree]:
+def make_tree(storage: Path) -> Iterator[Callable[[], FakeTree]]:
     """More of them."""
-    return lambda: FakeTree(tmp_path_factory.mktemp("tree"))
+    with tempfile.TemporaryDirectory(prefix="pgtrial-test-trees-", dir=storage) as place:
+        yield lambda: FakeTree(Path(tempfile.mkdtemp(dir=place)))

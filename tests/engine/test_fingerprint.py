@@ -118,8 +118,8 @@ def test_programs_that_do_not_start_are_no_error():
 
 
 @pytest.mark.pg
-def test_a_running_server_tells_its_version_and_how_it_was_built(throwaway, runner, programs):
-    facts = runner.run(read_server(throwaway.conninfo()))
+def test_a_running_server_tells_its_version_and_how_it_was_built(served, runner, programs):
+    facts = runner.run(read_server(served.conninfo()))
 
     assert facts[VERSION_FACT] == programs.version
     assert facts["PostgreSQL/build"].startswith(f"PostgreSQL {programs.version}")
@@ -128,20 +128,20 @@ def test_a_running_server_tells_its_version_and_how_it_was_built(throwaway, runn
 
 
 @pytest.mark.pg
-def test_an_ordinary_user_is_not_told_how_a_server_was_built(throwaway, runner):
+def test_an_ordinary_user_is_not_told_how_a_server_was_built(served, runner):
     async def ask() -> dict[str, str]:
         from pgtrial.postgres.connect import execute
 
-        await execute(throwaway.conninfo(), "CREATE ROLE ordinary LOGIN")
-        return await read_server(f"{throwaway.conninfo()} user=ordinary")
+        await execute(served.conninfo(), "CREATE ROLE ordinary LOGIN")
+        return await read_server(f"{served.conninfo()} user=ordinary")
 
     assert set(runner.run(ask())) == {VERSION_FACT, "PostgreSQL/build"}
 
 
 @pytest.mark.pg
-def test_limits_are_those_of_the_server(throwaway):
-    facts = read_machine(OPS, directories=(str(throwaway.data),)).facts
-    lock = Path(throwaway.data / "postmaster.pid").read_text()
+def test_limits_are_those_of_the_server(served):
+    facts = read_machine(OPS, directories=(str(served.data),)).facts
+    lock = Path(served.data / "postmaster.pid").read_text()
 
     assert facts["limits/CPU quota"]
     assert Path(f"/proc/{lock.splitlines()[0]}/cgroup").exists()

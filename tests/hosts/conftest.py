@@ -33,7 +33,26 @@ def open_remote(ssh_client, runner: asyncio.Runner):
     return opened
 
 
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """One event loop for a file, as it has one host."""
+    with asyncio.Runner() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def remote(sshd, runner: asyncio.Runner) -> Iterator[SshHost]:
+    """A host for all tests of a file that leave the connection as it is: it takes longer than what they do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGTRIAL_SSH", sshd.ssh())
+        host = runner.run(SshHost.open(sshd.address))
+    try:
+        yield host
+    finally:
+        runner.run(host.close())
+
+
 @pytest.fixture
-def remote(open_remote) -> Iterator[SshHost]:
+def own_remote(open_remote) -> Iterator[SshHost]:
     with open_remote() as host:
         yield host

@@ -143,10 +143,11 @@ def test_process_is_found_by_how_its_title_begins_and_where_it_is_at_work(tmp_pa
     )
     try:
         deadline = time.monotonic() + 10
-        while not (found := ops.find_titled("postgres: ", str(tmp_path / "link"))) and time.monotonic() < deadline:
+        found = [[]]  # for a moment after its start a process has no title
+        while not all(found) and time.monotonic() < deadline:
+            found = [ops.find_titled("postgres: ", str(directory)) for directory in (tmp_path / "link", other)]
             time.sleep(0.01)
-        assert found == [(meant.pid, ops.start_ticks(meant.pid))]
-        assert [pid for pid, _ in ops.find_titled("postgres: ", str(other))] == [elsewhere.pid]
+        assert found == [[(process.pid, ops.start_ticks(process.pid))] for process in (meant, elsewhere)]
     finally:
         for process in (meant, elsewhere, shell):
             process.kill()

@@ -254,21 +254,21 @@ def test_control_group_that_does_not_exist_is_an_error_that_names_it(remote, run
         runner.run(remote.start(["true"], role="test", groups=["/sys/fs/cgroup/nowhere"]))
 
 
-def test_many_programs_leave_nothing_open_at_either_end(remote, runner):
+def test_many_programs_leave_nothing_open_at_either_end(own_remote, runner):
     async def run_many() -> None:
         for _ in range(20):
-            await remote.run(["true"])
-            await end_process(await remote.start(["sleep", "60"], role="test", stdin=PIPE, stdout=PIPE))
+            await own_remote.run(["true"])
+            await end_process(await own_remote.start(["sleep", "60"], role="test", stdin=PIPE, stdout=PIPE))
 
     def open_files() -> tuple[int, int]:
-        return tuple(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in (os.getpid(), agent_of(remote)))
+        return tuple(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in (os.getpid(), agent_of(own_remote)))
 
     runner.run(run_many())
     before = open_files()
     runner.run(run_many())
 
     assert open_files() == before
-    assert remote.connection._listeners == {}
+    assert own_remote.connection._listeners == {}
 
 
 # -- operations ----------------------------------------------------------------------------------------------------
@@ -466,31 +466,31 @@ def test_closing_ends_what_runs_there_and_leaves_no_file_here(ssh_client, runner
     assert wait_until_gone(host.connection.pid)
 
 
-def test_programs_end_when_ssh_is_killed_and_who_waits_is_told(remote, runner):
+def test_programs_end_when_ssh_is_killed_and_who_waits_is_told(own_remote, runner):
     async def kill_ssh() -> int:
-        process = await remote.start(["sleep", "60"], role="test", stdout=PIPE)
-        os.kill(remote.connection.pid, signal.SIGKILL)
-        with pytest.raises(ConnectError, match=f'the connection to "{remote.name}" is lost'):
+        process = await own_remote.start(["sleep", "60"], role="test", stdout=PIPE)
+        os.kill(own_remote.connection.pid, signal.SIGKILL)
+        with pytest.raises(ConnectError, match=f'the connection to "{own_remote.name}" is lost'):
             await process.wait()
         with pytest.raises(ConnectError):
             await process.stdout.read()
         with pytest.raises(ConnectError):
-            remote.ops.clock()
+            own_remote.ops.clock()
         return process.pid
 
     assert wait_until_gone(runner.run(kill_ssh()))
 
 
-def test_programs_end_when_the_agent_is_killed(remote, runner):
+def test_programs_end_when_the_agent_is_killed(own_remote, runner):
     """By the kernel, also after a change of user."""
-    accounts = {None, server_account(remote.ops)}
+    accounts = {None, server_account(own_remote.ops)}
 
     async def kill_agent() -> list[int]:
         processes = [
-            await remote.start(["sleep", "60"], role="test", account=account, directory=Path("/"))
+            await own_remote.start(["sleep", "60"], role="test", account=account, directory=Path("/"))
             for account in accounts
         ]
-        os.kill(agent_of(remote), signal.SIGKILL)
+        os.kill(agent_of(own_remote), signal.SIGKILL)
         return [process.pid for process in processes]
 
     assert all(wait_until_gone(pid) for pid in runner.run(kill_agent()))
@@ -535,15 +535,15 @@ def test_sockets_of_a_pgtrial_that_was_killed_are_removed_by_the_next(ssh_client
     assert not left.exists()
 
 
-def test_host_that_hangs_is_an_error_after_the_time_limit(remote, runner, monkeypatch):
-    agent = agent_of(remote)
-    process = runner.run(remote.start(["sleep", "60"], role="test"))
+def test_host_that_hangs_is_an_error_after_the_time_limit(own_remote, runner, monkeypatch):
+    agent = agent_of(own_remote)
+    process = runner.run(own_remote.start(["sleep", "60"], role="test"))
     os.kill(agent, signal.SIGSTOP)
     try:
-        with pytest.raises(ConnectError, match=f'"{remote.name}" does not answer within 0.3 s') as caught:
-            remote.connection.ask({"call": "cpus", "args": [], "kwargs": {"dict": {}}}, limit=0.3)
+        with pytest.raises(ConnectError, match=f'"{own_remote.name}" does not answer within 0.3 s') as caught:
+            own_remote.connection.ask({"call": "cpus", "args": [], "kwargs": {"dict": {}}}, limit=0.3)
         with pytest.raises(ConnectError):
-            remote.ops.cpus()
+            own_remote.ops.cpus()
         with pytest.raises(ConnectError):
             runner.run(process.wait())
     finally:
@@ -580,12 +580,18 @@ def test_signs_of_life_keep_an_idle_connection(open_remote, runner, monkeypatch)
 
 def refused(runner: asyncio.Runner, address: str) -> ConnectError:
     """The error of a connection that cannot be made; nothing of it is left."""
+    before = sockets()
     with pytest.raises(ConnectError) as caught:
         runner.run(SshHost.open(address, mark="/results/refused"))
     assert all(wait_until_gone(process.pid) for process in find_marked("/results/refused"))
-    assert list(Path(tempfile.gettempdir()).glob(f"pgtrial-ssh-{os.getpid()}-*")) == []
+    assert sockets() == before
     assert caught.value.hint
     return caught.value
+
+
+def sockets() -> set[Path]:
+    """Directories of this process's connections."""
+    return set(Path(tempfile.gettempdir()).glob(f"pgtrial-ssh-{os.getpid()}-*"))
 
 
 def test_host_that_is_not_reached_is_a_clear_error(ssh_client, runner):

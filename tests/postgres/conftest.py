@@ -22,6 +22,7 @@ from psycopg.sql import SQL, Identifier
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.change import Change, JournalEntry
+from pgtrial.postgres.existing import settings
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.reachable import reachable_programs
@@ -242,10 +243,21 @@ def _make(server: ForeignServer) -> None:
 
 
 @pytest.fixture
-def foreign(foreign_server: ForeignServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForeignServer]:
+def seal_work() -> Iterator[None]:
+    """What makes a password hard to find would cost more than all the rest."""
+    with pytest.MonkeyPatch.context() as patch:  # of its own: tests undo what they have patched in their middle
+        patch.setattr(settings, "_WORK", 2)
+        yield
+
+
+@pytest.fixture
+def foreign(foreign_server: ForeignServer, seal_work: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForeignServer]:
     """The server, as it was made; the caller has no variables of libpq's, and an empty home."""
     for name in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
         monkeypatch.delenv(name)
+    if "XDG_CACHE_HOME" not in os.environ:
+        # What pgtrial keeps there for its reports takes longer to make than a report, and does not change.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     monkeypatch.setenv("HOME", str(foreign_server.folder))
     yield foreign_server
     foreign_server.reset()

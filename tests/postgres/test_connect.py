@@ -17,14 +17,14 @@ from pgtrial.postgres.connect import conninfo, fetch, forget_caller
         ("PGTARGETSESSIONATTRS", "standby"),
     ],
 )
-def test_callers_variables_do_not_reach_a_connection(name, value, throwaway, runner, monkeypatch):
+def test_callers_variables_do_not_reach_a_connection(name, value, served, runner, monkeypatch):
     monkeypatch.setenv(name, value)
     with pytest.raises(ConnectError):
-        runner.run(fetch(throwaway.conninfo(), "SELECT 1"))
+        runner.run(fetch(served.conninfo(), "SELECT 1"))
 
     forget_caller()
 
-    assert runner.run(fetch(throwaway.conninfo(), "SELECT 1")) == [(1,)]
+    assert runner.run(fetch(served.conninfo(), "SELECT 1")) == [(1,)]
 
 
 def test_what_is_not_libpqs_stays(monkeypatch):

@@ -135,8 +135,8 @@ def test_settings_that_can_hold_a_password_are_shown_only_where_the_file_names_t
     assert "s3ntinel" not in repr(runner.run(read_settings(throwaway.conninfo())))
 
 
-def test_every_setting_that_can_hold_a_password_is_one_of_the_server(throwaway, runner):
-    actual = runner.run(read_settings(throwaway.conninfo()))
+def test_every_setting_that_can_hold_a_password_is_one_of_the_server(served, runner):
+    actual = runner.run(read_settings(served.conninfo()))
 
     assert set(SECRET) <= set(actual)
     assert actual["shared_buffers"].context == "postmaster"

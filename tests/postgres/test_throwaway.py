@@ -15,11 +15,11 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 _BUSY = "SELECT count(*) FROM generate_series(1, 200000) AS a, generate_series(1, 200000) AS b"
 
 
-def test_server_listens_on_its_private_socket_only(throwaway, runner):
-    rows = runner.run(fetch(throwaway.conninfo(), "SELECT current_setting('listen_addresses'), inet_server_addr()"))
+def test_server_listens_on_its_private_socket_only(served, runner):
+    rows = runner.run(fetch(served.conninfo(), "SELECT current_setting('listen_addresses'), inet_server_addr()"))
 
     assert rows == [("", None)]
-    assert (throwaway.socket_directory.stat().st_mode & 0o077) == 0
+    assert (served.socket_directory.stat().st_mode & 0o077) == 0
 
 
 def test_settings_are_read_back_with_their_source(throwaway, runner):
@@ -34,9 +34,9 @@ def test_settings_are_read_back_with_their_source(throwaway, runner):
     assert actual["shared_buffers"].source == "configuration file"
 
 
-def test_setting_that_did_not_take_is_an_error_with_both_values(throwaway, runner):
+def test_setting_that_did_not_take_is_an_error_with_both_values(served, runner):
     with pytest.raises(SettingError) as caught:
-        runner.run(postgresql.verify(throwaway, {"work_mem": "77MB"}))
+        runner.run(postgresql.verify(served, {"work_mem": "77MB"}))
 
     assert caught.value.message == ('setting "work_mem" is 4MB (source: default) after the start, expected 77MB')
 
@@ -76,9 +76,9 @@ def test_memory_that_the_machine_does_not_have_shows_the_servers_own_line(throwa
     assert "could not map anonymous shared memory" in caught.value.detail
 
 
-def test_sql_error_names_file_and_line(throwaway, runner):
+def test_sql_error_names_file_and_line(served, runner):
     with pytest.raises(TargetError) as caught:
-        runner.run(execute_script(throwaway.conninfo(), "SELECT 1;\n\nSELECT nonsense;", name="setup.sql"))
+        runner.run(execute_script(served.conninfo(), "SELECT 1;\n\nSELECT nonsense;", name="setup.sql"))
 
     assert caught.value.message == 'setup.sql, line 3: column "nonsense" does not exist'
 
@@ -173,9 +173,9 @@ def test_own_statements_are_not_cut_short_by_the_experiments_settings(throwaway,
         runner.run(fetch(throwaway.conninfo(), "SELECT pg_sleep(0.3)"))
 
 
-def test_file_that_cannot_be_written_is_an_error_that_names_it(throwaway):
+def test_file_that_cannot_be_written_is_an_error_that_names_it(served):
     with pytest.raises(TargetError, match="nowhere"):
-        throwaway.own(throwaway.directory / "nowhere" / "file", "text")
+        served.own(served.directory / "nowhere" / "file", "text")
 
 
 def test_server_that_never_started_has_no_log(runner, tmp_path):

@@ -121,14 +121,14 @@ def test_each_kind_of_event_is_found_in_the_log_of_a_real_server(
     assert all(begun - 1 <= event.start <= event.end <= ended + 1 for event in events)
 
 
-def test_small_temporary_files_are_not_logged(throwaway):
-    with psycopg.connect(throwaway.conninfo(), autocommit=True) as connection:
+def test_small_temporary_files_are_not_logged(served):
+    with psycopg.connect(served.conninfo(), autocommit=True) as connection:
         connection.execute("SET work_mem = '64kB'")
         connection.execute("SELECT count(*) FROM (SELECT i FROM generate_series(1, 20000) AS i ORDER BY -i) AS s")
         (size,) = connection.execute("SELECT setting FROM pg_settings WHERE name = 'log_temp_files'").fetchone() or ()
 
     assert size == "1024"
-    assert not any("temporary file" in str(entry["message"]) for entry in throwaway.read_log())
+    assert not any("temporary file" in str(entry["message"]) for entry in served.read_log())
 
 
 def test_messages_are_english_whatever_language_the_caller_speaks(

@@ -54,6 +54,8 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         seed=1,
     )
     argv = ["--output-format=json+" if word == "--output-format=json" else word for word in generator.argv_tail]
+    # Into memory and out of it, it would go as fast as the processors can.
+    argv += ["--invalidate=0", "--rate_iops=3000"]
     begun = time.time()
     done = subprocess.run(["fio", *argv], capture_output=True, text=True, timeout=60, check=True)
     log = HistogramLog(

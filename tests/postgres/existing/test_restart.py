@@ -15,7 +15,7 @@ from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.model.change import Outcome
-from pgtrial.postgres.existing import settings_undo
+from pgtrial.postgres.existing import settings, settings_undo
 from pgtrial.postgres.existing.address import find_again
 from pgtrial.postgres.existing.control import control_again
 from pgtrial.postgres.existing.server import open_server
@@ -206,16 +206,17 @@ import asyncio, dataclasses, json, sys
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.model.change import Change
+from pgtrial.postgres.existing import settings
 from pgtrial.postgres.existing.server import open_server
-from pgtrial.postgres.existing.settings import apply_settings
 
 async def main():
     task = json.load(sys.stdin)
+    settings._WORK = task["work"]
     server = await open_server(
         LocalHost(), task["connection"], database=None, restart=task["restart"], caller={"PGPASSWORD": task["password"]}
     )
     server = dataclasses.replace(server, control=dataclasses.replace(server.control, scratch=task["scratch"]))
-    await apply_settings(server, Change(**task["change"]))
+    await settings.apply_settings(server, Change(**task["change"]))
 
 asyncio.run(main())
 """
@@ -234,6 +235,7 @@ def test_killed_in_the_middle_of_the_restart_another_process_restores_all(foreig
         "restart": server.control.restart_command,
         "change": dataclasses.asdict(change),
         "scratch": server.control.scratch,
+        "work": settings._WORK,
     }
     with subprocess.Popen([sys.executable, "-c", _KILLED], stdin=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

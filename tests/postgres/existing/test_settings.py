@@ -27,14 +27,6 @@ class KilledError(Exception):
     """Where pgtrial is killed."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cheap_seal():
-    """What makes a password hard to find would cost more than all the rest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settings, "_WORK", 2)
-        yield
-
-
 def change_of(runner, server, wanted, database=None):
     change = runner.run(plan_settings(server, wanted, database=database))
     assert change is not None

@@ -44,6 +44,11 @@ pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, sc
 HAND_MADE = "# kept by hand\nmaintenance_work_mem = '65MB'\n"
 
 
+@pytest.fixture
+def seal_work() -> None:
+    """As much as for a user: another process reads what one has written, and takes as much for it."""
+
+
 @dataclass(frozen=True)
 class Finished:
     returncode: int

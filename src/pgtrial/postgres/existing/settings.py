@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from psycopg import Error
 
@@ -71,8 +72,12 @@ class Before:
 def seal(content: bytes, salt: bytes | None = None) -> str:
     """What tells a file's content again without showing it: a password in it could not be found by trying many."""
     salt = salt or secrets.token_bytes(16)
-    digest = hashlib.scrypt(content, salt=salt, n=_WORK, r=8, p=1, maxmem=2**26)
-    return f"{base64.b64encode(salt).decode()}:{base64.b64encode(digest).decode()}"
+    return f"{base64.b64encode(salt).decode()}:{base64.b64encode(_digest(content, salt, _WORK)).decode()}"
+
+
+@lru_cache(maxsize=4)  # a change and its undoing ask several times whether one file is as it was
+def _digest(content: bytes, salt: bytes, work: int) -> bytes:
+    return hashlib.scrypt(content, salt=salt, n=work, r=8, p=1, maxmem=2**26)
 
 
 def is_sealed(content: bytes, sealed: str) -> bool:
