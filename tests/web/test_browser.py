@@ -1,7 +1,6 @@
 """The pages in a real browser: what they show while something happens, and what a hostile folder cannot do to them."""
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,31 +19,10 @@ from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-IS_REQUIRED = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
 PATIENCE = 60_000  # ms
 MEASURE = PhaseStarted(name=PhaseName.MEASURE, level=LoadLevel(index=0, clients=4), length=11.0)
 
 pytestmark = pytest.mark.browser
-if not IS_REQUIRED:  # where a browser is required, as in CI, its absence fails these tests instead
-    pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine; apt-get install chromium", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 class Tab:
@@ -59,8 +37,11 @@ class Tab:
         self._known: set[int] = set()  # ports of servers that have let it in
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        context.on("request", lambda request: self.asked.append(request.url))
+        context.on("request", self._note)
         self.page.on("dialog", self._dismiss)
+
+    def _note(self, request: Any) -> None:
+        self.asked.append(request.url)
 
     def _dismiss(self, dialog: Any) -> None:
         self.dialogs.append(dialog.message)
@@ -75,11 +56,28 @@ class Tab:
             self.page.goto(f"http://127.0.0.1:{port}{path}")
         self._known.add(port)
 
+    def close(self) -> None:
+        """And leave nothing of it to the next."""
+        for page in self.page.context.pages[1:]:
+            page.close()
+        self.page.context.remove_listener("request", self._note)
+        self.page.context.clear_cookies()
+
+
+@pytest.fixture(scope="module")
+def window(chromium: Any) -> Iterator[Any]:
+    """One for all tests, as opening it takes longer than most of them. The servers of each are at an address of their
+    own, so they have nothing in common but cookies.
+    """
+    with contextlib.closing(chromium.new_context(viewport={"width": 1200, "height": 900})) as context:
+        context.new_page()  # a window stays while it has a page
+        yield context
+
 
 @pytest.fixture
-def tab(chromium: Any) -> Iterator[Tab]:
-    with contextlib.closing(chromium.new_context(viewport={"width": 1200, "height": 900})) as context:
-        yield Tab(context)
+def tab(window: Any) -> Iterator[Tab]:
+    with contextlib.closing(Tab(window)) as tab:
+        yield tab
 
 
 def test_the_list_is_reached_by_the_printed_address_alone(tab: Tab, client) -> None:
@@ -245,15 +243,14 @@ def test_the_page_says_when_the_server_has_gone(tab: Tab, client) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), pytest.param(1200, "dark", marks=pytest.mark.thorough)])
-def test_no_page_is_wider_than_the_screen(chromium: Any, client, width: int, scheme: str) -> None:
-    with contextlib.closing(
-        chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    ) as context:
-        tab, one = Tab(context), client.id_of("finished")
-        for path in ("/", f"/experiments/{one}", f"/compare?a={one}&b={one}"):
-            tab.open(client, path)
-            tab.page.locator("main[aria-busy=false]").wait_for()
-            assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_no_page_is_wider_than_the_screen(tab: Tab, client, width: int, scheme: str) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 800})
+    tab.page.emulate_media(color_scheme=scheme)
+    one = client.id_of("finished")
+    for path in ("/", f"/experiments/{one}", f"/compare?a={one}&b={one}"):
+        tab.open(client, path)
+        tab.page.locator("main[aria-busy=false]").wait_for()
+        assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_everything_can_be_reached_by_the_keyboard(tab: Tab, client) -> None:
