@@ -20,6 +20,7 @@ from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
 
 PATIENCE = 60_000  # ms
+SIZE = {"width": 1200, "height": 900}
 MEASURE = PhaseStarted(name=PhaseName.MEASURE, level=LoadLevel(index=0, clients=4), length=11.0)
 
 pytestmark = pytest.mark.browser
@@ -28,20 +29,20 @@ pytestmark = pytest.mark.browser
 class Tab:
     """A page, and whatever was complained about or asked for on it."""
 
-    def __init__(self, context: Any) -> None:
-        self.page = context.new_page()
-        self.page.set_default_timeout(PATIENCE)
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.dialogs: list[str] = []
         self._known: set[int] = set()  # ports of servers that have let it in
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        context.on("request", self._note)
-        self.page.on("dialog", self._dismiss)
-
-    def _note(self, request: Any) -> None:
-        self.asked.append(request.url)
+        self._heard = (
+            (page, "console", lambda said: self.complaints.append(said.text) if said.type == "error" else None),
+            (page, "pageerror", lambda error: self.complaints.append(str(error))),
+            (page.context, "request", lambda request: self.asked.append(request.url)),
+            (page, "dialog", self._dismiss),
+        )
+        for source, event, hear in self._heard:
+            source.on(event, hear)
 
     def _dismiss(self, dialog: Any) -> None:
         self.dialogs.append(dialog.message)
@@ -58,25 +59,30 @@ class Tab:
 
     def close(self) -> None:
         """And leave nothing of it to the next."""
-        for page in self.page.context.pages[1:]:
-            page.close()
-        self.page.context.remove_listener("request", self._note)
+        for source, event, hear in self._heard:
+            source.remove_listener(event, hear)
+        for other in self.page.context.pages:
+            if other != self.page:
+                other.close()
+        self.page.goto("about:blank")
         self.page.context.clear_cookies()
+        self.page.set_viewport_size(SIZE)
+        self.page.emulate_media(color_scheme="light")
 
 
 @pytest.fixture(scope="module")
-def window(chromium: Any) -> Iterator[Any]:
-    """One for all tests, as opening it takes longer than most of them. The servers of each are at an address of their
+def page(chromium: Any) -> Iterator[Any]:
+    """One for all tests, as making it takes longer than most of them. The servers of each are at an address of their
     own, so they have nothing in common but cookies.
     """
-    with contextlib.closing(chromium.new_context(viewport={"width": 1200, "height": 900})) as context:
-        context.new_page()  # a window stays while it has a page
-        yield context
+    with contextlib.closing(chromium.new_context(viewport=SIZE)) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context.new_page()
 
 
 @pytest.fixture
-def tab(window: Any) -> Iterator[Tab]:
-    with contextlib.closing(Tab(window)) as tab:
+def tab(page: Any) -> Iterator[Tab]:
+    with contextlib.closing(Tab(page)) as tab:
         yield tab
 
 
