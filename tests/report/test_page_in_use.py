@@ -1,8 +1,8 @@
 """The page in the hands of a reader: every chart is drawn and nothing is asked of a network, all charts of a section
 are zoomed at once, keys alone, tables that are sorted and copied, and what axe-core says.
 
-Drawing its charts takes a page seconds, so tests share three pages, and leave them as they found them: one as it is
-opened, and one of each size with all unfolded.
+Drawing its charts takes a page seconds, so tests share three pages, and leave them as they found them: one of each
+size, of which the wide one is unfolded when nothing else needs it as it was opened, and one with strange names.
 """
 
 import contextlib
