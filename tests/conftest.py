@@ -497,6 +497,53 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Of a window nobody sees: its address bar is two pages of their own, which cost 0.7 s of CPU time for each window. The
+# others are those of the features that Playwright turns off which matter here; what is said last is what counts.
+_WITHOUT = (
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "AimEnabled",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+)
+_CHROMIUM_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    f"--disable-features={','.join(_WITHOUT)}",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Chromium, by Playwright, for the tests of one file: longer than that the loop of the one is in the others' way.
+
+    Without either, tests are skipped; where a browser is required, as in CI, they fail instead.
+    """
+    is_required = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
+    if not is_required:
+        pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
+        if CHROMIUM is None:
+            pytest.skip("no Chromium on this machine; apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=CHROMIUM, args=_CHROMIUM_OPTIONS) as browser,
+    ):
+        yield browser
+
+
 class FakeTree(Operations):
     """A host whose files lie in a directory: captured /proc and /sys.
 

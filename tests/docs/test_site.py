@@ -36,6 +36,7 @@ OPTIONS = (
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # pages of the address bar, which nobody sees
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--virtual-time-budget=15000",

@@ -51,6 +51,18 @@ def _load(name: str) -> ModuleType:
     return module
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the page as it is opened come first, then the one that unfolds it, then those of all that was folded
+    away: in another order its charts, which take seconds, would be drawn twice.
+    """
+    stages = ("unfolding", "unfolded")
+    places = [place for place, item in enumerate(items) if item.path.name == "test_page_in_use.py"]
+    found = [items[place] for place in places]
+    found.sort(key=lambda item: [stage in getattr(item, "fixturenames", ()) for stage in reversed(stages)])
+    for place, item in zip(places, found, strict=True):
+        items[place] = item
+
+
 make_causes = _load("cause_examples").make_causes
 _disk_examples = _load("disk_examples")
 make_disks, make_pages = _disk_examples.make_disks, _disk_examples.make_pages

@@ -1,16 +1,15 @@
 """The page in the hands of a reader: every chart is drawn and nothing is asked of a network, all charts of a section
 are zoomed at once, keys alone, tables that are sorted and copied, and what axe-core says.
 
-Drawing its charts takes a page seconds, so tests share three pages, and leave them as they found them: one as it is
-opened, and one of each size with all unfolded.
+Drawing its charts takes a page seconds, so tests share three pages, and leave them as they found them: one of each
+size, of which the wide one is unfolded when nothing else needs it as it was opened, and one with strange names.
 """
 
 import contextlib
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,6 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.language import find_language, speak
 from pgtrial.report.html import write_html
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-IS_REQUIRED = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
 Shared = Callable[..., AbstractContextManager[Any]]
 
 PATIENCE, POLL = 120_000, 100  # ms
@@ -30,31 +27,6 @@ SIZES = {"wide": (1200, 900), "phone": (390, 800)}
 UNDRAWN = ".plot:not([data-drawn]), .plot[data-drawn]:empty, .plot > svg:not([aria-hidden])"
 
 pytestmark = pytest.mark.browser
-if not IS_REQUIRED:  # where a browser is required, as in CI, its absence fails these tests instead
-    pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine; apt-get install chromium", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=[
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
-            ],
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +41,7 @@ class Tab:
 
     def __init__(self, chromium: Any, report: Path, size: str) -> None:
         width, height = SIZES[size]
+        self.address = report.as_uri()
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.context = chromium.new_context(viewport={"width": width, "height": height})
@@ -77,26 +50,16 @@ class Tab:
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(report.as_uri())
+        self.page.goto(self.address)
         self.page.wait_for_selector("html[data-charts=drawn]", state="attached")
 
     def unfold(self) -> None:
         self.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         self.page.wait_for_selector(UNDRAWN, state="detached")
 
-    def check(self, report: Path) -> None:
+    def check(self) -> None:
         assert self.complaints == []
-        assert {url for url in self.asked if not url.startswith("data:")} == {report.as_uri()}
-
-
-@contextlib.contextmanager
-def opened(chromium: Any, report: Path) -> Iterator[Any]:
-    """A page of one test alone, with all unfolded; the test fails if it complained."""
-    tab = Tab(chromium, report, "wide")
-    with contextlib.closing(tab.context):
-        tab.unfold()
-        yield tab.page
-        tab.check(report)
+        assert {url for url in self.asked if not url.startswith("data:")} == {self.address}
 
 
 # Returns a function that puts folds, tables, places and focus back.
@@ -141,7 +104,7 @@ def shared(chromium: Any, report: Path) -> Iterator[Shared]:
             tab.page.evaluate("(putBack) => putBack()", put_back)
             if not unfolding:
                 wait_until(tab.page, lambda: drawings_of(tab.page) == drawn)
-            tab.check(report)
+            tab.check()
             if not unfolding:
                 tabs[key] = (tab, put_back, drawn)
             elif (size, True) not in tabs:
@@ -158,6 +121,16 @@ def shared(chromium: Any, report: Path) -> Iterator[Shared]:
     yield use
     for tab, _, _ in tabs.values():
         tab.context.close()
+
+
+@pytest.fixture
+def unfolding(shared: Shared) -> Shared:
+    return partial(shared, unfolding=True)
+
+
+@pytest.fixture
+def unfolded(shared: Shared) -> Shared:
+    return partial(shared, unfolded=True)
 
 
 def shown_of(page: Any, section: str) -> str:
@@ -378,8 +351,8 @@ def test_every_table_can_be_copied(shared: Shared) -> None:
     assert copied.startswith("Arm\tMetric\tScenario\tLoad\tChange")
 
 
-def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_same_time(shared: Shared) -> None:
-    with shared(unfolding=True) as page:
+def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_same_time(unfolding: Shared) -> None:
+    with unfolding() as page:
         plots = re.findall(r'<div class="plot[^>]*>(\s*<svg)?', page.content())
         assert 20 < sum(map(bool, plots)) < len(plots)
 
@@ -394,8 +367,8 @@ def test_charts_that_are_folded_away_wait_until_they_are_opened_and_show_the_sam
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_is_wider_than_the_screen(shared: Shared, size: str) -> None:
-    with shared(size, unfolded=True) as page:
+def test_nothing_is_wider_than_the_screen(unfolded: Shared, size: str) -> None:
+    with unfolded(size) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
 
 
@@ -452,13 +425,13 @@ REMOVE_COPIES = """() => {
         pytest.param("phone", "light", _WITHOUT_COLOURS, marks=pytest.mark.thorough),
     ],
 )
-def test_axe_finds_nothing_serious(shared: Shared, size: str, scheme: str, rules: dict[str, object]) -> None:
+def test_axe_finds_nothing_serious(unfolded: Shared, size: str, scheme: str, rules: dict[str, object]) -> None:
     """By all rules; a dark page differs from a light one in colours alone, and a small one in everything else."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="no axe-core; make setup-test installs it"
     ).Axe()
     options = {"resultTypes": ["violations"], **rules}
-    with shared(size, unfolded=True) as page:
+    with unfolded(size) as page:
         page.emulate_media(color_scheme=scheme)
         put_back = page.evaluate_handle(REMOVE_COPIES)
         found = axe.run(page, options=options).response["violations"]
@@ -472,19 +445,27 @@ def test_axe_finds_nothing_serious(shared: Shared, size: str, scheme: str, rules
         page.emulate_media(color_scheme="light")
 
 
-def test_every_chart_is_drawn_without_a_complaint(shared: Shared) -> None:
-    with shared(unfolded=True) as page:
+def test_every_chart_is_drawn_without_a_complaint(unfolded: Shared) -> None:
+    with unfolded() as page:
         check_drawn(page.content())
+
+
+@pytest.fixture(scope="module")
+def strange(chromium: Any, hostile: Findings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """A page with names that are markup, in a language with a decimal comma, with all unfolded."""
+    path = tmp_path_factory.mktemp("strange") / "report.html"
+    with speak(find_language("ru")):
+        write_html(hostile, path)
+    tab = Tab(chromium, path, "wide")
+    with contextlib.closing(tab.context):
+        tab.unfold()
+        yield tab
 
 
 @pytest.mark.thorough
-def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(
-    chromium: Any, hostile: Findings, tmp_path: Path
-) -> None:
-    path = tmp_path / "report.html"
-    write_html(hostile, path)
-    with opened(chromium, path) as page:
-        check_drawn(page.content())
+def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(strange: Tab) -> None:
+    check_drawn(strange.page.content())
+    strange.check()
 
 
 def check_drawn(document: str) -> None:
@@ -497,13 +478,9 @@ def check_drawn(document: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sample: Findings, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    with speak(find_language("ru")):
-        write_html(sample, path)
-    with opened(chromium, path) as page:
-        page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
-        changes, document = changes_of(page), page.content()
+def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(strange: Tab) -> None:
+    strange.page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
+    changes, document = changes_of(strange.page), strange.page.content()
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", document)
 
     assert 'data-charts="drawn"' in document
@@ -511,3 +488,4 @@ def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(chromium: Any, sa
     assert changes == sorted(changes)
     assert any(re.search(r"\d,\d", label) for label in labels)
     assert [label for label in labels if re.search(r"(?<![p\d])\d+\.\d", label)] == []  # p99.9 is a name
+    strange.check()

@@ -1,7 +1,6 @@
 """The pages in a real browser: what they show while something happens, and what a hostile folder cannot do to them."""
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,47 +19,30 @@ from pgtrial.store import layout
 from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-IS_REQUIRED = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
 PATIENCE = 60_000  # ms
+SIZE = {"width": 1200, "height": 900}
 MEASURE = PhaseStarted(name=PhaseName.MEASURE, level=LoadLevel(index=0, clients=4), length=11.0)
 
 pytestmark = pytest.mark.browser
-if not IS_REQUIRED:  # where a browser is required, as in CI, its absence fails these tests instead
-    pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine; apt-get install chromium", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 class Tab:
     """A page, and whatever was complained about or asked for on it."""
 
-    def __init__(self, context: Any) -> None:
-        self.page = context.new_page()
-        self.page.set_default_timeout(PATIENCE)
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.dialogs: list[str] = []
         self._known: set[int] = set()  # ports of servers that have let it in
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        context.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("dialog", self._dismiss)
+        self._heard = (
+            (page, "console", lambda said: self.complaints.append(said.text) if said.type == "error" else None),
+            (page, "pageerror", lambda error: self.complaints.append(str(error))),
+            (page.context, "request", lambda request: self.asked.append(request.url)),
+            (page, "dialog", self._dismiss),
+        )
+        for source, event, hear in self._heard:
+            source.on(event, hear)
 
     def _dismiss(self, dialog: Any) -> None:
         self.dialogs.append(dialog.message)
@@ -75,11 +57,33 @@ class Tab:
             self.page.goto(f"http://127.0.0.1:{port}{path}")
         self._known.add(port)
 
+    def close(self) -> None:
+        """And leave nothing of it to the next."""
+        for source, event, hear in self._heard:
+            source.remove_listener(event, hear)
+        for other in self.page.context.pages:
+            if other != self.page:
+                other.close()
+        self.page.goto("about:blank")
+        self.page.context.clear_cookies()
+        self.page.set_viewport_size(SIZE)
+        self.page.emulate_media(color_scheme="light")
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Any) -> Iterator[Any]:
+    """One for all tests, as making it takes longer than most of them. The servers of each are at an address of their
+    own, so they have nothing in common but cookies.
+    """
+    with contextlib.closing(chromium.new_context(viewport=SIZE)) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context.new_page()
+
 
 @pytest.fixture
-def tab(chromium: Any) -> Iterator[Tab]:
-    with contextlib.closing(chromium.new_context(viewport={"width": 1200, "height": 900})) as context:
-        yield Tab(context)
+def tab(page: Any) -> Iterator[Tab]:
+    with contextlib.closing(Tab(page)) as tab:
+        yield tab
 
 
 def test_the_list_is_reached_by_the_printed_address_alone(tab: Tab, client) -> None:
@@ -245,15 +249,14 @@ def test_the_page_says_when_the_server_has_gone(tab: Tab, client) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), pytest.param(1200, "dark", marks=pytest.mark.thorough)])
-def test_no_page_is_wider_than_the_screen(chromium: Any, client, width: int, scheme: str) -> None:
-    with contextlib.closing(
-        chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    ) as context:
-        tab, one = Tab(context), client.id_of("finished")
-        for path in ("/", f"/experiments/{one}", f"/compare?a={one}&b={one}"):
-            tab.open(client, path)
-            tab.page.locator("main[aria-busy=false]").wait_for()
-            assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_no_page_is_wider_than_the_screen(tab: Tab, client, width: int, scheme: str) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 800})
+    tab.page.emulate_media(color_scheme=scheme)
+    one = client.id_of("finished")
+    for path in ("/", f"/experiments/{one}", f"/compare?a={one}&b={one}"):
+        tab.open(client, path)
+        tab.page.locator("main[aria-busy=false]").wait_for()
+        assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_everything_can_be_reached_by_the_keyboard(tab: Tab, client) -> None:
