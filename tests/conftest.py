@@ -53,8 +53,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 os.environ.pop("PGTRIAL_LANG", None)  # tests are in English, whatever their developer reads
 
-# A shell that starts the tests in the background lets them, and all that they start, ignore interrupts.
+# A shell that starts the tests in the background lets them, and all that they start, ignore these two.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @cache
@@ -178,14 +179,19 @@ class Together(LoadScopeScheduling):
         return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        under_way = {
-            scope for work in self.assigned_work.values() for scope, tests in work.items() if not all(tests.values())
+        # Each process has at most one unit more before it is through with the last.
+        at_work = {
+            other: [scope for scope, tests in work.items() if not all(tests.values())]
+            for other, work in self.assigned_work.items()
         }
-        is_computing = any(not scope.startswith(_WAITING) for scope in under_way)
+        is_changing = any(_CHANGING in scopes for scopes in at_work.values())
+        is_computing = any(
+            not scopes[0].startswith(_WAITING) for other, scopes in at_work.items() if scopes and other is not node
+        )
 
         def rank(scope: str) -> tuple[bool, bool, int]:
             longest = next((place for place, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
-            is_too_early = scope.startswith(_RELYING) and _CHANGING in under_way
+            is_too_early = scope.startswith(_RELYING) and is_changing
             return is_too_early, scope.startswith(_WAITING) != is_computing, longest
 
         first = min(self.workqueue, key=rank)  # of several the first, which has the most tests
@@ -274,7 +280,7 @@ def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
     Its WAL is in files of 1 MB, not 16: half of what is to be copied.
     """
     place = _choose_storage() / _name_templates()
-    place.mkdir(mode=0o700, exist_ok=True)
+    place.mkdir(mode=0o711, exist_ok=True)  # servers' programs are reached in it
     template = place / str(cluster.programs.directory).strip("/").replace("/", "-")
     with template.with_name(f"{template.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -298,7 +304,7 @@ def kept() -> Callable[[str, Callable[[Path], Any]], Any]:
 
     def keep(name: str, make: Callable[[Path], Any]) -> Any:
         place = _choose_storage() / _name_templates()
-        place.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=0o711, exist_ok=True)  # servers' programs are reached in it
         result = place / f"{name}.pickle"
         with (place / f"{name}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

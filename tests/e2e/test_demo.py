@@ -23,7 +23,7 @@ def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, t
     result = place.run(
         "demo", "--blocks", "2", "--duration", "1s", "--warmup", "0",
         prefix=("taskset", "--cpu-list", one, "unshare", "--mount", "sh", "-e", "-c", hide, "sh"),
-        environment={"PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        environment={"PG_CONFIG": "", "PYTHONPATH": str(closed), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )  # fmt: skip
 
     assert result.returncode == 0, result.stderr
