@@ -3,7 +3,6 @@
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, spelling
 # make test-fast  tests of pure functions, seconds
-# make test-thorough  what these tests do, in more surroundings; minutes
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
@@ -30,7 +29,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast test-thorough calibration bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -51,14 +50,13 @@ check: setup-test
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-test: check
-	$(BIN)/pytest -m "not (slow or thorough)" --numprocesses=$(WORKERS) $(PYTEST)
+# While types are checked, the other processor compiles the tests, which each of pytest's would do for itself.
+test: setup-test
+	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) --no-print-directory check; status=$$?; wait; exit $$status
+	$(BIN)/pytest -m "not slow" --numprocesses=$(WORKERS) $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not (slow or thorough or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
-
-test-thorough: setup-test
-	$(BIN)/pytest -m "thorough and not slow" --numprocesses=$(WORKERS) $(PYTEST)
+	$(BIN)/pytest -m "not (slow or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

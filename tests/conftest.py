@@ -211,11 +211,9 @@ def programs() -> Programs:
 
 
 def _versions() -> list[object]:
-    """The newest version there is; the oldest is for the thorough tests, those between are for the slow ones."""
-    found = [version for version in VERSIONS if _find(version)] or ["any"]
-    *others, newest = found
-    marks = [pytest.mark.thorough if version == found[0] else pytest.mark.slow for version in others]
-    return [*(pytest.param(version, marks=mark) for version, mark in zip(others, marks, strict=True)), newest]
+    """The oldest and the newest version there are; those between are for the slow tests."""
+    first, *others = [version for version in VERSIONS if _find(version)] or ["any"]
+    return [first, *(pytest.param(version, marks=pytest.mark.slow) for version in others[:-1]), *others[-1:]]
 
 
 @pytest.fixture(scope="session", params=_versions())

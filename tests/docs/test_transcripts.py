@@ -39,7 +39,6 @@ from pgtrial.testing import write_result_folder
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-LONG = {"docs/cli.md", "docs/tutorial/own-workload.md"}
 FINISHED = "results/commit-20260120T101500Z"
 STOPPED = "results/commit-20260121T090000Z"
 ANY = "…"
@@ -219,11 +218,7 @@ def new_logging() -> Iterator[None]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(
-            page,
-            id=str(page.relative_to(ROOT)),
-            marks=[pytest.mark.thorough] if page.relative_to(ROOT).as_posix() in LONG else [],
-        )
+        pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
         if list(read_page(page.read_text(encoding="utf-8")))
     ],

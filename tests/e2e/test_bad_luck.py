@@ -64,7 +64,6 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
         assert "not properly shut down" not in log.read_text()
 
 
-@pytest.mark.thorough
 def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_place, ended):
     places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}

@@ -130,7 +130,6 @@ def _crash(place, driver):
     return lambda step: (drive(step, "resume", str(place.only_folder().path)), check())[0]
 
 
-@pytest.mark.thorough
 def test_killed_at_any_journal_event_everything_is_put_back(crash, place):
     """All events while the arms are tried, and each seventh one of the runs; the slow test below takes all."""
     step, killed = 1, []

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 
-@pytest.mark.thorough
 def test_demo_needs_no_installed_server_and_no_open_directory(embedded, place, tmp_path_factory):
     """It finds no installed server, and the wheel in a directory that the server's user cannot enter."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:

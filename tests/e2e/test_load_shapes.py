@@ -1,15 +1,11 @@
-"""Load levels, scenarios and a placebo in one experiment, and one without a file."""
+"""Load levels, scenarios and a placebo in one experiment."""
 
 import json
 
 import duckdb
-import pytest
 
 
-@pytest.fixture(scope="module")
-def mixed_and_quick(new_place, ended):
-    """Two experiments that are run at the same time: one with everything that there is, and one without a file."""
-    place, other = new_place("mixed"), new_place("quick")
+def test_levels_scenarios_and_placebo_in_one_experiment(place):
     (place.directory / "größer ü.sql").write_text("INSERT INTO log VALUES (:client_id);\n")
     # Making the data takes longer than a statement of the load may.
     (place.directory / "setup.sql").write_text("CREATE TABLE log (who int);\nSELECT pg_sleep(1.2);\n")
@@ -45,17 +41,7 @@ def mixed_and_quick(new_place, ended):
         """
     )
 
-    mixed = place.start("run", "mixed.toml")
-    quick = other.start(
-        "run", "-s", "work_mem=4MB,8MB", "--mix", "select-only", "--duration", "1s", "--blocks", "1",
-        "--scale", "1", "--clients", "1", "--warmup", "0",
-    )  # fmt: skip
-    ended.extend([mixed, quick])
-    return (place, place.finish(mixed)), (other, other.finish(quick))
-
-
-def test_levels_scenarios_and_placebo_in_one_experiment(mixed_and_quick):
-    place, result = mixed_and_quick[0]
+    result = place.run("run", "mixed.toml")
 
     assert result.returncode == 0, result.stderr
     folder = place.only_folder().path
@@ -70,12 +56,3 @@ def test_levels_scenarios_and_placebo_in_one_experiment(mixed_and_quick):
     waits = duckdb.sql(f"SELECT DISTINCT application FROM '{folder}/runs/*/waits.parquet'").fetchall()
     assert {"pgtrial/read", "pgtrial/write"} <= {name for (name,) in waits}
     assert findings["placebo"]
-
-
-def test_quick_way_without_a_file(mixed_and_quick):
-    place, result = mixed_and_quick[1]
-
-    assert result.returncode == 0, result.stderr
-    folder = place.only_folder().path
-    assert place.run("check", str(folder / "experiment.toml")).returncode == 0
-    assert "4MB" in (folder / "experiment.toml").read_text()

@@ -181,7 +181,6 @@ def test_copy_of_a_folder_in_use_does_not_disturb_it(finished):
     assert [run["state"] for run in runs] == ["done"] * 6
 
 
-@pytest.mark.thorough
 def test_the_same_experiment_through_ssh_gives_the_same_findings(finished, new_place, sshd):
     place = new_place("ssh")
     text = (finished.place.directory / "small.toml").read_text().replace("blocks = 3", "blocks = 2")

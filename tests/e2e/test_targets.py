@@ -28,7 +28,6 @@ blocks = 2
 """
 
 
-@pytest.mark.thorough
 def test_two_versions_in_one_experiment(place, embedded, settled_kernel):
     """To a verdict, with the version of each arm wherever its settings or servers are told."""
     assert embedded

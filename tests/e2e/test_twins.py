@@ -126,7 +126,6 @@ def is_slicing(folder) -> bool:
     return any("pgtrial.engine.slicer" in command for command in folder.commands())
 
 
-@pytest.mark.thorough
 def test_whatever_dies_in_a_block_it_is_done_again_as_a_whole(place, ended):
     place.write_light_experiment(*SHORT, interleaved_by("500ms", blocks=1))
     process = place.start("run", "small.toml")

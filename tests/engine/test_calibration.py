@@ -59,7 +59,6 @@ def small_plan(loaded: LoadedExperiment) -> CalibrationPlan:
     return replace(plan, candidates=(candidate,), parts=parts, fewest=1, budget=1.0)
 
 
-@pytest.mark.thorough
 def test_every_part_is_an_ordinary_experiment_in_a_folder_of_its_own(
     programs: Programs,
     tmp_path: Path,

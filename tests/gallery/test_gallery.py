@@ -266,7 +266,6 @@ work_mem = "8MB"
     return path
 
 
-@pytest.mark.thorough
 def test_an_experiment_is_run_and_leaves_its_folder(programs: Programs, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     entry = replace(ENTRY, quick=write_small(tmp_path, duration="1s"))
@@ -278,7 +277,6 @@ def test_an_experiment_is_run_and_leaves_its_folder(programs: Programs, tmp_path
     assert outcome.folder.parent == tmp_path / "results" / ENTRY.name
 
 
-@pytest.mark.thorough
 def test_an_experiment_is_ended_when_the_time_is_over(programs: Programs, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     entry = replace(ENTRY, quick=write_small(tmp_path, duration="100s"))

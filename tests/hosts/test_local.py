@@ -103,7 +103,6 @@ def test_server_runs_as_another_user_only_when_pgtrial_is_root():
         assert int(completed.stdout) == account.uid != 0
 
 
-@pytest.mark.thorough
 def test_cancelling_at_any_moment_of_a_start_ends_the_program(tmp_path: Path):
     """Also between the fork and the connection of the pipes, where asyncio alone would wait for ever."""
 

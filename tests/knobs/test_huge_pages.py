@@ -505,7 +505,6 @@ def has_gigabyte(others: int) -> bool:
         OPS.write(f"{LARGE}/nr_hugepages", str(others))
 
 
-@pytest.mark.thorough
 @needs_large_pool
 @pytest.mark.usefixtures("own_kernel")
 def test_server_runs_in_a_page_of_one_gigabyte(throwaway: ThrowawayCluster, runner: asyncio.Runner):

@@ -93,10 +93,7 @@ CODES = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.thorough] if name == "duet" else []) for name in METHODS],
-)
+@pytest.fixture(scope="module", params=METHODS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulation = replace(detailed_simulation(), tps={"qon": 500.0, "qoff": 1000.0})
     # Eight of nine runs, so that what is said of an experiment that was stopped is said.

@@ -421,8 +421,8 @@ REMOVE_COPIES = """() => {
     ("size", "scheme", "rules"),
     [
         ("wide", "light", {}),
-        pytest.param("wide", "dark", _ONLY_COLOURS, marks=pytest.mark.thorough),
-        pytest.param("phone", "light", _WITHOUT_COLOURS, marks=pytest.mark.thorough),
+        ("wide", "dark", _ONLY_COLOURS),
+        ("phone", "light", _WITHOUT_COLOURS),
     ],
 )
 def test_axe_finds_nothing_serious(unfolded: Shared, size: str, scheme: str, rules: dict[str, object]) -> None:
@@ -462,7 +462,6 @@ def strange(chromium: Any, hostile: Findings, tmp_path_factory: pytest.TempPathF
         yield tab
 
 
-@pytest.mark.thorough
 def test_every_chart_of_hostile_names_is_drawn_without_a_complaint(strange: Tab) -> None:
     check_drawn(strange.page.content())
     strange.check()
@@ -477,7 +476,6 @@ def check_drawn(document: str) -> None:
     assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", document, flags=re.DOTALL)
 
 
-@pytest.mark.thorough
 def test_a_page_with_a_decimal_comma_is_sorted_and_drawn_by_it(strange: Tab) -> None:
     strange.page.evaluate("""document.querySelectorAll("#effects th button")[4].click()""")
     changes, document = changes_of(strange.page), strange.page.content()

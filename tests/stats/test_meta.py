@@ -128,7 +128,6 @@ def test_what_cannot_be_combined_is_refused(effects, errors):
 EXPERIMENTS = 500
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("count", "blocks", "tau"),
     [(2, 6, 0.0), (2, 6, 0.02), (3, 6, 0.0), (3, 6, 0.02), (5, 6, 0.02), (5, 12, 0.05), (8, 6, 0.01)],

@@ -41,7 +41,8 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         "claim": claim_sentence(checked),
         "arms": ", ".join(_arm_label(arm) for arm in plan.arms),
         "load levels": _shorten(level.label for level in plan.levels),
-        "runs": f"{len(plan.slots)} in {plan.blocks} blocks, about {format_duration(plan.estimate.total)}",
+        "runs": f"{len(plan.slots)} in {plan.blocks} {'block' if plan.blocks == 1 else 'blocks'}, "
+        f"about {format_duration(plan.estimate.total)}",
     }
     if checked.servers:
         versions = " and ".join(server.majors for server in checked.servers)

@@ -131,9 +131,11 @@ def _running_median(series: Array, window: int) -> Array:
     """Median over ``window`` seconds around each, fewer at the ends; read at some seconds and interpolated between."""
     half = window // 2
     knots = np.unique(np.linspace(0, series.size - 1, max(2, math.ceil(series.size / (half / 10)))).astype(int))
-    windows = [series[max(0, knot - half) : knot + half + 1] for knot in knots]
-    known = [window[~np.isnan(window)] for window in windows]
-    medians = np.array([np.median(window) if window.size else 0.0 for window in known])
+    padded = np.pad(series, half, constant_values=np.nan)
+    windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)[knots], axis=1)  # NaN comes last
+    known = np.count_nonzero(~np.isnan(windows), axis=1)
+    rows = np.arange(knots.size)
+    medians = np.where(known, (windows[rows, (known - 1) // 2] + windows[rows, known // 2]) / 2, 0.0)
     # No baseline of zero inside a long standstill: there the usual is that of the whole series.
     medians[medians <= 0] = np.nanmedian(series)
     between: Array = np.interp(np.arange(series.size), knots, medians)

@@ -118,7 +118,6 @@ def group(foreign) -> Iterator[Path]:
         group.rmdir()
 
 
-@pytest.mark.thorough
 def test_memory_of_the_servers_own_control_group_is_sampled(foreign, group, pgtrial, tmp_path):
     write(tmp_path, foreign)
 
