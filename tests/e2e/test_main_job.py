@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import duckdb
-import pytest
 
 from pgtrial.hosts.local import server_account
 from pgtrial.model.histogram import bucket_value

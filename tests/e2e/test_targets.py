@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 VERSIONS = """
 format = 1
 experiment = { name = "versions" }
