@@ -56,7 +56,7 @@ test: setup-test
 	$(BIN)/pytest -m "not slow" --numprocesses=$(WORKERS) $(PYTEST)
 
 test-fast: setup-test
-	$(BIN)/pytest -m "not (slow or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
+	$(BIN)/pytest -m "not (slow or simulated or pg or browser or fio)" --numprocesses=2 $(PURE) $(PYTEST)
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)

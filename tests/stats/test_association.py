@@ -214,6 +214,7 @@ def test_two_slow_drifts_are_no_association():
     assert found.spearman.p_value > 0.2
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("length", [120, 300])
 @pytest.mark.parametrize("kind", ["ar 0", "ar 0.95", "smoothed 60", "spikes"])
 def test_independent_noise_is_seldom_called_associated(kind, length):

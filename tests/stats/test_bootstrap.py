@@ -73,6 +73,7 @@ def test_too_few_stretches_know_no_error():
 RUNS = 300
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(("phi", "count"), [(0.0, 100), (0.3, 300), (0.5, 300), (0.7, 600)])
 def test_the_interval_covers_the_level_of_the_run(phi, count):
     rng = np.random.default_rng([3, int(10 * phi), count])

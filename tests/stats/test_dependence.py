@@ -100,6 +100,7 @@ def test_alternating_and_short_series_are_no_caveat():
     assert codes([0.1]) == []
 
 
+@pytest.mark.simulated
 def test_independent_blocks_seldom_raise_a_caveat_of_order():
     rng = np.random.default_rng(8)
     rounds, bound = 600, stats.binom.ppf(0.9995, 600, 0.01)

@@ -173,6 +173,7 @@ def false_alarms(kind, count, seconds):
     return sum(bool(each.dips) for each in found if each is not None)  # where most seconds have none, none can dip
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["white", "very slow", "four per second"])
 def test_noise_has_hardly_any_dips(kind):
     assert false_alarms(kind, 100, 300) <= stats.binom.ppf(0.9995, 100, FALSE_ALARM)
@@ -185,6 +186,7 @@ def test_noise_has_dips_no_more_often_than_stated(kind, seconds):
     assert false_alarms(kind, 1000, seconds) <= stats.binom.ppf(0.9995, 1000, FALSE_ALARM)
 
 
+@pytest.mark.simulated
 def test_dips_of_a_third_are_found_in_usual_noise():
     found = 0
     for seed in range(50):

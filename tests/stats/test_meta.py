@@ -128,6 +128,7 @@ def test_what_cannot_be_combined_is_refused(effects, errors):
 EXPERIMENTS = 500
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("count", "blocks", "tau"),
     [(2, 6, 0.0), (2, 6, 0.02), (3, 6, 0.0), (3, 6, 0.02), (5, 6, 0.02), (5, 12, 0.05), (8, 6, 0.01)],

@@ -56,6 +56,7 @@ def test_gaps_do_not_hide_a_rhythm():
     assert given_period(values, 30).false_alarm < 1e-6
 
 
+@pytest.mark.simulated
 def test_a_given_period_is_found_where_a_search_is_not_sure():
     rng = np.random.default_rng(4)
     searched = given = 0
@@ -111,6 +112,7 @@ def false_alarms(kind, count, seconds):
     return [(p < level).sum() for p in (searched, given) for level in (0.05, 0.01)]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["ar 0", "ar 0.9"])
 def test_noise_however_slow_has_hardly_any_rhythm(kind):
     for alarms, level in zip(false_alarms(kind, 150, 300), (0.05, 0.01) * 2, strict=True):

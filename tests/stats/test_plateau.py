@@ -97,6 +97,7 @@ def test_free_demand_has_no_plateau(rate, swing):
     assert not any(find_plateau(demand(rate, seed=seed, swing=swing)).is_plateau for seed in range(50))
 
 
+@pytest.mark.simulated
 def test_free_demand_scatters_like_poisson_noise():
     found = [find_plateau(demand(3000, seed=seed)) for seed in range(200)]
 
@@ -107,6 +108,7 @@ def test_a_limit_below_which_demand_stays_is_not_seen():
     assert not find_plateau(limited(demand(2000))).is_plateau
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("phi", [0.0, 0.5, 0.8, 0.95])
 @pytest.mark.parametrize("rate", [100, 3000, 30000])
 def test_device_whose_speed_wanders_has_no_plateau(rate, phi):
@@ -162,6 +164,7 @@ def test_device_that_was_limited_is_found_and_free_it_is_not():
     assert not find_plateau(UNLIMITED).is_plateau
 
 
+@pytest.mark.simulated
 def test_chance_of_what_nobody_limits_is_rarely_as_small_as_it_says():
     rng = np.random.default_rng(15)
     chances = [find_plateau(rng.poisson(rng.uniform(5, 20000), 120).astype(float)).chance for _ in range(1000)]

@@ -177,6 +177,7 @@ def coverage(sigma, kappa, count, *, experiments, noise=0.03):
     return hits / experiments
 
 
+@pytest.mark.simulated
 def test_intervals_contain_the_truth():
     assert min(coverage(0.05, 0.002, 6, experiments=60)) >= 0.85
 
