@@ -522,48 +522,8 @@ def test_spool_that_cannot_be_written_is_named(config: SamplerConfig, runner: as
 
 
 def test_sampler_imports_nothing_heavy() -> None:
-    script = """if True:
-        import sys
-        from pgtrial.engine.sampler.__main__ import import_libpq_alone
-
-        import_libpq_alone()
-        from pgtrial.engine.sampler.loop import main
-
-        print(*sys.modules)
-    """
+    script = "import sys, pgtrial.engine.sampler.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
 
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    modules = set(found.stdout.split())
-    assert "psycopg.pq" in modules
-    assert not {"psycopg.connection", "psycopg.types.array"} & modules
-    assert not HEAVY & {name.partition(".")[0] for name in modules}
-
-
-def test_psycopg_that_cannot_be_taken_apart_is_imported_whole(tmp_path: Path) -> None:
-    (tmp_path / "psycopg").mkdir()
-    for name, text in {
-        "__init__": "whole = True",
-        "conninfo": "from psycopg import whole",
-        "errors": "",
-        "pq": "",
-    }.items():
-        (tmp_path / f"psycopg/{name}.py").write_text(text)
-    script = """if True:
-        from pgtrial.engine.sampler.__main__ import import_libpq_alone
-
-        import_libpq_alone()
-        import psycopg.conninfo
-
-        print(psycopg.whole)
-    """
-
-    found = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
-    )
-
-    assert found.stdout == "True\n"
+    assert not HEAVY & set(found.stdout.split())

@@ -31,8 +31,8 @@ def values(answers: Sequence[PGresult | LinkError] | None) -> list[bytes | None]
 
 
 @pytest.fixture
-def link(served: ThrowawayCluster) -> Iterator[ServerLink]:
-    link = ServerLink(served.conninfo())
+def link(throwaway: ThrowawayCluster) -> Iterator[ServerLink]:
+    link = ServerLink(throwaway.conninfo())
     link.connect(STATEMENTS, deadline=soon())
     yield link
     link.close()

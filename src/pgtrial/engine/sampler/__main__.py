@@ -1,37 +1,283 @@
-"""``python -m pgtrial.engine.sampler`` is the sampler (``loop.main``).
+"""The sampler: a process of its own that reads everything once a second, and sessions ten times a second.
 
-Imports are most of what a short run's sampler costs, and a third of that is spared here.
+``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
+the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
+psycopg and little else and parses nothing, because what it costs, the load loses. Files and processes of another
+machine are read by a reader there, those of the load generator and the server's answers always from here. Without a
+server's address only the machine is read.
 """
 
+import ctypes
 import gc
+import json
+import os
+import select
+import signal
 import sys
-from importlib import import_module
-from importlib.util import find_spec, module_from_spec
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pgtrial.collectors import COLLECTORS, sessions
+from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.sessions import SessionCollector
+from pgtrial.engine.sampler.extensions import Extensions
+from pgtrial.engine.sampler.files import (
+    FileSource,
+    LocalFiles,
+    ReaderError,
+    wanted_children,
+    wanted_files,
+    worth_saying,
+)
+from pgtrial.engine.sampler.link import LinkError, ServerLink
+from pgtrial.engine.sampler.reader import Ticks, Troubles
+from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
+from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
+
+READY = b"ready\n"
+_PR_SET_PDEATHSIG = 1
+_CONNECT_PATIENCE = 10.0  # s, for the first connection
+_FLUSH_EVERY = 5  # ticks
 
 
-def import_libpq_alone() -> None:
-    """Import psycopg's layer over libpq without the rest of psycopg, which is as much again and of no use here.
+class Loop:
+    """All state of the sampler; ``run`` returns when it is told to stop."""
 
-    The package is there with its place only, its own code is not run.
-    """
-    spec = find_spec("psycopg")
-    if spec is None:
-        return  # the ordinary import says it
-    sys.modules["psycopg"] = module_from_spec(spec)
-    try:
-        import_module("psycopg.pq")  # first, as in the package's own code
-        import_module("psycopg.conninfo")
-    except Exception:  # of a psycopg that cannot be taken apart
-        for name in [name for name in sys.modules if name.partition(".")[0] == "psycopg"]:
-            del sys.modules[name]
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Open what is to be read. Raises ReaderError when that is on another machine and cannot be."""
+        version_num: int = config["version_num"]
+        self._parameters = {"database": str(config["database"]).encode()}
+        self._queries: list[QueryCollector] = []
+        self._statements: dict[str, str] = {}
+        for collector in COLLECTORS if config["conninfo"] else ():
+            if isinstance(collector, QueryCollector | SessionCollector):
+                statement = find_statement(collector.name, version_num)
+                if statement is None:
+                    continue
+                self._statements[collector.name] = statement
+                if isinstance(collector, QueryCollector):
+                    self._queries.append(collector)
+        self._batch = [(query.name, [self._parameters[name] for name in query.parameters]) for query in self._queries]
+        self._link = ServerLink(config["conninfo"]) if config["conninfo"] else None
+        self._asked = 0.0  # time of the last poll of sessions
+        self._troubles = Troubles(self._report)
+        self._sums = SessionSums()
+        self._spool = SpoolWriter(Path(config["spool"]))
+        self._interval: float = config["interval"]
+        self._session_interval: float = config["session_interval"]
+        self._files = self._open_files(config)
+        sources = [source for files in self._files for source in files.sources]
+        absent = {source: reason for files in self._files for source, reason in files.absent.items()}
+        if config["conninfo"] and config["machine"] and config["server_pid"] is None:
+            absent["server"] = "the CPU time of the server's processes: the number of the first one cannot be read"
+        databases = dict.fromkeys(filter(None, (config["conninfo"], config["load_conninfo"])))
+        self._extensions = Extensions(
+            list(databases) if config["load_conninfo"] else [],
+            version_num=version_num,
+            parameters=self._parameters,
+            interval=self._interval,
+            add=self._spool.add,
+            remark=lambda sentence: self._spool.add(time.time(), REMARK, sentence),
+        )
+        remote: dict[str, Any] | None = config["remote"]
+        self._spool.add_header(
+            time.time(),
+            Header(
+                version_num=version_num,
+                interval=self._interval,
+                session_interval=self._session_interval,
+                sources=(*sources, *self._statements),
+                devices=tuple(config["devices"]),
+                absent=worth_saying(absent, sources, config["groups"]),
+                foreign=tuple(self._files[0].sources) if remote else (),
+                clock_offset=remote["clock_offset"] if remote else 0.0,
+            ),
+        )
+
+    def _open_files(self, config: dict[str, Any]) -> Sequence[FileSource]:
+        """Those of the server's machine, and, where that is another one, those of this machine."""
+        wanted = wanted_files(config["groups"]) if config["machine"] else []
+        of_server = wanted_children("server", config["server_pid"])
+        mark: str | None = config["generators"]
+        of_load = () if mark is None else wanted_children("load", config["parent"], mark=mark)
+        add, troubles = self._spool.add, self._troubles
+        if config["remote"] is None:
+            return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
+        from pgtrial.engine.sampler.remote import RemoteFiles
+
+        command: Sequence[str] = config["remote"]["command"]
+        return [
+            RemoteFiles(command, wanted, children=of_server, interval=self._interval, add=add, troubles=troubles),
+            LocalFiles([], children=of_load, add=add, troubles=troubles),
+        ]
+
+    def start(self) -> None:
+        """Connect and read everything once. Raises LinkError when the server does not let it, ReaderError."""
+        if self._link is not None:
+            self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
+        now = time.monotonic()
+        self._ticks = Ticks(start=now, interval=self._interval)
+        self._polls = Ticks(start=now, interval=self._session_interval)
+        self._ticks.take(now)
+        self._polls.take(now)
+        for files in self._files:
+            files.start()
+        self._ask_queries()
+        self._ask_sessions()
+        self._take_sessions(deadline=self._ticks.deadline)
+        self._extensions.start()
+        if self._troubles.current:
+            raise LinkError("; ".join(self._troubles.current.values()))
+        self._spool.flush()
+
+    def run(self, control: "select.poll") -> None:
+        remote = self._files[0]
+        files = remote.fd
+        if files is not None:
+            control.register(files, select.POLLIN)
+        while True:
+            deadline = min(self._ticks.deadline, self._polls.deadline)
+            for fd, _ in control.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                if fd != files:
+                    return
+                remote.receive()
+                if remote.fd is None:
+                    control.unregister(fd)
+            if self._ticks.take(time.monotonic()):
+                self._tick()
+                if self._ticks.taken % _FLUSH_EVERY == 0:
+                    self._spool.flush()
+            if self._polls.take(time.monotonic()):
+                self._poll_sessions()
+
+    def stop(self) -> None:
+        # Once more, out of turn: the measured window ends before the next tick would be due.
+        for files in self._files:
+            files.finish()
+        self._take_sessions()
+        self._ask_queries()
+        self._drain_sessions()
+        self._extensions.finish()
+        late = self._ticks.skipped + sum(files.late for files in self._files)
+        self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": late})
+        self._spool.close()
+        if self._link is not None:
+            self._link.close()
+
+    def _tick(self) -> None:
+        self._take_sessions()
+        self._drain_sessions()
+        for files in self._files:
+            files.tick()
+        self._ask_queries()
+        self._extensions.tick(self._ticks.deadline)
+
+    def _ask_queries(self) -> None:
+        """Read all views in one go; their time, by this machine's clock, is the middle of that."""
+        link = self._link
+        if link is None:
+            return
+        if not link.is_connected:
+            self._reconnect(link)
+        deadline = self._ticks.deadline
+        try:
+            link.settle(deadline=deadline)
+            before = time.time()
+            answers = link.run_all(self._batch, deadline=deadline)
+            t = (before + time.time()) / 2
+        except LinkError as err:
+            self._troubles.note("server", str(err))
+            return
+        if answers is None:
+            return  # the reading that is missing says it
+        for query, answer in zip(self._queries, answers, strict=True):
+            if isinstance(answer, LinkError):
+                self._troubles.note(query.name, str(answer))
+                continue
+            self._troubles.note(query.name, "")
+            # No row is no reading where there should be some: the database is not there.
+            if answer.ntuples or query.may_be_empty:
+                self._spool.add(t, query.name, {"columns": columns_of(answer), "rows": rows_of(answer)})
+
+    def _poll_sessions(self) -> None:
+        """Take the answer to the poll before, and ask for the next.
+
+        It has come long ago. Waiting for each would wake up the sampler twice as often, and that is most of its cost.
+        """
+        self._take_sessions()
+        self._ask_sessions()
+
+    def _ask_sessions(self) -> None:
+        now = time.time()
+        try:
+            if self._link is not None and self._link.ask(sessions.NAME, ()):
+                self._asked = now
+        except LinkError as err:
+            self._troubles.note("server", str(err))
+
+    def _take_sessions(self, *, deadline: float = 0.0) -> None:
+        if self._link is None:
+            return
+        try:
+            result = self._link.take(deadline=deadline)
+        except LinkError as err:
+            self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
+            return
+        if result is not None:
+            self._sums.add(self._asked, result)
+            self._troubles.note(sessions.NAME, "")
+
+    def _drain_sessions(self) -> None:
+        if self._sums.polls:
+            self._spool.add(self._sums.t, sessions.NAME, self._sums.drain())
+
+    def _reconnect(self, link: ServerLink) -> None:
+        try:
+            link.connect(self._statements, deadline=self._ticks.deadline)
+        except LinkError as err:
+            self._troubles.note("server", str(err))
+        else:
+            self._troubles.note("server", "")
+
+    def _report(self, trouble: str) -> None:
+        self._spool.add(time.time(), TROUBLE, trouble)
+        self._spool.flush()
+
+
+def _die_with(parent: int) -> None:
+    """End when the parent does. Its pipe closes then too, but a child it forked may still hold the other end."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(1)
 
 
 def main() -> int:
-    gc.disable()  # there is no garbage among what is imported, and it is looked through again and again
-    import_libpq_alone()
-    from pgtrial.engine.sampler.loop import main as run
-
-    return run()
+    """Run the sampler; 1 when it cannot start or cannot write, with the reason on standard error."""
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    with open(0, "rb", buffering=0, closefd=False) as standard_input:
+        config: dict[str, Any] = json.loads(standard_input.readline())
+    _die_with(config["parent"])
+    control = select.poll()
+    control.register(wake, select.POLLIN)
+    control.register(0, select.POLLIN)
+    try:
+        loop = Loop(config)
+        loop.start()
+        gc.freeze()  # what has been imported stays, and is not looked through again and again
+        os.write(1, READY)
+        loop.run(control)
+        loop.stop()
+    except (LinkError, ReaderError) as err:
+        print(err, file=sys.stderr)
+        return 1
+    except OSError as err:
+        print(f"{err.strerror}: {err.filename or config['spool']}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

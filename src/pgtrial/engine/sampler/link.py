@@ -8,9 +8,9 @@ import select
 import time
 from collections.abc import Mapping, Sequence
 
+import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
-from psycopg.errors import Error
 from psycopg.pq import ConnStatus, ExecStatus, PollingStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -61,7 +61,7 @@ class ServerLink:
             self._answer_or_raise(deadline)
             for name, statement in statements.items():
                 self.prepare(name, statement, deadline=deadline)
-        except (LinkError, Error) as err:
+        except (LinkError, psycopg.Error) as err:
             self._connection = None
             connection.finish()
             raise LinkError(str(err)) from err
@@ -72,7 +72,7 @@ class ServerLink:
             raise LinkError("not connected")
         try:
             self._connection.send_prepare(name.encode(), statement.encode())
-        except Error as err:
+        except psycopg.Error as err:
             raise LinkError(_one_line(str(err))) from err
         self._answer_or_raise(deadline)
 
@@ -107,7 +107,7 @@ class ServerLink:
         assert self._connection is not None  # otherwise there is nothing to be settled with
         try:
             self._connection.send_query_prepared(name.encode(), parameters)
-        except Error as err:
+        except psycopg.Error as err:
             raise self._lost(err) from err
         self._owes_answer = True
         return True
@@ -134,7 +134,7 @@ class ServerLink:
             for name, parameters in statements:
                 self._connection.send_query_prepared(name.encode(), parameters)
             self._connection.pipeline_sync()
-        except Error as err:
+        except psycopg.Error as err:
             raise self._lost(err) from err
         results = self._receive(deadline)
         return None if results is None else [_error_of(result) or result for result in results]
@@ -184,7 +184,7 @@ class ServerLink:
                     break
                 else:
                     self._received.append(result)
-        except Error as err:
+        except psycopg.Error as err:
             raise self._lost(err) from err
         received, self._received = self._received, []
         self._owes_answer = self._in_batch = False
@@ -193,7 +193,7 @@ class ServerLink:
             raise next(filter(None, map(_error_of, received)), LinkError("the connection is lost"))
         return received
 
-    def _lost(self, err: Error) -> LinkError:
+    def _lost(self, err: psycopg.Error) -> LinkError:
         self.close()
         return LinkError(_one_line(str(err)))
 
