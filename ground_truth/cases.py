@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.analysis.cause_findings import Resource
 from pgtrial.experiment_file.disk_tables import LIMITS
+from pgtrial.findings.causes import Resource
 
 FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases.toml"

@@ -12,9 +12,9 @@ from pgtrial.analysis.adjustment import adjust_primary
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Adjustment, Findings
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.findings.findings import Adjustment, Findings
 from pgtrial.model.run import Slice
 from pgtrial.units import format_change
 from support import EXPERIMENT, Simulation, write_result_folder

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS
+from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact
 from pgtrial.store.redact.patterns import HOSTS, IPV4, SECRETS
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import Association
 from pgtrial.analysis.causes.association_pairs import CHOSEN, PAIRS, is_part
 from pgtrial.analysis.causes.associations import find_associations
 from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
@@ -13,6 +12,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
 from pgtrial.experiment_file.cause_tables import AssociationsTable
+from pgtrial.findings.causes import Association
 from pgtrial.stats.interval import benjamini_hochberg
 
 Make = Callable[..., Timeline]

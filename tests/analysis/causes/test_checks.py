@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import Check, Level
 from pgtrial.analysis.causes.check_advice import Facts, advise
 from pgtrial.analysis.causes.checks import check_samples, grade
 from pgtrial.analysis.evidence import Evidence, measured
@@ -14,6 +13,7 @@ from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
 from pgtrial.experiment_file.cause_tables import CheckTable
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
+from pgtrial.findings.causes import Check, Level
 
 Make = Callable[..., Timeline]
 ORDER = list(Level)

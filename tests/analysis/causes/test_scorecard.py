@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import ArmScore, Scorecard
 from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
 from pgtrial.analysis.causes.scorecard import score_arms
 from pgtrial.analysis.evidence import Evidence
@@ -13,6 +12,7 @@ from pgtrial.analysis.metrics import COMPARED, FAILURES
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import CriterionTable
 from pgtrial.experiment_file.criteria import CRITERIA
+from pgtrial.findings.causes import ArmScore, Scorecard
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.interval import t_quantile
