@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.calibration import (
+from pgtrial.analysis.calibration.promise import (
     Calibration,
     Forecast,
     MethodCalibration,
     find_calibration,
     parse_calibration,
 )
-from pgtrial.analysis.calibration_advice import forecast_method, recommend
-from pgtrial.analysis.calibration_summary import block_times, summarize_calibration
+from pgtrial.analysis.calibration.summary import block_times, forecast_method, recommend, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice

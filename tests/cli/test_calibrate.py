@@ -10,7 +10,7 @@ import pytest
 
 import pgtrial.engine.calibration
 import pgtrial.engine.method_facts
-from pgtrial.analysis.calibration import Calibration, find_calibration
+from pgtrial.analysis.calibration.promise import Calibration, find_calibration
 from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
 from pgtrial.design.host_facts import HostFacts

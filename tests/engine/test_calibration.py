@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.calibration_summary import block_times, summarize_calibration
+from pgtrial.analysis.calibration.summary import block_times, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, Part, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgtrial.experiment_file.load import LoadedExperiment
 import textwrap
 
-from pgtrial.analysis.calibration import Calibration, MethodCalibration, shown_label
+from pgtrial.analysis.calibration.promise import Calibration, MethodCalibration, shown_label
 from pgtrial.cli.text import render_table
 from pgtrial.design.calibration import slice_text
 from pgtrial.units import format_change, format_share
@@ -93,7 +93,7 @@ def _calibrate(
     other experiments.
     """
     # Here and not when it is needed: Ctrl-C while it is imported would leave a folder without a run.
-    import pgtrial.analysis.calibration_summary  # noqa: F401
+    import pgtrial.analysis.calibration.summary  # noqa: F401
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
 
@@ -130,7 +130,7 @@ def _conclude(
     as_json: bool,
 ) -> bool:
     """Write and print what the finished parts say; a complete calibration is kept. Whether there was something."""
-    from pgtrial.analysis.calibration_summary import summarize_calibration
+    from pgtrial.analysis.calibration.summary import summarize_calibration
     from pgtrial.store.calibrations import calibration_key, keep_calibration, write_calibration
 
     found = summarize_calibration(folder, plan, complete=complete, created=created)

@@ -192,7 +192,7 @@ def command(*, file: Path, as_json: bool) -> None:
     Example:
       pgtrial plan experiment.toml
     """
-    from pgtrial.analysis.calibration import find_calibration
+    from pgtrial.analysis.calibration.promise import find_calibration
     from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment

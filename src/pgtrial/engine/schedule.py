@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from pgtrial.analysis.stopping import decide_stop
+from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.methods import MethodChoice
 from pgtrial.engine.block import BlockExecution

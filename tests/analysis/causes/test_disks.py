@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.disk_ceilings import declared_limits, find_ceiling
-from pgtrial.analysis.causes.disks import cpus_in_use, describe_disks
+from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import resolve_arms

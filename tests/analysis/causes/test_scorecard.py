@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
-from pgtrial.analysis.causes.scorecard import score_arms
+from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COMPARED, FAILURES
 from pgtrial.analysis.timeline import Timeline
