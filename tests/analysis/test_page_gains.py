@@ -12,7 +12,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.page_findings import HugePages, PageCheck, PageGain
-from pgtrial.analysis.page_gains import describe_pages
+from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
 from pgtrial.model.verdict import Decision

@@ -2,32 +2,22 @@ import ast
 from pathlib import Path
 
 import pgtrial.analysis
-from pgtrial.analysis import (
-    quality_blocks,
-    quality_counts,
-    quality_disks,
-    quality_duet,
-    quality_files,
-    quality_host,
-    quality_runs,
-    quality_slices,
-    quality_world,
-)
 from pgtrial.analysis.caveats import merge_runs
 from pgtrial.analysis.findings import CaveatFinding
-from pgtrial.analysis.quality import CHECKS
+from pgtrial.analysis.validity import blocks, machine, runs, slices, world
+from pgtrial.analysis.validity.check import CHECKS
 from pgtrial.model.caveat import Severity
 
 MODULES = (
-    quality_blocks,
-    quality_counts,
-    quality_disks,
-    quality_duet,
-    quality_files,
-    quality_host,
-    quality_runs,
-    quality_slices,
-    quality_world,
+    blocks,
+    blocks,
+    machine,
+    slices,
+    runs,
+    machine,
+    runs,
+    slices,
+    world,
 )
 DOCUMENT = Path(__file__).parents[2] / "docs" / "result-folder.md"
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding, HypothesisFinding, Needed
 from pgtrial.analysis.observations import ALL
-from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 

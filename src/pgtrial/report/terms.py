@@ -3,9 +3,9 @@
 from pgtrial.analysis.cause_findings import Level, Resource
 from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
+from pgtrial.analysis.describe import GUARD, OTHER
 from pgtrial.analysis.disk_findings import DiskStanding
 from pgtrial.analysis.file_findings import FileLimit
-from pgtrial.analysis.overhead import GUARD, OTHER
 from pgtrial.language import ptr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

@@ -9,14 +9,13 @@ import pytest
 
 from pgtrial.analysis.cause_findings import Estimate, Limit, Resource, Suspect
 from pgtrial.analysis.cause_findings import Evidence as Proof
-from pgtrial.analysis.causes.disk_ceilings import declared_limits, find_ceiling
-from pgtrial.analysis.causes.disks import cpus_in_use, describe_disks
+from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
 from pgtrial.analysis.disk_findings import DiskStanding, DiskUse
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import Experiment
 
 SECONDS = 60
 LEVELS = (LoadLevel(index=0, clients=8), LoadLevel(index=1, clients=32))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.cause_findings import LoadKind
-from pgtrial.analysis.causes.load_kind import (
+from pgtrial.analysis.causes.load import (
     BLOCKS,
     BYTES_PER_READ,
     READ_PER_DIRTIED,

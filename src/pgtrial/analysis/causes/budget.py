@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Estimate, LatencyBudget
-from pgtrial.analysis.causes.cells import estimate_mean
-from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
+from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
 from pgtrial.analysis.causes.words import OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS

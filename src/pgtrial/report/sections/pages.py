@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.page_findings import DataFit, HugePages, PageCheck, PageGain, TranslationCost
-from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.analysis.pages.gains import data_text, gain_text
 from pgtrial.language import mark, ntr, ptr, tr
 from pgtrial.report.cause_words import estimate_text, format_value, place_level
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size

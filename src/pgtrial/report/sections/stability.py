@@ -1,7 +1,7 @@
 """Stability: how even the throughput is, its dips and stalls, and whether they have a rhythm."""
 
 from pgtrial.analysis.cause_findings import Dip, Estimate, Period, Stability
-from pgtrial.analysis.causes.rhythm import FROM_LOG
+from pgtrial.analysis.causes.stability import FROM_LOG
 from pgtrial.analysis.findings import Findings
 from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import (
