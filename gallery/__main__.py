@@ -23,7 +23,7 @@ from gallery.pages import PAGES, write_index, write_page
 from gallery.prospects import look_ahead
 from gallery.results import answer
 from gallery.runs import Outcome, State, judge_time, newest_folder, run_entry
-from pgtrial.analysis.findings import read_findings
+from pgtrial.store.findings_file import read_findings
 from pgtrial.units import format_duration, parse_duration
 
 LIMIT = "2h"

@@ -8,8 +8,8 @@ from typing import Any
 
 import vl_convert
 
-from pgtrial.analysis.cause_findings import Panel
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import Panel
+from pgtrial.findings.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.blocks import blocks_chart

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from gallery.charts import Picture, draw_charts
 from gallery.entries import FOLDER, Entry
 from gallery.results import describe_result
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.report.markdown import escape
 
 ROOT = FOLDER.parent

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.analysis.cause_findings import Resource
+from pgtrial.findings.causes import Resource
 from pgtrial.spec.disk_tables import LIMITS
 
 FOLDER = Path(__file__).parent

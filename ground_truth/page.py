@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ground_truth.scoring import Outcome, State, confusion
-from pgtrial.analysis.cause_findings import Resource
+from pgtrial.findings.causes import Resource
 
 PAGE = Path(__file__).parents[1] / "docs" / "ground-truth.md"
 BEGIN = "<!-- begin: written by python -m ground_truth -->"

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from ground_truth.cases import Case
-from pgtrial.analysis.cause_findings import Causes, LatencyBudget, Limit, Resource
 from pgtrial.analysis.causes.rhythm import LIKELY
+from pgtrial.findings.causes import Causes, LatencyBudget, Limit, Resource
 from pgtrial.units import parse_bytes
 
 LEVEL = 0  # every case has one load level

@@ -24,7 +24,7 @@ from pgtrial.language import DOMAIN, ENGLISH, LANGUAGES, LOCALE
 
 PACKAGE = LOCALE.parent
 # What a call's arguments are: (1, 2) is a text and its plural, (1, "c") the context.
-KEYWORDS = {"tr": None, "mark": None, "ntr": (1, 2), "ptr": ((1, "c"), 2)}
+KEYWORDS = {"tr": None, "N_": None, "ntr": (1, 2), "plural": (1, 2), "ptr": ((1, "c"), 2)}
 TOML_KEYS = ("name", "about", "advice")  # of spec/checks.toml
 # The dates that gettext wants in the header of a catalogue.
 _UNDATED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -69,29 +69,40 @@ def decimal_sign() -> str:
     return "." if language is None else language.decimal
 
 
-def tr(text: str, /, **values: object) -> str:
-    """The text in the language in use, with values in the places that it names; without any it is no template."""
+def find_text(text: str, /) -> str:
+    """The text in the language in use, with the places for values as they are."""
     language = _in_use.get()
     # To gettext the empty text is the catalogue's header.
-    found = text if language is None or not text else language.catalogue.gettext(text)
-    return found.format(**values) if values else found
+    return text if language is None or not text else language.catalogue.gettext(text)
+
+
+def find_plural(one: str, many: str, count: int, /) -> str:
+    """The same for a text that depends on a number, in the plural form of the language in use."""
+    language = _in_use.get()
+    catalogue = _PLAIN if language is None else language.catalogue
+    return catalogue.ngettext(one, many, count)
+
+
+def tr(text: str, /, **values: object) -> str:
+    """The text in the language in use, with values in the places that it names; without any it is no template."""
+    template = find_text(text)
+    return template.format(**values) if values else template
 
 
 def ptr(context: str, text: str, /, **values: object) -> str:
     """The same for a text that means different things in different places, told apart by a context: ("unit", "s")."""
     language = _in_use.get()
-    found = text if language is None else language.catalogue.pgettext(context, text)
-    return found.format(**values) if values else found
+    template = text if language is None else language.catalogue.pgettext(context, text)
+    return template.format(**values) if values else template
 
 
 def ntr(one: str, many: str, count: int, /, **values: object) -> str:
     """A text that depends on a number, in the plural form of the language in use; ``{count}`` in it is the number."""
-    language = _in_use.get()
-    catalogue = _PLAIN if language is None else language.catalogue
-    found = catalogue.ngettext(one, many, count)
-    return found.format(count=count, **values)
+    return find_plural(one, many, count).format(count=count, **values)
 
 
-def mark(text: str, /) -> str:
-    """The text itself: says that catalogues have it, where it stands in a table and is translated later, by ``tr``."""
+def _as_it_is(text: str, /) -> str:
     return text
+
+
+N_ = _as_it_is  # gettext's name: catalogues have this text, which stands in a table and is translated where it is shown

@@ -13,10 +13,10 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import Findings
 from pgtrial.testing import EXPERIMENT, write_result_folder
 
 Kept = Callable[[str, Callable[[Path], Any]], Any]

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings
 from pgtrial.errors import StoreError
+from pgtrial.findings.findings import Findings
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.store import layout

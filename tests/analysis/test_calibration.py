@@ -17,10 +17,10 @@ from pgtrial.analysis.calibration import (
 )
 from pgtrial.analysis.calibration_advice import forecast_method, recommend
 from pgtrial.analysis.calibration_summary import block_times, summarize_calibration
-from pgtrial.analysis.findings import RunFinding
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
+from pgtrial.findings.findings import RunFinding
 from pgtrial.spec.control_twice import control_twice
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import parse_experiment

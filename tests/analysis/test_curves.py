@@ -6,10 +6,10 @@ import pytest
 
 from pgtrial.analysis.curves import MAX_DISTRIBUTION_POINTS, collect_distributions, trace_curve, trace_series
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Series
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Histogram, Reduction
+from pgtrial.findings.findings import Series
 from pgtrial.model.run import Phase, PhaseName
 
 

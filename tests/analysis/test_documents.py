@@ -6,8 +6,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pgtrial.analysis.findings import Effect, Findings, write_findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.store import layout
+from pgtrial.store.findings_file import write_findings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "result-folder.md").read_text(encoding="utf-8")
 DUCKDB, SQLITE = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)

@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.findings import SCHEMA_VERSION, Findings, read_findings, write_findings
 from pgtrial.errors import StoreError
+from pgtrial.findings.findings import SCHEMA_VERSION, Findings
 from pgtrial.store import layout
+from pgtrial.store.findings_file import read_findings, write_findings
 
 
 def test_findings_survive_the_round_trip(findings: Findings, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Difference, Fact
 from pgtrial.analysis.fingerprint import Kind, compare_facts, describe_world, name_runs
+from pgtrial.findings.findings import Difference, Fact
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 from pgtrial.spec.experiment import Experiment

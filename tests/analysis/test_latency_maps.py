@@ -7,10 +7,10 @@ import pytest
 
 from pgtrial.analysis.curves import trace_series
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import LatencyMap
 from pgtrial.analysis.latency_maps import MAX_COLUMNS, map_latencies
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import LatencyMap
 from pgtrial.model.histogram import row_bounds, row_of
 from pgtrial.model.run import Phase, PhaseName
 

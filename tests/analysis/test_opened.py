@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import pgtrial
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.opened import Results, open_results
 from pgtrial.errors import StoreError
+from pgtrial.findings.findings import Findings
 from pgtrial.store import layout
 from pgtrial.testing import INTERLEAVED, write_result_folder
 

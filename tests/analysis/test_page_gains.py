@@ -9,12 +9,12 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import Values, index_values, observe_runs
-from pgtrial.analysis.page_findings import HugePages, PageCheck, PageGain
 from pgtrial.analysis.page_gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.pages import HugePages, PageCheck, PageGain
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
 from pgtrial.testing import COUNTERS, Simulation, write_result_folder

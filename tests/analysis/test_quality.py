@@ -13,9 +13,8 @@ from pgtrial.analysis import (
     quality_slices,
     quality_world,
 )
-from pgtrial.analysis.caveats import merge_runs
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.quality import CHECKS
+from pgtrial.findings.caveat import CaveatFinding, merge_runs
 from pgtrial.model.caveat import Severity
 
 MODULES = (

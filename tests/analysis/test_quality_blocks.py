@@ -5,8 +5,8 @@ import pytest
 
 from pgtrial.analysis import quality_blocks
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import ALL, Values
+from pgtrial.findings.findings import Stopping
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
 

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.analysis import quality_host, quality_runs
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import (
     CPU_ALL,

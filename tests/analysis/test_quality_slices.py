@@ -10,13 +10,13 @@ import pytest
 from pgtrial.analysis import quality_duet, quality_slices
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import ArmSlices, Slices
 from pgtrial.analysis.quality_blocks import check_invalid_runs, check_restore
 from pgtrial.analysis.quality_runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
 from pgtrial.analysis.quality_slices import check_longer_slices
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.analysis.slice_findings import describe_slices
+from pgtrial.findings.findings import ArmSlices, Slices
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder

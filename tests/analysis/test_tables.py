@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.tables import Kind, Table, describe_columns, tables_of
+from pgtrial.findings.findings import Findings
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import pytest
 
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding, HypothesisFinding, Needed
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.verdict import judge_hypothesis
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import HypothesisFinding, Needed
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 

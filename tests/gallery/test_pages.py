@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
 from pgtrial.report.markdown import escape

@@ -11,18 +11,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pgtrial.analysis.cause_findings import (
-    BudgetPart,
-    Causes,
-    Estimate,
-    LatencyBudget,
-    Limit,
-    Period,
-    Resource,
-    Stability,
-)
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
+from pgtrial.findings.causes import BudgetPart, Causes, LatencyBudget, Limit, Period, Resource, Stability
+from pgtrial.findings.record import Estimate
 
 ROOT = Path(__file__).parents[2]
 HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressure", "transparent_huge_pages"}

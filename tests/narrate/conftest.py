@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.verdict import Decision
 from pgtrial.narrate.dossier import Dossier, make_dossier
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.findings import write_findings
 from pgtrial.cli.main import main
 from pgtrial.narrate.endpoint import KEY, OPENAI_KEY, OPENAI_URL, URL
+from pgtrial.store.findings_file import write_findings
 from pgtrial.testing import EXPERIMENT, write_result_folder
 
 SECRET = "sk-very-secret-0123456789"

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from pgtrial.analysis.cause_findings import (
+from pgtrial.findings.causes import (
     ArmScore,
     Association,
     BudgetDifference,
@@ -15,7 +15,6 @@ from pgtrial.analysis.cause_findings import (
     Crossing,
     CurveModel,
     Dip,
-    Estimate,
     Evidence,
     LatencyBudget,
     LegacyMetrics,
@@ -35,6 +34,7 @@ from pgtrial.analysis.cause_findings import (
     Stability,
     Suspect,
 )
+from pgtrial.findings.record import Estimate
 
 # Milliseconds per transaction of the lower load level; they add up to the latency.
 PARTS: Mapping[str, Mapping[tuple[str, str], float]] = {

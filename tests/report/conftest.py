@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from pgtrial.analysis.findings import (
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import (
     Adjustment,
     ArmFinding,
     ArmSlices,
-    CaveatFinding,
     CurvePoint,
     Difference,
     Distribution,

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from pgtrial.analysis.cause_findings import Estimate
-from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
-from pgtrial.analysis.page_findings import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
+from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Decision
 
 MB = 1024.0**2

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings
 from pgtrial.errors import StoreError
+from pgtrial.findings.findings import Findings
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.report.bundle import Bundled, write_bundle
 from pgtrial.store import layout

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import vl_convert
 
-from pgtrial.analysis.cause_findings import Estimate, Mark
+from pgtrial.findings.causes import Mark
+from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.associations import association_chart
 from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.curve import curve_charts

@@ -3,7 +3,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pgtrial.analysis.cause_findings import Causes, Estimate, Evidence, Level
+from pgtrial.findings.causes import Causes, Evidence, Level
+from pgtrial.findings.record import Estimate
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,

@@ -10,7 +10,7 @@ import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.report.charts.base import Chart, arm_colours, shorten
 from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.charts.curve import curve_charts

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 import vl_convert
 
-from pgtrial.analysis.comparison_findings import (
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.comparison import (
     ComparedExperiment,
     Contrast,
     ExperimentComparison,
@@ -24,7 +25,7 @@ from pgtrial.analysis.comparison_findings import (
     Value,
     WorldDifference,
 )
-from pgtrial.analysis.findings import ArmFinding, CaveatFinding
+from pgtrial.findings.findings import ArmFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.loads import change_chart, latency_chart, throughput_chart

@@ -1,8 +1,9 @@
 import pytest
 
-from pgtrial.analysis.cause_findings import Causes, Estimate
-from pgtrial.analysis.file_findings import FileFact, FileLimit, FileThresholds, FileUse
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import Causes
+from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import Estimate
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections.files import FILES
 from pgtrial.report.words import format_metric, latency_of, metric_label, throughput_of

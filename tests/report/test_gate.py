@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
 

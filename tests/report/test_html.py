@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
-from pgtrial.analysis.findings import Difference, Fact, Findings
+from pgtrial.findings.findings import Difference, Fact, Findings
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.gate import list_cases
 from pgtrial.report.junit import render_junit

@@ -11,7 +11,7 @@ import pytest
 
 from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language, speak
 from pgtrial.report.html import render_html
 from pgtrial.report.narrative.narrative import tell_story

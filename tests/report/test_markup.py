@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from markupsafe import Markup
 
-from pgtrial.analysis.cause_findings import Level, Resource
-from pgtrial.analysis.disk_findings import DiskStanding
-from pgtrial.analysis.file_findings import FileLimit
+from pgtrial.findings.causes import Level, Resource
+from pgtrial.findings.disks import DiskStanding
+from pgtrial.findings.files import FileLimit
 from pgtrial.language import Language, speak
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.language import ntr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import find_language, speak
 from pgtrial.report.html import write_html
 

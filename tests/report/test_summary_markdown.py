@@ -1,7 +1,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.summary_markdown import render_summary
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import write_findings
 from pgtrial.store import layout
+from pgtrial.store.findings_file import write_findings
 from pgtrial.testing import write_result_folder
 from pgtrial.web.server import WebServer, open_server
 

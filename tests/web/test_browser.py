@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.findings import read_findings
 from pgtrial.cli.session import write_report
 from pgtrial.engine.events import LoadProgress, PhaseStarted, RunEnded, RunStarted
 from pgtrial.engine.folder import lock_folder
@@ -16,6 +15,7 @@ from pgtrial.engine.live.watch import watching
 from pgtrial.model.run import LoadLevel, PhaseName, RunState
 from pgtrial.report.html import write_html
 from pgtrial.store import layout
+from pgtrial.store.findings_file import read_findings
 from pgtrial.store.state import State
 from pgtrial.testing import write_result_folder
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.web.side import side_by_side
 

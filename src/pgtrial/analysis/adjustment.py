@@ -7,29 +7,29 @@ import numpy as np
 from pgtrial.analysis.covariate import FEWEST_BLOCKS, Adjusted, adjust_for
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.findings import Adjustment
 from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import Adjustment
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
 from pgtrial.units import format_change, format_percent, format_share
 
-_LABELS = {"steal": mark("stolen CPU time"), "pressure": mark("CPU pressure")}
-_MORE_OF_IT = mark(
+_LABELS = {"steal": N_("stolen CPU time"), "pressure": N_("CPU pressure")}
+_MORE_OF_IT = N_(
     "The arm's runs have {share} more {covariate} than the control's: if the arm itself is the cause, the adjustment "
     "takes away part of its effect."
 )
-_LESS_OF_IT = mark(
+_LESS_OF_IT = N_(
     "The arm's runs have {share} less {covariate} than the control's: if the arm itself is the cause, the adjustment "
     "takes away part of its effect."
 )
-_SLOPE = mark(
+_SLOPE = N_(
     "One percentage point more of it goes with {change}; the standard deviation between blocks is {after} with the "
     "adjustment and {before} without."
 )
-_SLOPE_BETWEEN = mark(
+_SLOPE_BETWEEN = N_(
     "One percentage point more of it goes with {change} ({low} to {high}); the standard deviation between blocks is "
     "{after} with the adjustment and {before} without."
 )

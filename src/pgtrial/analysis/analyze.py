@@ -15,7 +15,6 @@ from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_se
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import CalibratedNoise, Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
 from pgtrial.analysis.latency_maps import map_latencies
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
@@ -31,6 +30,7 @@ from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.analysis.waits import describe_waits
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import MethodChoice
+from pgtrial.findings.findings import CalibratedNoise, Findings, Noise
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.units import format_duration
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Slices, Stopping
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import Slices, Stopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 import math
 
-from pgtrial.analysis.findings import CaveatFinding, Record
 from pgtrial.design.calibration import slice_text
 from pgtrial.design.methods import MethodChoice
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.record import Record
 from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.calibrations import calibration_key, read_calibration
 

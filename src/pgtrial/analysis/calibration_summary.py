@@ -9,16 +9,16 @@ from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.calibration import Calibration, MethodCalibration, shown_label
 from pgtrial.analysis.calibration_advice import forecast_method, recommend
-from pgtrial.analysis.findings import ArmSlices, CaveatFinding, Findings, RunFinding
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
 from pgtrial.design.duration import estimate_run
+from pgtrial.findings.caveat import CaveatFinding, caveat, prefix_words
+from pgtrial.findings.findings import ArmSlices, Findings, RunFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.spec.control_twice import AGAIN
 from pgtrial.stats.slices import Estimate, sd_per_minute
 from pgtrial.stats.spread import average_estimates, pool_groups, sd_interval
-from pgtrial.units import format_change
 
 
 def summarize_calibration(folder: Path, plan: CalibrationPlan, *, complete: bool, created: float) -> Calibration | None:
@@ -202,45 +202,26 @@ def _check(methods: Sequence[MethodCalibration]) -> Iterator[CaveatFinding]:
     for one in methods:
         name = shown_label(one)
         if _excludes_one(one.low, one.high):
-            yield CaveatFinding(
-                code="calibration-effect",
-                severity=Severity.WARNING,
-                text=f"{name}: the control differs from itself, by {format_change(one.ratio)} "
-                f"({_interval(one.low, one.high)}).",
-                hint="Something favours one of two servers that are the same; look at the report of its folders.",
-            )
+            yield caveat("calibration-effect", method=name, change=one.ratio, low=one.low, high=one.high)
         if _excludes_one(one.growth_low, one.growth_high):
-            yield CaveatFinding(
-                code="calibration-carry-over",
-                severity=Severity.WARNING,
-                text=f"{name}: the ratio changes inside the slices, by the factor {one.growth:.3f} "
-                f"({_interval(one.growth_low, one.growth_high)}), although both arms are the same.",
-                hint="It may be chance; if it comes again, use longer slices.",
+            yield caveat(
+                "calibration-carry-over", method=name, factor=one.growth, low=one.growth_low, high=one.growth_high
             )
 
 
 def _check_portions(plan: CalibrationPlan) -> Iterator[CaveatFinding]:
     if all(part.portion == 1 for part in plan.parts) and len(plan.parts) > 1:
-        yield CaveatFinding(
-            code="calibration-portions",
-            severity=Severity.INFO,
-            text="Each method had all its blocks in one go, so a quiet quarter of an hour may have favoured one.",
-            hint="A larger budget divides them into two portions, in opposite order.",
-        )
+        yield caveat("calibration-portions")
 
 
 def _check_parts(parts: Iterable[tuple[Candidate, Mapping[str, Findings]]]) -> Iterator[CaveatFinding]:
     """What makes a part's numbers untrue."""
     for _, folders in parts:
         for folder, findings in folders.items():
-            for caveat in findings.caveats:
-                if caveat.severity is Severity.INVALID:
-                    yield caveat.model_copy(update={"text": f"{folder}: {caveat.text}", "runs": ()})
+            for found in findings.caveats:
+                if found.severity is Severity.INVALID:
+                    yield prefix_words(found, f"{folder}: ")
 
 
 def _excludes_one(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and not low <= 1 <= high
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{format_change(low)} to {format_change(high)}"

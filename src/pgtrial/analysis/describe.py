@@ -1,14 +1,17 @@
 """What was planned and what was run, as plain facts for the report."""
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import ArmFinding, ExperimentFinding, LevelFinding, RunFinding
 from pgtrial.analysis.fingerprint import collect_facts
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.overhead import overhead_seconds
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.design.arms import disk_of, is_emulated
 from pgtrial.design.data_size import arm_scales, largest_files
-from pgtrial.language import mark, ptr, tr
+from pgtrial.findings.catalogue.method import METHOD_REASONS
+from pgtrial.findings.findings import ArmFinding, ExperimentFinding, LevelFinding, RunFinding
+from pgtrial.findings.message import Message, message, verbatim
+from pgtrial.findings.naming import name_level
+from pgtrial.language import N_, ptr, tr
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.spec.experiment import WarmupTable, WorkloadTable
 from pgtrial.spec.restore import effective_restore
@@ -17,11 +20,11 @@ from pgtrial.units import format_bytes, format_duration, format_significant
 # Fact of the fingerprint, and what the report calls it. Names of facts are the same in findings of all languages, and
 # are shown translated; what they say is in the language in use.
 _TARGET = {
-    "PostgreSQL/version": mark("postgres version"),
-    "PostgreSQL/programs": mark("programs"),
-    "PostgreSQL/found by": mark("found by"),
-    "storage/data directory": mark("data directory"),
-    "load generator/fio": mark("fio version"),
+    "PostgreSQL/version": N_("postgres version"),
+    "PostgreSQL/programs": N_("programs"),
+    "PostgreSQL/found by": N_("found by"),
+    "storage/data directory": N_("data directory"),
+    "load generator/fio": N_("fio version"),
 }
 
 
@@ -31,7 +34,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
     started = [run.started for run in evidence.runs if run.started is not None]
     ended = [run.ended for run in evidence.runs if run.ended is not None]
     done = {run.slot.number for run in evidence.valid}
-    reason = evidence.meta.get("method_reason", "")  # one that names other methods stays as it was recorded
+    reason = evidence.meta.get("method_reason", "")
     return ExperimentFinding(
         name=experiment.experiment.name,
         description=experiment.experiment.description,
@@ -39,7 +42,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
         method=evidence.meta.get("method", experiment.design.method),
-        method_reason=tr(reason) if reason else "",
+        method_reason=_name_reason(reason),
         restore=effective_restore(experiment),
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),
@@ -65,10 +68,20 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
             for arm in evidence.arms
         ),
         levels=tuple(
-            LevelFinding(index=level.index, clients=level.clients, rate=level.rate, label=level.label)
+            LevelFinding(index=level.index, clients=level.clients, rate=level.rate, label=name_level(level))
             for level in evidence.levels
         ),
     )
+
+
+def _name_reason(recorded: str) -> Message | None:
+    """Why the method was chosen: of the catalogue, or as it was recorded where it names other methods."""
+    if not recorded:
+        return None
+    for code, entry in METHOD_REASONS.items():
+        if entry.text == recorded:
+            return message(code)
+    return verbatim(recorded)
 
 
 def _version_of(evidence: Evidence, arm: str) -> str:
@@ -121,24 +134,24 @@ def _describe_workload(evidence: Evidence) -> dict[str, str]:
         return _describe_files(evidence)
     scales = ", ".join(str(scale) for scale in arm_scales(experiment))
     facts = {
-        mark("kind"): workload.kind,
-        mark("scenarios"): workload.mix or ", ".join(evidence.scenarios),
-        mark("shares"): tr("by transactions") if workload.share == "transactions" else tr("by sessions"),
-        mark("clients"): ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
-        mark("duration"): tr("{time} per load level", time=format_duration(workload.duration)),
-        mark("warm-up"): _describe_warmup(workload),
-        mark("protocol"): workload.protocol,
-        mark("data"): tr("scale {scale}", scale=scales)
+        N_("kind"): workload.kind,
+        N_("scenarios"): workload.mix or ", ".join(evidence.scenarios),
+        N_("shares"): tr("by transactions") if workload.share == "transactions" else tr("by sessions"),
+        N_("clients"): ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        N_("duration"): tr("{time} per load level", time=format_duration(workload.duration)),
+        N_("warm-up"): _describe_warmup(workload),
+        N_("protocol"): workload.protocol,
+        N_("data"): tr("scale {scale}", scale=scales)
         if experiment.dataset.kind == "pgbench"
         else tr("set-up SQL only"),
     }
     if workload.rate is not None:
         rates = dict.fromkeys(format_significant(level.rate, 6) for level in evidence.levels if level.rate is not None)
-        facts[mark("rate")] = tr("{rates} transactions per second", rates=", ".join(rates))
+        facts[N_("rate")] = tr("{rates} transactions per second", rates=", ".join(rates))
     if workload.latency_limit is not None:
-        facts[mark("latency limit")] = format_duration(workload.latency_limit)
+        facts[N_("latency limit")] = format_duration(workload.latency_limit)
     if workload.max_tries > 1:
-        facts[mark("tries")] = tr("at most {number}", number=workload.max_tries)
+        facts[N_("tries")] = tr("at most {number}", number=workload.max_tries)
     return facts
 
 

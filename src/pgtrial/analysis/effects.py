@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.caveats import as_finding
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Effect
 from pgtrial.analysis.metrics import COMPARED, METRICS
 from pgtrial.analysis.observations import ALL, Values
+from pgtrial.findings.findings import Effect
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
 from pgtrial.stats.base import Comparison
@@ -137,7 +136,7 @@ def _estimate(
         blocks=comparison.blocks,
         needed=needed.blocks,
         block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
-        caveats=tuple(as_finding(caveat) for caveat in comparison.caveats),
+        caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
 

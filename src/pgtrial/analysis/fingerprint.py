@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Difference, Fact, Fingerprint
 from pgtrial.analysis.settings import find_undeclared
 from pgtrial.analysis.world_rules import Rule, changes, rule_of
 from pgtrial.design.arms import effective_knobs
+from pgtrial.findings.findings import Difference, Fact, Fingerprint
 from pgtrial.language import tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import NOW

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import LatencyMap
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import windows
+from pgtrial.findings.findings import LatencyMap
 from pgtrial.model.histogram import row_bounds
 from pgtrial.model.run import RunRow
 

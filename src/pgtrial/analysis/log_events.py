@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pgtrial.analysis.cause_findings import LogSummary, Mark
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED, LogEvent, add_numbers, add_up, pair_entries
 from pgtrial.analysis.slices import stretches, windows
+from pgtrial.findings.causes import LogSummary, Mark
 from pgtrial.language import ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout

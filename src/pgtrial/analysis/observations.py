@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Observation
 from pgtrial.analysis.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, windows
+from pgtrial.findings.findings import Observation
 from pgtrial.model.run import RunRow
 from pgtrial.spec.file_tables import FIO
 from pgtrial.stats.quantiles import histogram_quantile

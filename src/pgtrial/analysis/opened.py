@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.tables import Kind, tables_of
+from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
 from pgtrial.store.frames import Database, Frame

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.findings import Overhead
 from pgtrial.analysis.slices import windows
+from pgtrial.findings.findings import Overhead
 from pgtrial.model.run import PhaseName, RunRow
 
 GUARD = "guard"  # inside the measured windows: what does not count around the counted parts of slices

@@ -4,18 +4,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.causes.cells import estimate_mean
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.page_findings import PageCheck, TranslationCost
-from pgtrial.language import mark, tr
+from pgtrial.findings.pages import PageCheck, TranslationCost
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, tr
 from pgtrial.model.pages import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD
 from pgtrial.units import parse_bytes
 
 _ORDINARY = 64 << 10  # B; no pool has smaller pages, and no ordinary page is larger
-_NOT_COUNTED = mark("The misses were not counted in these runs.")
+_NOT_COUNTED = N_("The misses were not counted in these runs.")
 
 
 def check_pages(evidence: Evidence, pages: Mapping[str, str]) -> Iterator[PageCheck]:

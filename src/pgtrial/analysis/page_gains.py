@@ -15,10 +15,12 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.page_checks import check_pages, describe_translations
-from pgtrial.analysis.page_findings import DataFit, HugePages, PageGain
 from pgtrial.analysis.page_words import tell_pages
 from pgtrial.design.arms import effective_knobs, effective_settings, scale_of
 from pgtrial.design.data_size import BYTES_PER_SCALE
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
+from pgtrial.findings.pages import DataFit, HugePages, PageGain
 from pgtrial.model.arm import Arm, Role
 from pgtrial.stats.equivalence import decide
 from pgtrial.units import parse_bytes
@@ -49,7 +51,7 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
         checks=tuple(check_pages(evidence, {arm.name: page_of(evidence, arm) for arm in _compared(evidence)})),
         translations=translations,
         reason=reason,
-        text=tell_pages(gains, fits, {level.index: level.label for level in evidence.levels}),
+        text=tell_pages(gains, fits, {level.index: say(name_level(level)) for level in evidence.levels}),
     )
 
 

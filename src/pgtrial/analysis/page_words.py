@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.observations import ALL
-from pgtrial.analysis.page_findings import DataFit, PageGain
-from pgtrial.language import mark, tr
+from pgtrial.findings.pages import DataFit, PageGain
+from pgtrial.language import N_, tr
 from pgtrial.model.verdict import Decision
 from pgtrial.units import format_bytes, format_change
 
@@ -40,10 +40,10 @@ def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mappi
 
 # By whether there are several data sizes, and whether it is a single load level.
 _LARGEST = {
-    (True, True): mark("Pages of {page} gain most at scale {scale} with {level}: {gain}"),
-    (True, False): mark("Pages of {page} gain most at scale {scale}: {gain}"),
-    (False, True): mark("Pages of {page} gain most with {level}: {gain}"),
-    (False, False): mark("Pages of {page} gain most: {gain}"),
+    (True, True): N_("Pages of {page} gain most at scale {scale} with {level}: {gain}"),
+    (True, False): N_("Pages of {page} gain most at scale {scale}: {gain}"),
+    (False, True): N_("Pages of {page} gain most with {level}: {gain}"),
+    (False, False): N_("Pages of {page} gain most: {gain}"),
 }
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.cause_findings import Panel, PanelLine
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.analysis.timeline_metrics import WAITS
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Panel, PanelLine
+from pgtrial.language import N_, tr
 
 MAX_POINTS = 300  # per line
 MAX_RUNS = 3  # per arm
 MAX_TYPES = 6  # wait types with a line of their own
-OTHER = mark("other waits")
+OTHER = N_("other waits")
 _DIGITS = 4  # significant ones; more than can be seen
 
 
@@ -37,71 +37,71 @@ class _Part:
 
 _CPU = _Part(
     topic="cpu",
-    title=mark("CPU time"),
+    title=N_("CPU time"),
     unit="share",
     stacked=True,
     lines=(
-        (mark("programs"), "vmstat.us"),
-        (mark("kernel"), "vmstat.sy"),
-        (mark("waiting for I/O"), "vmstat.wa"),
-        (mark("stolen"), "vmstat.st"),
+        (N_("programs"), "vmstat.us"),
+        (N_("kernel"), "vmstat.sy"),
+        (N_("waiting for I/O"), "vmstat.wa"),
+        (N_("stolen"), "vmstat.st"),
     ),
 )
 _DISK = (
     _Part(
         topic="disk",
-        title=mark("requests"),
+        title=N_("requests"),
         unit="1/s",
         lines=(
-            (mark("reads"), "iostat.r"),
-            (mark("writes"), "iostat.w"),
-            (mark("flushes"), "iostat.f"),
-            (mark("discards"), "iostat.d"),
+            (N_("reads"), "iostat.r"),
+            (N_("writes"), "iostat.w"),
+            (N_("flushes"), "iostat.f"),
+            (N_("discards"), "iostat.d"),
         ),
         seldom=("flushes", "discards"),
     ),
     _Part(
         topic="disk",
-        title=mark("bytes"),
+        title=N_("bytes"),
         unit="B/s",
-        lines=((mark("read"), "iostat.r_bytes"), (mark("written"), "iostat.w_bytes")),
+        lines=((N_("read"), "iostat.r_bytes"), (N_("written"), "iostat.w_bytes")),
     ),
     _Part(
         topic="disk",
-        title=mark("time of a request"),
+        title=N_("time of a request"),
         unit="s",
-        lines=((mark("read"), "iostat.r_await"), (mark("write"), "iostat.w_await"), (mark("flush"), "iostat.f_await")),
+        lines=((N_("read"), "iostat.r_await"), (N_("write"), "iostat.w_await"), (N_("flush"), "iostat.f_await")),
     ),
-    _Part(topic="disk", title=mark("requests under way"), unit="", lines=((mark("average"), "iostat.aqu"),)),
+    _Part(topic="disk", title=N_("requests under way"), unit="", lines=((N_("average"), "iostat.aqu"),)),
 )
 _MEMORY = (
     _Part(
         topic="memory",
-        title=mark("memory"),
+        title=N_("memory"),
         unit="B",
         lines=(
-            (mark("available"), "vmstat.available"),
-            (mark("page cache"), "vmstat.cache"),
-            (mark("swap in use"), "vmstat.swpd"),
+            (N_("available"), "vmstat.available"),
+            (N_("page cache"), "vmstat.cache"),
+            (N_("swap in use"), "vmstat.swpd"),
         ),
         seldom=("swap in use",),
     ),
     _Part(
         topic="write-back",
-        title=mark("dirty pages"),
+        title=N_("dirty pages"),
         unit="B",
         lines=(
-            (mark("dirty"), "dirty.bytes"),
-            (mark("being written"), "dirty.writeback"),
-            (mark("limit for writers"), "dirty.threshold"),
-            (mark("limit for background writing"), "dirty.background"),
+            (N_("dirty"), "dirty.bytes"),
+            (N_("being written"), "dirty.writeback"),
+            (N_("limit for writers"), "dirty.threshold"),
+            (N_("limit for background writing"), "dirty.background"),
         ),
     ),
     _Part(
         topic="write-back",
-        title=mark("writers asleep because of dirty pages"),
+        title=N_("writers asleep because of dirty pages"),
         unit="",
-        lines=((mark("asleep"), "throttling.paused"),),
+        lines=((N_("asleep"), "throttling.paused"),),
     ),
 )
 
@@ -200,7 +200,7 @@ def _waits(axis: _Axis, types: tuple[str, ...]) -> Iterator[Panel]:
     if others:
         lines.append(_line(OTHER, sessions(others)))
     if any(each.get("sessions.active") is not None for each in axis.timelines):
-        part = _Part(topic="waits", title=mark("average sessions by wait type"), unit="", lines=(), stacked=True)
+        part = _Part(topic="waits", title=N_("average sessions by wait type"), unit="", lines=(), stacked=True)
         yield from _make_panel(axis, part, tr(part.title), lines)
 
 

@@ -17,8 +17,7 @@ from pgtrial.analysis import (
     quality_world,
 )
 from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.caveats import merge_runs
-from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding, merge_runs
 
 Check = Callable[[Assessment], Iterator[CaveatFinding]]
 

@@ -7,15 +7,14 @@ from itertools import pairwise
 import numpy as np
 
 from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.observations import ALL
-from pgtrial.language import ntr, tr
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
 from pgtrial.spec.restore import effective_restore
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
-from pgtrial.units import format_change, format_duration, format_share
 
 MIN_BLOCKS = 2  # below, there is no interval at all
 MIN_BLOCKS_FOR_DRIFT = 5
@@ -26,31 +25,15 @@ PAUSE_IN_RUNS = 3.0  # … in lengths of a run, beyond what repeating an invalid
 def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     if not evidence.valid:
-        yield CaveatFinding(
-            code="no-runs",
-            severity=Severity.INVALID,
-            text=ntr(
-                "None of the {count} runs finished with valid data.",
-                "None of the {count} runs finished with valid data.",
-                len(evidence.runs),
-            )
-            if evidence.runs
-            else tr("The experiment has no runs yet."),
-            hint=tr('See why in the table of runs; "pgtrial resume" goes on with the schedule.'),
-        )
+        yield caveat("no-runs.all-failed", count=len(evidence.runs)) if evidence.runs else caveat("no-runs")
         return
     if _lacks_blocks(assessment):
         blocks, planned = len(evidence.pairs(evidence.hypothesis_arm)), _planned(assessment)
-        yield CaveatFinding(
-            code="too-few-blocks",
-            severity=Severity.INVALID,
-            text=tr(
-                "Fewer than {fewest} blocks have a valid run of both arms ({blocks} of {planned}).",
-                fewest=MIN_BLOCKS,
-                blocks=blocks,
-                planned=planned,
-            ),
-            hint=tr("Plan more blocks.") if planned < MIN_BLOCKS else tr('Finish the schedule with "pgtrial resume".'),
+        yield caveat(
+            "too-few-blocks.planned" if planned < MIN_BLOCKS else "too-few-blocks",
+            fewest=MIN_BLOCKS,
+            blocks=blocks,
+            planned=planned,
         )
 
 
@@ -75,28 +58,12 @@ def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
     if effect.low is None or effect.high is None or effect.ratio is None or effect.low <= 1 <= effect.high:
         return
     is_biased = effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE)
-    found = {
-        "change": format_change(effect.ratio),
-        "low": format_change(effect.low),
-        "high": format_change(effect.high),
-    }
-    if is_biased:
-        text = tr(
-            "The placebo, a second copy of the control, differs from it by {change} (between {low} and {high}), "
-            "beyond the margin of {margin}.",
-            **found,
-            margin=format_share(effect.margin),
-        )
-    else:
-        text = tr(
-            "The placebo, a second copy of the control, differs from it by {change} (between {low} and {high}).",
-            **found,
-        )
-    yield CaveatFinding(
-        code="placebo-effect",
-        severity=Severity.INVALID if is_biased else Severity.WARNING,
-        text=text,
-        hint=tr("Look for what differs between the runs besides the settings, and run more blocks."),
+    yield caveat(
+        "placebo-effect.beyond-margin" if is_biased else "placebo-effect",
+        change=effect.ratio,
+        low=effect.low,
+        high=effect.high,
+        margin=effect.margin,
     )
 
 
@@ -117,17 +84,12 @@ def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
     done = {run.slot.number for run in evidence.valid}
     missing = [slot for slot in evidence.slots if slot.number not in done]
     if missing and evidence.valid:
-        yield CaveatFinding(
-            code="incomplete",
-            severity=Severity.WARNING,
-            text=tr(
-                "{missing} of {slots} planned runs have no valid data; {complete} of {blocks} blocks are complete.",
-                missing=len(missing),
-                slots=len(evidence.slots),
-                complete=len(evidence.complete_blocks()),
-                blocks=_planned(assessment),
-            ),
-            hint=tr('Finish the schedule with "pgtrial resume".'),
+        yield caveat(
+            "incomplete",
+            missing=len(missing),
+            slots=len(evidence.slots),
+            complete=len(evidence.complete_blocks()),
+            blocks=_planned(assessment),
         )
 
 
@@ -135,24 +97,14 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     invalid = [run for run in evidence.runs if run.state in (RunState.INVALID, RunState.INTERRUPTED)]
     if invalid:
-        by_arm = ", ".join(f"{arm} {n}" for arm, n in Counter(run.slot.arm for run in invalid).items())
-        yield CaveatFinding(
-            code="invalid-runs",
-            severity=Severity.WARNING if any(run.state is RunState.INVALID for run in invalid) else Severity.INFO,
-            text=tr(
-                "{invalid} of {runs} runs were invalid or interrupted and do not count ({by_arm}).",
-                invalid=len(invalid),
-                runs=len(evidence.runs),
-                by_arm=by_arm,
-            ),
-            hint=tr(
-                "Runs that share the time of a block are left out together, so these numbers do not tell which arm "
-                "failed: see the reasons in the table of runs. If it is always the same arm, what is left of it may "
-                "not represent it."
-            )
-            if any(run.slices for run in evidence.valid)
-            else tr("If one arm fails more often than the others, what is left of it may not represent it."),
-            runs=tuple(run.id for run in invalid),
+        by_arm = Counter(run.slot.arm for run in invalid)
+        yield caveat(
+            "invalid-runs.shared-time" if any(run.slices for run in evidence.valid) else "invalid-runs",
+            about=(run.id for run in invalid),
+            severity=None if any(run.state is RunState.INVALID for run in invalid) else Severity.INFO,
+            invalid=len(invalid),
+            runs=len(evidence.runs),
+            by_arm=tuple(message("arm-count", arm=arm, number=number) for arm, number in by_arm.items()),
         )
 
 
@@ -171,20 +123,7 @@ def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
         if pause > limit:
             found[block] = pause
     if found:
-        yield CaveatFinding(
-            code="torn-blocks",
-            severity=Severity.INFO,
-            text=ntr(
-                "{count} block was interrupted between its runs and gone on with {pause} later ({blocks}): what the "
-                "machine changed by meanwhile is in its ratios.",
-                "{count} blocks were interrupted between their runs and gone on with up to {pause} later ({blocks}): "
-                "what the machine changed by meanwhile is in their ratios.",
-                len(found),
-                pause=format_duration(max(found.values())),
-                blocks=", ".join(map(str, sorted(found))),
-            ),
-            hint=tr("The random order lets it favour no arm, but it widens the interval: look at these blocks."),
-        )
+        yield caveat("torn-blocks", count=len(found), pause=max(found.values()), blocks=tuple(map(str, sorted(found))))
 
 
 def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -194,15 +133,7 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
         return
     trend = drift(level)
     if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
-        yield CaveatFinding(
-            code="level-drift",
-            severity=Severity.INFO,
-            text=tr(
-                "The control's own results move in one direction from block to block, by {change} per block.",
-                change=format_change(float(np.exp(trend.slope_per_block))),
-            ),
-            hint=tr("Comparing within blocks removes the trend; the load curve and the latencies still contain it."),
-        )
+        yield caveat("level-drift", change=float(np.exp(trend.slope_per_block)))
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -214,23 +145,11 @@ def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
         and all(run.slices for run in assessment.evidence.valid)
     )
     if not is_each_run:
+        is_own = assessment.evidence.experiment.target.database is not None
         if restore == "each-block":
-            text = tr(
-                "The data were put back to the snapshot only once per block, so a run starts with what the runs before "
-                "left behind."
-            )
+            yield caveat("data-not-restored.own-database-each-block" if is_own else "data-not-restored.each-block")
         else:
-            text = tr(
-                "The data were put back to the snapshot never, so a run starts with what the runs before left behind."
-            )
-        yield CaveatFinding(
-            code="data-not-restored",
-            severity=Severity.WARNING,
-            text=text,
-            hint=tr("Leave database in [target] out, for one of pgtrial's own, unless the load only reads.")
-            if assessment.evidence.experiment.target.database is not None
-            else tr('Use restore = "each-run" unless the load only reads.'),
-        )
+            yield caveat("data-not-restored.own-database" if is_own else "data-not-restored")
 
 
 def _log_control(assessment: Assessment) -> list[float]:

@@ -7,13 +7,11 @@ import numpy as np
 
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.design.methods import plan_steps, recorded_choice, turn_seed
-from pgtrial.language import tr
-from pgtrial.model.caveat import Severity
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
 from pgtrial.model.run import RunRow
-from pgtrial.units import format_change, format_percent
 
 DUET = "duet"
 IO_SHARE = 0.25  # of the active sessions
@@ -35,16 +33,7 @@ def check_cpu_sets(assessment: Assessment) -> Iterator[CaveatFinding]:
         if (ratio := _compare_sets(assessment, control, run, window.level)) is not None
     ]
     if len(found) >= 2 and (typical := math.exp(abs(float(np.median(found))))) > 1 + CPU_SET_CHANGE:
-        yield CaveatFinding(
-            code="unequal-cpus",
-            severity=Severity.INFO,
-            text=tr(
-                "One of the two sets of CPUs that the arms exchange is faster by {change} in the typical block, or the "
-                "other one is disturbed. As each arm has each set for the same time, that cancels.",
-                change=format_change(typical),
-            ),
-            hint=tr("Without it fewer blocks would do: look for interrupts and other programs on these CPUs."),
-        )
+        yield caveat("unequal-cpus", change=typical)
 
 
 def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> float | None:
@@ -99,18 +88,9 @@ def check_shared_device(assessment: Assessment) -> Iterator[CaveatFinding]:
         if total > 0:
             shares[arm.name] = for_device / total
     if shares and max(shares.values()) > IO_SHARE:
-        yield CaveatFinding(
-            code="shared-device",
-            severity=Severity.WARNING,
-            text=tr(
-                "The arms ran at the same time, and much of the load waited for the device that they share ({shares}): "
-                "each arm held the other up, and an effect looks smaller than it is.",
-                shares=", ".join(
-                    tr("{arm} {share} of its active sessions", arm=arm, share=format_percent(share))
-                    for arm, share in shares.items()
-                ),
-            ),
-            hint=tr('Use method = "interleaved" or "blocks" for a load that is bound by the device.'),
+        yield caveat(
+            "shared-device",
+            shares=tuple(message("arm-waits", arm=arm, share=share) for arm, share in shares.items()),
         )
 
 

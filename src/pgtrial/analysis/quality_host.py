@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.design.arms import effective_knobs
-from pgtrial.language import mark, ntr, tr
-from pgtrial.model.caveat import Severity
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import Message, message
 from pgtrial.model.fingerprint import (
     CPU_ALL,
     CPU_KERNEL,
@@ -27,14 +26,12 @@ from pgtrial.model.fingerprint import (
     WAL_SIZE,
 )
 from pgtrial.model.run import RunRow
-from pgtrial.units import format_bytes, format_duration, format_percent, format_share
 
 OTHERS_SHARE = 0.03  # of the CPU time of the machine
 UNSEEN_SHARE = 0.1
 SWAPPED_BYTES = 16 * 1024**2
 QUOTA_SECONDS = 0.1
 SPACE_SHARE = 0.05
-_MORE_MEMORY = mark("Leave more memory free: smaller shared_buffers or work_mem, fewer clients, fewer other programs.")
 
 
 def stolen_share(evidence: Evidence, run: int) -> float | None:
@@ -52,27 +49,14 @@ def check_others(assessment: Assessment) -> Iterator[CaveatFinding]:
     if found:
         worst = max(found, key=lambda run: found[run])
         programs = evidence.fingerprints_after.get(worst, {}).get(OTHERS, "")
-        told = {
-            "in_runs": _in_runs(evidence, found),
-            "limit": format_share(OTHERS_SHARE),
-            "share": format_percent(found[worst]),
-        }
-        if programs:
-            text = tr(
-                "{in_runs} other programs used more than {limit} of the CPU time, up to {share} (run {run}: "
-                "{programs}).",
-                **told,
-                run=worst,
-                programs=programs,
-            )
-        else:
-            text = tr("{in_runs} other programs used more than {limit} of the CPU time, up to {share}.", **told)
-        yield CaveatFinding(
-            code="other-programs",
-            severity=Severity.WARNING,
-            text=text,
-            hint=tr("End them for the time of the experiment, or give it a machine of its own."),
-            runs=tuple(found),
+        yield caveat(
+            "other-programs.named" if programs else "other-programs",
+            about=found,
+            in_runs=_in_runs(evidence, found),
+            limit=OTHERS_SHARE,
+            share=found[worst],
+            run=worst,
+            programs=programs,
         )
 
 
@@ -88,18 +72,7 @@ def check_unseen(assessment: Assessment) -> Iterator[CaveatFinding]:
 
     found = _above(evidence, share, UNSEEN_SHARE)
     if found:
-        yield CaveatFinding(
-            code="unseen-load",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} up to {share} of the CPU time was used by processes that cannot be seen from here, such as "
-                "those of other containers.",
-                in_runs=_in_runs(evidence, found),
-                share=format_percent(max(found.values())),
-            ),
-            hint=tr("Give the experiment a machine of its own, or CPUs of its own (cpuset)."),
-            runs=tuple(found),
-        )
+        yield caveat("unseen-load", about=found, in_runs=_in_runs(evidence, found), share=max(found.values()))
 
 
 def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -109,16 +82,11 @@ def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
     if found:
         knobs = [effective_knobs(evidence.experiment, arm) for arm in evidence.arms]
         is_meant = any("memory_pressure" in each or "vm.swappiness" in each.get("sysctl", {}) for each in knobs)
-        yield CaveatFinding(
-            code="swapping",
-            severity=Severity.INFO if is_meant else Severity.WARNING,
-            text=tr(
-                "{in_runs} the machine swapped, up to {bytes} in and out.",
-                in_runs=_in_runs(evidence, found),
-                bytes=format_bytes(max(found.values())),
-            ),
-            hint=tr(_MORE_MEMORY),
-            runs=tuple(found),
+        yield caveat(
+            "swapping.intended" if is_meant else "swapping",
+            about=found,
+            in_runs=_in_runs(evidence, found),
+            bytes=max(found.values()),
         )
 
 
@@ -126,13 +94,7 @@ def check_throttling(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     found = _above(evidence, lambda run: _increase(evidence, run.id, THERMAL), 0)
     if found:
-        yield CaveatFinding(
-            code="thermal-throttling",
-            severity=Severity.WARNING,
-            text=tr("{in_runs} CPUs were slowed down because they were hot.", in_runs=_in_runs(evidence, found)),
-            hint=tr("Switch turbo off, so that the speed can be kept, or cool the machine better."),
-            runs=tuple(found),
-        )
+        yield caveat("thermal-throttling", about=found, in_runs=_in_runs(evidence, found))
 
 
 def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -145,32 +107,14 @@ def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
 
     found = _above(evidence, throttled, QUOTA_SECONDS)
     if found:
-        yield CaveatFinding(
-            code="cpu-quota",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} a CPU quota of a control group stopped the server, for up to {seconds}.",
-                in_runs=_in_runs(evidence, found),
-                seconds=format_duration(max(found.values())),
-            ),
-            hint=tr("Raise the quota of the container or the service, or remove it."),
-            runs=tuple(found),
-        )
+        yield caveat("cpu-quota", about=found, in_runs=_in_runs(evidence, found), seconds=max(found.values()))
 
 
 def check_oom(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     found = _above(evidence, lambda run: _increase(evidence, run.id, OOM_KILLS), 0)
     if found:
-        yield CaveatFinding(
-            code="out-of-memory",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} the kernel ended processes because memory was short.", in_runs=_in_runs(evidence, found)
-            ),
-            hint=tr(_MORE_MEMORY),
-            runs=tuple(found),
-        )
+        yield caveat("out-of-memory", about=found, in_runs=_in_runs(evidence, found))
 
 
 def check_space(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -188,28 +132,18 @@ def check_space(assessment: Assessment) -> Iterator[CaveatFinding]:
         if shares and min(shares) < SPACE_SHARE:
             found[run.id] = min(shares)
     if found:
-        yield CaveatFinding(
-            code="little-space",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} less than {limit} of the file system was free, down to {share}: a file system that is "
-                "nearly full is slower.",
-                in_runs=_in_runs(evidence, found),
-                limit=format_share(SPACE_SHARE),
-                share=format_percent(min(found.values())),
-            ),
-            hint=tr("Free space, or put the data elsewhere."),
-            runs=tuple(found),
+        yield caveat(
+            "little-space", about=found, in_runs=_in_runs(evidence, found), limit=SPACE_SHARE, share=min(found.values())
         )
 
 
-def _in_runs(evidence: Evidence, found: Mapping[int, float]) -> str:
+def _in_runs(evidence: Evidence, found: Mapping[int, float]) -> Message:
     return in_runs(len(found), len(evidence.valid))
 
 
-def in_runs(found: int, of: int) -> str:
+def in_runs(found: int, of: int) -> Message:
     """How a sentence begins that is about some of the runs: "In 3 of 8 runs"."""
-    return ntr("In {found} of {count} runs", "In {found} of {count} runs", of, found=found)
+    return message("in-runs", found=found, count=of)
 
 
 def _above(evidence: Evidence, value: Callable[[RunRow], float | None], limit: float) -> dict[int, float]:

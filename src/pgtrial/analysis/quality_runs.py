@@ -6,7 +6,6 @@ import numpy as np
 
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import measured
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.metrics import (
     CHECKPOINTS,
     CPU_BUSY,
@@ -20,11 +19,10 @@ from pgtrial.analysis.metrics import (
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.quality_host import in_runs, stolen_share
 from pgtrial.analysis.slices import windows
-from pgtrial.language import mark, ntr, tr
-from pgtrial.model.caveat import Severity
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
-from pgtrial.units import format_change, format_decimal, format_duration, format_percent
 
 STEAL_SHARE = 0.01
 GAP_SECONDS = 3.0  # readings are one second apart
@@ -44,17 +42,7 @@ def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
     valid = {run.id for run in assessment.evidence.valid}
     capped = {event.run for event in assessment.evidence.events if event.kind == WARMUP_CAPPED} & valid
     if capped:
-        yield CaveatFinding(
-            code="warmup-capped",
-            severity=Severity.INFO,
-            text=tr(
-                "{in_runs} the warm-up was ended by its cap before the load was found steady; whether that mattered "
-                "shows in the measured time.",
-                in_runs=in_runs(len(capped), len(valid)),
-            ),
-            hint=tr('Where the measured time is unsteady, give the warm-up more time: warmup = { cap = "5min" }.'),
-            runs=tuple(sorted(capped)),
-        )
+        yield caveat("warmup-capped", about=sorted(capped), in_runs=in_runs(len(capped), len(valid)))
 
 
 def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -70,17 +58,7 @@ def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
         if mean is None or low is None or high is None:
             continue
         if abs(mean - 1) > HALVES_CHANGE and not low <= 1 <= high:
-            yield CaveatFinding(
-                code="unsteady",
-                severity=Severity.WARNING,
-                text=tr(
-                    "Throughput of {arm} changes inside its runs: the second half of the measured time has {change} "
-                    "against the first.",
-                    arm=arm.name,
-                    change=format_change(mean),
-                ),
-                hint=tr("A longer warm-up, or longer runs, would show the steady state."),
-            )
+            yield caveat("unsteady", arm=arm.name, change=mean)
 
 
 def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
@@ -101,18 +79,9 @@ def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Checkpoints cost throughput, so arms that had more of them are not compared under the same conditions."""
     means = unequal_checkpoints(assessment)
     if means:
-        yield CaveatFinding(
-            code="unequal-checkpoints",
-            severity=Severity.WARNING,
-            text=tr(
-                "The arms had different numbers of checkpoints in their measured time: {counts}.",
-                counts=", ".join(
-                    tr("{arm} {number} per run", arm=arm, number=format_decimal(mean, 1)) for arm, mean in means.items()
-                ),
-            ),
-            hint=tr(
-                "Measure for several checkpoint intervals, or set max_wal_size so that none begins while measuring."
-            ),
+        yield caveat(
+            "unequal-checkpoints",
+            counts=tuple(message("arm-checkpoints", arm=arm, number=mean) for arm, mean in means.items()),
         )
 
 
@@ -144,52 +113,18 @@ def count_checkpoints(assessment: Assessment, run: RunRow) -> float | None:
 
 
 def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
-    yield from _check_share(
-        assessment,
-        metric=FAILURES.name,
-        limit=FAILURE_SHARE,
-        code="failed-transactions",
-        text=mark("{share} of the transactions of {arm} failed; throughput and latencies are of the others."),
-        hint=mark("Set max_tries so that transactions are retried after serialization failures and deadlocks."),
-    )
+    yield from _check_share(assessment, "failed-transactions", metric=FAILURES.name, limit=FAILURE_SHARE)
 
 
 def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
     experiment = assessment.evidence.experiment
     if experiment.workload.rate is not None and experiment.hypothesis.metric == "pgbench.tps":
-        yield CaveatFinding(
-            code="rate-sets-throughput",
-            severity=Severity.WARNING,
-            text=tr(
-                "The load arrives at a given rate, so the rate and not the server decides the throughput, about which "
-                "the claim is; only a server that cannot keep up shows in it."
-            ),
-            hint=tr("Make the claim about a latency, or leave the rate out."),
-        )
-    yield from _check_share(
-        assessment,
-        metric=SKIPPED.name,
-        limit=SKIPPED_SHARE,
-        code="skipped-transactions",
-        text=mark(
-            "{share} of the transactions of {arm} were skipped because they were too late to begin: the load that was "
-            "asked for was not delivered."
-        ),
-        hint=mark("Latencies are of the transactions that were begun only; compare at a lower rate."),
-    )
-    yield from _check_share(
-        assessment,
-        metric=LATE.name,
-        limit=LATE_SHARE,
-        code="late-transactions",
-        text=mark("{share} of the transactions of {arm} took longer than the latency limit."),
-    )
+        yield caveat("rate-sets-throughput")
+    yield from _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
+    yield from _check_share(assessment, "late-transactions", metric=LATE.name, limit=LATE_SHARE)
 
 
-def _check_share(
-    assessment: Assessment, *, metric: str, limit: float, code: str, text: str, hint: str = ""
-) -> Iterator[CaveatFinding]:
-    """``text`` and ``hint`` are not translated yet."""
+def _check_share(assessment: Assessment, code: str, *, metric: str, limit: float) -> Iterator[CaveatFinding]:
     for arm in assessment.evidence.arms:
         shares = [
             share
@@ -197,12 +132,7 @@ def _check_share(
             if (share := assessment.values.get((run.id, metric, None, ALL))) is not None
         ]
         if shares and (mean := sum(shares) / len(shares)) > limit:
-            yield CaveatFinding(
-                code=code,
-                severity=Severity.WARNING,
-                text=tr(text, share=format_percent(mean), arm=arm.name),
-                hint=tr(hint) if hint else "",
-            )
+            yield caveat(code, share=mean, arm=arm.name)
 
 
 def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -212,34 +142,13 @@ def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
         ("slices.parquet", assessment.reduction.without_slices),
     ):
         if runs:
-            yield CaveatFinding(
-                code="no-samples",
-                severity=Severity.WARNING,
-                text=ntr(
-                    "{count} runs have no {file}; what would be read from it is left out.",
-                    "{count} runs have no {file}; what would be read from it is left out.",
-                    len(runs),
-                    file=what,
-                ),
-                runs=runs,
-            )
+            yield caveat("no-samples", about=runs, count=len(runs), file=what)
 
 
 def check_gaps(assessment: Assessment) -> Iterator[CaveatFinding]:
     gaps = {run: gap for run, gap in assessment.reduction.gaps.items() if gap > GAP_SECONDS}
     if gaps:
-        yield CaveatFinding(
-            code="sampler-gaps",
-            severity=Severity.WARNING,
-            text=ntr(
-                "In {count} runs readings are missing for up to {seconds}.",
-                "In {count} runs readings are missing for up to {seconds}.",
-                len(gaps),
-                seconds=format_duration(max(gaps.values())),
-            ),
-            hint=tr("The machine had no time to read its own counters; leave a CPU free for it."),
-            runs=tuple(sorted(gaps)),
-        )
+        yield caveat("sampler-gaps", about=sorted(gaps), count=len(gaps), seconds=max(gaps.values()))
 
 
 def check_steal(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -252,16 +161,8 @@ def check_steal(assessment: Assessment) -> Iterator[CaveatFinding]:
             shares[run.id] = share
     stolen = {run: share for run, share in shares.items() if share > STEAL_SHARE}
     if stolen:
-        yield CaveatFinding(
-            code="cpu-steal",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} the hypervisor gave CPU time to others, up to {share}.",
-                in_runs=in_runs(len(stolen), len(shares)),
-                share=format_percent(max(stolen.values())),
-            ),
-            hint=tr("Run on a machine with CPUs of its own, or with more blocks."),
-            runs=tuple(sorted(stolen)),
+        yield caveat(
+            "cpu-steal", about=sorted(stolen), in_runs=in_runs(len(stolen), len(shares)), share=max(stolen.values())
         )
 
 
@@ -292,15 +193,4 @@ def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
                 saturated.append(run.id)
     if saturated:
         runs = tuple(dict.fromkeys(saturated))
-        yield CaveatFinding(
-            code="generator-saturated",
-            severity=Severity.WARNING,
-            text=tr(
-                "{in_runs} no CPU was left while more than half of the clients had no query in the server: the load "
-                "generator, or another program on this machine, holds the server up, and an effect may look smaller "
-                "than it is.",
-                in_runs=in_runs(len(runs), len(evidence.valid)),
-            ),
-            hint=tr("Use fewer clients, the prepared protocol, or heavier transactions; end other programs."),
-            runs=runs,
-        )
+        yield caveat("generator-saturated", about=runs, in_runs=in_runs(len(runs), len(evidence.valid)))

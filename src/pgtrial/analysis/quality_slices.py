@@ -11,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding, Slices
 from pgtrial.analysis.quality_duet import is_duet
 from pgtrial.analysis.quality_runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.design.methods import recorded_choice
-from pgtrial.language import ENGLISH, find_language, mark, ntr, speak, tr
-from pgtrial.model.caveat import Severity
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import Message, message
 from pgtrial.model.run import RunRow
-from pgtrial.units import format_change, format_duration, format_percent
 
 LENGTH_DIFFERENCE = 0.2  # of a slice's length, relative to the others of its level or to the plan …
 LEAST_DIFFERENCE = 0.1  # … and in seconds, below which it is the scheduler's usual delay
@@ -29,31 +26,11 @@ SLOW_SHARE = 0.25  # of the median throughput of a run's slices …
 BY_CHANCE = 0.01  # … and fewer transactions than chance leaves in any slice of a run with this probability
 AUTOVACUUM_WORKERS = 0.05  # on average over the polls
 MOST_SLICE = 60.0  # s, in an experiment file
-_MOST_NAMED = 5  # blocks
-_USE_BLOCKS = mark('Use method = "blocks", where each arm has its time to itself.')
-_LEFT_BEHIND = mark(
-    "From the first half of a slice to the second the ratio of {arm} to the control changes by {change} (between {low} "
-    "and {high}): what an arm leaves behind, such as pages in the cache or dirty pages, reaches into the next one's "
-    "turn, and longer slices would show another effect."
-)
-_AFTER_EXCHANGE = mark(
-    "From the first half of a slice to the second the ratio of {arm} to the control changes by {change} (between {low} "
-    "and {high}): after their exchange of CPUs the arms do not find their speed at once, and longer slices would show "
-    "another effect."
-)
 
 
 def check_shared_counters(assessment: Assessment) -> Iterator[CaveatFinding]:
     if sliced(assessment.evidence):
-        yield CaveatFinding(
-            code="no-host-costs",
-            severity=Severity.INFO,
-            text=tr(
-                "The arms of a block shared its time, so what only the machine as a whole counts (CPU time, context "
-                "switches, requests to devices) cannot be told apart by arm: these costs are left out."
-            ),
-            hint=tr('To compare them, use method = "blocks".'),
-        )
+        yield caveat("no-host-costs")
 
 
 def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -68,23 +45,12 @@ def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
             if run.id in found
             for each in run.slices
         )
-        yield CaveatFinding(
-            code="uneven-slices",
-            severity=Severity.WARNING,
-            text=ntr(
-                "{count} slice {in_runs} was shorter or longer than planned, by up to {seconds}: the machine stalled, "
-                "or its clock was set.",
-                "{count} slices {in_runs} were shorter or longer than planned, by up to {seconds}: the machine "
-                "stalled, or its clock was set.",
-                sum(found.values()),
-                in_runs=ntr("in {count} run", "in {count} runs", len(found)),
-                seconds=format_duration(worst),
-            ),
-            hint=tr(
-                "Look at these blocks in the list of effects; run on a machine that does not pause, with a clock that "
-                "is steered instead of set."
-            ),
-            runs=tuple(found),
+        yield caveat(
+            "uneven-slices",
+            about=found,
+            count=sum(found.values()),
+            in_runs=message("in-some-runs", count=len(found)),
+            seconds=worst,
         )
 
 
@@ -116,21 +82,12 @@ def check_slow_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     slow = {run.id: number for run in sliced(evidence) if (number := _slow(assessment, run))}
     if slow:
-        yield CaveatFinding(
-            code="slow-slices",
-            severity=Severity.INFO,
-            text=ntr(
-                "In {count} slice {of_runs} throughput was below {share} of the median of the run's slices: the "
-                "machine was disturbed for moments. The slices count; the short turns let such moments fall on all "
-                "arms.",
-                "In {count} slices {of_runs} throughput was below {share} of the median of the run's slices: the "
-                "machine was disturbed for moments. The slices count; the short turns let such moments fall on all "
-                "arms.",
-                sum(slow.values()),
-                of_runs=ntr("of {count} run", "of {count} runs", len(slow)),
-                share=format_percent(SLOW_SHARE),
-            ),
-            runs=tuple(slow),
+        yield caveat(
+            "slow-slices",
+            about=slow,
+            count=sum(slow.values()),
+            of_runs=message("of-some-runs", count=len(slow)),
+            share=SLOW_SHARE,
         )
 
 
@@ -166,44 +123,15 @@ def check_one_sided(assessment: Assessment) -> Iterator[CaveatFinding]:
     vacuums = _by_block(evidence, {run.id: _workers(assessment, run) for run in sliced(evidence)})
     found = {} if unequal_checkpoints(assessment) else _differing(checkpoints, CHECKPOINT_DIFFERENCE)
     if found:
-        yield CaveatFinding(
-            code="one-sided-work",
-            severity=Severity.WARNING,
-            text=ntr(
-                "In {found} of {count} block only some of the servers had a checkpoint in their measured time "
-                "({blocks}).",
-                "In {found} of {count} blocks only some of the servers had a checkpoint in their measured time "
-                "({blocks}).",
-                len(checkpoints),
-                found=len(found),
-                blocks=_name_blocks(found),
-            ),
-            hint=tr("Make checkpoint_timeout and max_wal_size large enough that no checkpoint begins inside a block."),
-        )
+        yield caveat("one-sided-work.checkpoints", found=len(found), count=len(checkpoints), blocks=_name_blocks(found))
     found = _differing(vacuums, AUTOVACUUM_WORKERS)
     if found:
-        yield CaveatFinding(
-            code="one-sided-work",
-            severity=Severity.WARNING,
-            text=ntr(
-                "In {found} of {count} block only some of the servers had autovacuum at work in their measured time "
-                "({blocks}).",
-                "In {found} of {count} blocks only some of the servers had autovacuum at work in their measured time "
-                "({blocks}).",
-                len(checkpoints),
-                found=len(found),
-                blocks=_name_blocks(found),
-            ),
-            hint=tr("Set autovacuum = off in [target.postgresql] for short experiments, or measure for longer."),
-        )
+        yield caveat("one-sided-work.autovacuum", found=len(found), count=len(checkpoints), blocks=_name_blocks(found))
 
 
-def _name_blocks(found: Mapping[int, Sequence[str]]) -> str:
-    """ "block 1: off, block 3: off and on"; the first ones."""
-    named = [
-        tr("block {block}: {arms}", block=block, arms=join(arms)) for block, arms in list(found.items())[:_MOST_NAMED]
-    ]
-    return ", ".join([*named, "…"] if len(found) > _MOST_NAMED else named)
+def _name_blocks(found: Mapping[int, Sequence[str]]) -> tuple[Message, ...]:
+    """ "block 1: off", "block 3: off and on"."""
+    return tuple(message("block-arms", block=block, arms=tuple(arms)) for block, arms in found.items())
 
 
 def _workers(assessment: Assessment, run: RunRow) -> float | None:
@@ -243,30 +171,14 @@ def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
             continue
         if arm.growth_low <= 1 <= arm.growth_high:
             continue
-        yield CaveatFinding(
-            code="effect-grows-inside-slices",
-            severity=Severity.WARNING,
-            text=tr(
-                _AFTER_EXCHANGE if is_duet(assessment.evidence) else _LEFT_BEHIND,
-                arm=arm.arm,
-                change=format_change(arm.growth),
-                low=format_change(arm.growth_low),
-                high=format_change(arm.growth_high),
-            ),
-            hint=" ".join([*_try_longer(assessment, assessment.slices), tr(_USE_BLOCKS)]),
+        yield caveat(
+            "effect-grows-inside-slices.duet" if is_duet(assessment.evidence) else "effect-grows-inside-slices",
+            arm=arm.arm,
+            change=arm.growth,
+            low=arm.growth_low,
+            high=arm.growth_high,
+            longer=min(MOST_SLICE, 4 * assessment.slices.length),
         )
-
-
-def _try_longer(assessment: Assessment, slices: Slices) -> Iterator[str]:
-    if not is_duet(assessment.evidence):
-        length = _as_in_file(min(MOST_SLICE, 4 * slices.length))
-        yield tr('Try longer slices, slice = "{length}", and see whether the effect is another.', length=length)
-
-
-def _as_in_file(seconds: float) -> str:
-    """As an experiment file has it, which is the same in all languages."""
-    with speak(find_language(ENGLISH)):
-        return format_duration(seconds).replace(" ", "")
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -276,20 +188,7 @@ def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
         if arm.longer is None or low is None or high is None or low <= 1 <= high:
             continue
         if _is_large(arm.longer, assessment.evidence.margin):
-            yield CaveatFinding(
-                code="effect-grows-with-slices",
-                severity=Severity.WARNING,
-                text=tr(
-                    "In the blocks whose slices are twice as long the ratio of {arm} to the control is another by "
-                    "{change} (between {low} and {high}): the effect builds up over more than a slice, and its true "
-                    "size is not known.",
-                    arm=arm.arm,
-                    change=format_change(arm.longer),
-                    low=format_change(low),
-                    high=format_change(high),
-                ),
-                hint=tr(_USE_BLOCKS),
-            )
+            yield caveat("effect-grows-with-slices", arm=arm.arm, change=arm.longer, low=low, high=high)
 
 
 def _is_large(growth: float, margin: float) -> bool:
@@ -303,19 +202,7 @@ def check_block_spread(assessment: Assessment) -> Iterator[CaveatFinding]:
         return
     for arm in assessment.slices.arms:
         if arm.is_spread_explained is False and arm.sd_blocks is not None and arm.sd_expected is not None:
-            yield CaveatFinding(
-                code="blocks-differ",
-                severity=Severity.INFO,
-                text=tr(
-                    "The ratios of {arm} differ from block to block (SD {found}) by more than the slices inside the "
-                    "blocks explain ({expected}): each block has something of its own, such as where the servers' "
-                    "memory and data lie.",
-                    arm=arm.arm,
-                    found=format_percent(arm.sd_blocks),
-                    expected=format_percent(arm.sd_expected),
-                ),
-                hint=tr("More blocks narrow the interval, longer blocks hardly do."),
-            )
+            yield caveat("blocks-differ", arm=arm.arm, found=arm.sd_blocks, expected=arm.sd_expected)
 
 
 def sliced(evidence: Evidence) -> tuple[RunRow, ...]:

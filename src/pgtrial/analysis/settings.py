@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Difference, SettingFinding
 from pgtrial.design.arms import effective_knobs
+from pgtrial.findings.findings import Difference, SettingFinding
 from pgtrial.model.arm import Arm
 
 ABSENT = "(absent)"  # the server of that run has no such setting

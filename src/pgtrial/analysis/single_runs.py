@@ -2,7 +2,7 @@
 
 from pgtrial.analysis.effects import Estimated, find_primary
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import SingleRuns
+from pgtrial.findings.findings import SingleRuns
 
 
 def take_single_runs(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[SingleRuns, ...]:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import ArmSlices, Slices
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import slices_of, windows
+from pgtrial.findings.findings import ArmSlices, Slices
 from pgtrial.model.run import RunRow
 from pgtrial.stats.dependence import ORDER_ALPHA
 from pgtrial.stats.slices import (

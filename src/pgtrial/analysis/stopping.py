@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pgtrial.analysis.effects import Estimated, estimate_primary
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
-from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import Stopping
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
@@ -17,8 +17,8 @@ from pgtrial.stats.forecast import blocks_to_decision, blocks_to_precision, half
 from pgtrial.stats.power import Needed
 from pgtrial.units import format_percent, format_share
 
-_WITHIN = mark("half the interval is {width}, within the wished {wished}")
-_WIDER = mark("half the interval is {width}, more than the wished {wished}")
+_WITHIN = N_("half the interval is {width}, within the wished {wished}")
+_WIDER = N_("half the interval is {width}, more than the wished {wished}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

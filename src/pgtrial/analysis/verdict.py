@@ -2,9 +2,10 @@
 
 from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.analysis.metrics import LOADS
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import Effect, HypothesisFinding, Needed, Stopping
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
@@ -14,15 +15,15 @@ from pgtrial.stats.equivalence import judge
 from pgtrial.units import format_change, format_percent, format_share, format_times
 
 # What the interval says of the margin, for every verdict that can be reached; {size} is "off is 5 % faster than on".
-_BEYOND = mark("{size}, which is beyond the margin of {margin}.")
-_WITHIN = mark("{size}, which is within the margin of {margin} by two one-sided tests.")
+_BEYOND = N_("{size}, which is beyond the margin of {margin}.")
+_WITHIN = N_("{size}, which is within the margin of {margin} by two one-sided tests.")
 _REASONS = {
     (Expect.BETTER, Verdict.SUPPORTED): _BEYOND,
-    (Expect.BETTER, Verdict.REFUTED): mark("{size}, which does not reach the margin of {margin}."),
+    (Expect.BETTER, Verdict.REFUTED): N_("{size}, which does not reach the margin of {margin}."),
     (Expect.WORSE, Verdict.SUPPORTED): _BEYOND,
-    (Expect.WORSE, Verdict.REFUTED): mark("{size}, which is not worse by the margin of {margin}."),
-    (Expect.NOT_WORSE, Verdict.SUPPORTED): mark("{size}, which is not worse by more than the margin of {margin}."),
-    (Expect.NOT_WORSE, Verdict.REFUTED): mark("{size}, which is worse by more than the margin of {margin}."),
+    (Expect.WORSE, Verdict.REFUTED): N_("{size}, which is not worse by the margin of {margin}."),
+    (Expect.NOT_WORSE, Verdict.SUPPORTED): N_("{size}, which is not worse by more than the margin of {margin}."),
+    (Expect.NOT_WORSE, Verdict.REFUTED): N_("{size}, which is worse by more than the margin of {margin}."),
     (Expect.EQUIVALENT, Verdict.SUPPORTED): _WITHIN,
     (Expect.EQUIVALENT, Verdict.REFUTED): _BEYOND,
     (Expect.DIFFERENT, Verdict.SUPPORTED): _BEYOND,
@@ -33,11 +34,11 @@ _LATENCIES = {
     f"{kind}.latency_{name}": words
     for kind in LOADS
     for name, words in {
-        "mean": mark("mean latency"),
-        "p50": mark("median latency"),
-        "p95": mark("95th percentile of latency"),
-        "p99": mark("99th percentile of latency"),
-        "p999": mark("99.9th percentile of latency"),
+        "mean": N_("mean latency"),
+        "p50": N_("median latency"),
+        "p95": N_("95th percentile of latency"),
+        "p99": N_("99th percentile of latency"),
+        "p999": N_("99.9th percentile of latency"),
     }.items()
 }
 _SPEEDS = {metric.name for load in LOADS.values() for metric in (load.throughput, load.bandwidth) if metric is not None}

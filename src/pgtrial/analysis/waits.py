@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import WaitShare
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import WaitShare
 
 CPU = "CPU"  # an active session that does not wait is on a CPU, or wants to be
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pgtrial.analysis.comparison_findings import ExperimentComparison, LogComparison
+    from pgtrial.findings.comparison import ExperimentComparison, LogComparison
 
 
 @click.command()
@@ -121,7 +121,7 @@ def _write(found: "ExperimentComparison | LogComparison", path: Path) -> None:
 
 
 def _render(found: "ExperimentComparison | LogComparison") -> str:
-    from pgtrial.analysis.comparison_findings import ExperimentComparison
+    from pgtrial.findings.comparison import ExperimentComparison
     from pgtrial.report.comparison.text import render_experiments, render_logs
 
     return render_experiments(found) if isinstance(found, ExperimentComparison) else render_logs(found)

@@ -16,7 +16,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
 
 if TYPE_CHECKING:
-    from pgtrial.analysis.findings import Findings
+    from pgtrial.findings.findings import Findings
 
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run

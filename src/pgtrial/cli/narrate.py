@@ -12,7 +12,7 @@ from pgtrial.language import ENGLISH, Language, speak
 from pgtrial.units import parse_duration
 
 if TYPE_CHECKING:
-    from pgtrial.analysis.findings import Findings
+    from pgtrial.findings.findings import Findings
     from pgtrial.narrate.answer import ModelText
     from pgtrial.narrate.dossier import Dossier
 
@@ -118,9 +118,9 @@ def command(
 def _read(folder: Path) -> "Findings":
     """The findings as they were written; made anew where there are none yet."""
     from pgtrial.analysis.analyze import analyze
-    from pgtrial.analysis.findings import read_findings
     from pgtrial.spec.places import is_file
     from pgtrial.store import layout
+    from pgtrial.store.findings_file import read_findings
 
     return read_findings(folder) if is_file(folder / layout.FINDINGS) else analyze(folder)
 

@@ -20,8 +20,8 @@ from pgtrial.store.state import State
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pgtrial.analysis.findings import Findings
     from pgtrial.engine.experiment import Permission
+    from pgtrial.findings.findings import Findings
     from pgtrial.spec.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
@@ -125,8 +125,8 @@ def write_report(folder: Path, *, output: Path | None = None, language: Language
     another language than English, which findings.json is in, needs the analysis again.
     """
     from pgtrial.analysis.analyze import analyze
-    from pgtrial.analysis.findings import write_findings
     from pgtrial.report.html import write_html
+    from pgtrial.store.findings_file import write_findings
 
     findings = shown = analyze(folder)
     path = output or folder / layout.REPORT

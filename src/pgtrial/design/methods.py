@@ -10,7 +10,7 @@ from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.language import mark
+from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.experiment import Experiment
@@ -50,9 +50,7 @@ class MethodChoice:
         return self.slice * (2 if self.doubled and block % 2 == 0 else 1)
 
 
-BLOCKS = MethodChoice(
-    method="blocks", reason=mark("Blocks are always valid: one server at a time has the whole machine.")
-)
+BLOCKS = MethodChoice(method="blocks", reason=str(METHOD_REASONS["method.blocks"].text))
 
 
 def judge_methods(
@@ -89,7 +87,7 @@ def choose_method(
         message = f'method "{wanted}" is not valid here: {"; ".join(found.reasons)}'
         hint = f'Valid here: {valid}. "auto" takes the cheapest one.'
         raise SpecError(message, problems=(SpecProblem(path="design.method", message=message, hint=hint),), hint=hint)
-    return _settle(experiment, arms, wanted, mark("The file asks for it."))
+    return _settle(experiment, arms, wanted, str(METHOD_REASONS["method.asked-for"].text))
 
 
 def plan_steps(
@@ -139,7 +137,7 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
     passed: dict[str, list[str]] = {}  # methods by what speaks first against them
     for judgement in judgements:
         if judgement.valid and not judgement.doubtful:
-            reason = mark("It is the cheapest method without objection here.")
+            reason = str(METHOD_REASONS["method.cheapest"].text)
             if passed:
                 others = [f"not {' or '.join(names)}: {text}" for text, names in passed.items()]
                 reason = "; ".join([reason.removesuffix("."), *others]) + "."

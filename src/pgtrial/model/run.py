@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgtrial.language import decimal_sign, ntr
 from pgtrial.model.slice import Slice
 
 
@@ -58,10 +57,9 @@ class LoadLevel:
 
     @property
     def label(self) -> str:
-        if self.rate is None:
-            return ntr("{count} client", "{count} clients", self.clients)
-        rate = f"{self.rate:g}".replace(".", decimal_sign())
-        return ntr("{rate} tps, {count} client", "{rate} tps, {count} clients", self.clients, rate=rate)
+        """In English, for messages and for recognising a level."""
+        clients = f"{self.clients} client{'' if self.clients == 1 else 's'}"
+        return clients if self.rate is None else f"{self.rate:g} tps, {clients}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

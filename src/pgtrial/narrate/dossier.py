@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.narrate.check import Checked, Known, check_text
 from pgtrial.narrate.facts import Fact, numbers_in
 from pgtrial.narrate.facts_of_causes import tell_causes

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pgtrial.analysis.cause_findings import Estimate
-from pgtrial.analysis.findings import Effect
+from pgtrial.findings.findings import Effect
+from pgtrial.findings.record import Estimate
 from pgtrial.narrate.context import find_contexts, find_metrics
 from pgtrial.narrate.directions import Way, find_direction
 from pgtrial.narrate.mentions import find_mentions

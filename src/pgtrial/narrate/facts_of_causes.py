@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Level
 from pgtrial.analysis.causes.words import part_name
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import Level
+from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact, text_fact, value_fact
 from pgtrial.narrate.facts_of_results import clients_of
 from pgtrial.report.cause_words import causes_of, lead_arms

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.narrate.facts import Fact, count_fact, numbers_in, share_fact, text_fact
 from pgtrial.narrate.quantity import Number, Quantity
 from pgtrial.report.narrative.base import key_path
@@ -75,9 +76,9 @@ def _done(findings: Findings) -> Iterator[Fact]:
     yield count_fact("load levels", len(experiment.levels), "level", "experiment.levels")
     for number, level in enumerate(experiment.levels):
         path = f"experiment.levels[{number}]"
-        yield count_fact(f"load level “{level.label}”", level.clients, "client", f"{path}.clients")
+        yield count_fact(f"load level “{say(level.label)}”", level.clients, "client", f"{path}.clients")
         if level.rate is not None:
-            yield text_fact(f"arrival rate of load level “{level.label}”", f"{level.rate:g} tps", f"{path}.rate")
+            yield text_fact(f"arrival rate of load level “{say(level.label)}”", f"{level.rate:g} tps", f"{path}.rate")
     version = experiment.target.get("postgres version")
     if version:
         yield text_fact("server", f"PostgreSQL {version}", 'experiment.target["postgres version"]')

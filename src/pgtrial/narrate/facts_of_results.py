@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Estimate
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.record import Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.narrate.facts import Fact, effect_fact, share_fact, text_fact, value_fact
 from pgtrial.report.narrative.base import find_primary

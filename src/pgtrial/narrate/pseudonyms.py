@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact
 from pgtrial.spec.experiment import MIX_SCENARIOS
 from pgtrial.store.redact.patterns import HOSTS, IPV4, SECRETS

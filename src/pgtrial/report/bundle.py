@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.findings import write_findings
 from pgtrial.errors import StoreError
 from pgtrial.report.html import write_html
 from pgtrial.store import bundle, layout
+from pgtrial.store.findings_file import write_findings
 from pgtrial.store.redact.folder import Copied, copy_folder
 from pgtrial.store.redact.known import Redaction
 

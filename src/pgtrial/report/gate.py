@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pgtrial.analysis.cause_findings import CriterionValue
 from pgtrial.analysis.causes.recommend import WEIGHTED
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.causes import CriterionValue
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of

@@ -14,7 +14,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup

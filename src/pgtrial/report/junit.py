@@ -8,7 +8,7 @@ a case is its output. Source: junit-10.xsd of Jenkins' xUnit plugin; "Unit test 
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.report.gate import Case, Outcome, list_cases
 from pgtrial.report.words import make_visible
 

@@ -1,6 +1,6 @@
 """Which of the many effects a short summary shows: few metrics over all load levels, the claim's by load level."""
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.report.text import LATENCIES
 from pgtrial.report.words import ALL, latency_of, throughput_of
 

@@ -1,6 +1,6 @@
 """Findings to a short summary in Markdown: for the page of a pipeline's run, a pull request or a chat."""
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text

@@ -1,11 +1,11 @@
 """What the values of enumerations are called where people read them; in findings they keep their names."""
 
-from pgtrial.analysis.cause_findings import Level, Resource
 from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
-from pgtrial.analysis.disk_findings import DiskStanding
-from pgtrial.analysis.file_findings import FileLimit
 from pgtrial.analysis.overhead import GUARD, OTHER
+from pgtrial.findings.causes import Level, Resource
+from pgtrial.findings.disks import DiskStanding
+from pgtrial.findings.files import FileLimit
 from pgtrial.language import ptr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

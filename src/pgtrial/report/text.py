@@ -6,8 +6,10 @@ It is in the language in use.
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
@@ -38,8 +40,8 @@ from pgtrial.report.words import (
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 LATENCIES = ("p50", "p95", "p99")
-HEADS = (mark("change"), mark("interval"), mark("p"), mark("decision"))
-LEFT = {mark("arm"), mark("metric"), mark("load"), "decision"}
+HEADS = (N_("change"), N_("interval"), N_("p"), N_("decision"))
+LEFT = {N_("arm"), N_("metric"), N_("load"), "decision"}
 NARROWEST_ARM = 8
 TIED = "\u00a0"  # while lines are broken; printed as a space
 
@@ -111,7 +113,7 @@ def _effects(findings: Findings, width: int) -> list[str]:
             *overall,
         ]
     by_level = [
-        (effect, level.label)
+        (effect, say(level.label))
         for level in findings.experiment.levels
         for effect in effects
         if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)

@@ -1,6 +1,6 @@
 """What speaks for and against trusting the numbers: the placebo, and what one run alone would have said."""
 
-from pgtrial.analysis.findings import Findings, SingleRuns
+from pgtrial.findings.findings import Findings, SingleRuns
 from pgtrial.language import ntr, tr
 from pgtrial.model.verdict import Decision
 from pgtrial.report.words import RATES, change_text, placebo_arm, placebo_effect

@@ -8,8 +8,10 @@ import re
 import struct
 import unicodedata
 
-from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
-from pgtrial.language import decimal_sign, mark, ptr, tr
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
+from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
@@ -25,40 +27,40 @@ from pgtrial.units import (
 )
 
 ALL = "all"
-EMULATED = mark("emulated disk")  # behind the name of an arm, in all tables
+EMULATED = N_("emulated disk")  # behind the name of an arm, in all tables
 
 # Texts of catalogues, as are those of the next tables: metric_label has them in the language in use.
 METRIC_LABELS = {
-    "pgbench.tps": mark("throughput"),
-    "pgbench.latency_mean": mark("latency mean"),
-    "pgbench.latency_p50": mark("latency p50"),
-    "pgbench.latency_p95": mark("latency p95"),
-    "pgbench.latency_p99": mark("latency p99"),
-    "pgbench.latency_p999": mark("latency p99.9"),
-    "pgbench.failures": mark("failures"),
-    "fio.bandwidth": mark("bandwidth"),
-    "fio.iops": mark("file requests per second"),
-    "fio.latency_mean": mark("latency mean"),
-    "fio.latency_p50": mark("latency p50"),
-    "fio.latency_p95": mark("latency p95"),
-    "fio.latency_p99": mark("latency p99"),
-    "fio.latency_p999": mark("latency p99.9"),
+    "pgbench.tps": N_("throughput"),
+    "pgbench.latency_mean": N_("latency mean"),
+    "pgbench.latency_p50": N_("latency p50"),
+    "pgbench.latency_p95": N_("latency p95"),
+    "pgbench.latency_p99": N_("latency p99"),
+    "pgbench.latency_p999": N_("latency p99.9"),
+    "pgbench.failures": N_("failures"),
+    "fio.bandwidth": N_("bandwidth"),
+    "fio.iops": N_("file requests per second"),
+    "fio.latency_mean": N_("latency mean"),
+    "fio.latency_p50": N_("latency p50"),
+    "fio.latency_p95": N_("latency p95"),
+    "fio.latency_p99": N_("latency p99"),
+    "fio.latency_p999": N_("latency p99.9"),
 }
 # By the kind of load.
 _THROUGHPUTS = {"pgbench": "pgbench.tps", "fio": "fio.iops"}
 RATES = ("pgbench.tps", "fio.iops", "fio.bandwidth")  # more is faster
-REQUESTS = {"pgbench.tps": mark("transactions per second"), "fio.iops": mark("file requests per second")}
+REQUESTS = {"pgbench.tps": N_("transactions per second"), "fio.iops": N_("file requests per second")}
 COST_LABELS = {
-    "cost.cpu_seconds": mark("CPU time"),
-    "cost.context_switches": mark("context switches"),
-    "cost.blocks_hit": mark("blocks found in shared buffers"),
-    "cost.blocks_read": mark("blocks read into shared buffers"),
-    "cost.temp_bytes": mark("bytes of temporary files"),
-    "cost.wal_bytes": mark("bytes of WAL"),
-    "cost.device_reads": mark("reads of the devices"),
-    "cost.device_read_bytes": mark("bytes read from the devices"),
-    "cost.device_writes": mark("writes to the devices"),
-    "cost.device_write_bytes": mark("bytes written to the devices"),
+    "cost.cpu_seconds": N_("CPU time"),
+    "cost.context_switches": N_("context switches"),
+    "cost.blocks_hit": N_("blocks found in shared buffers"),
+    "cost.blocks_read": N_("blocks read into shared buffers"),
+    "cost.temp_bytes": N_("bytes of temporary files"),
+    "cost.wal_bytes": N_("bytes of WAL"),
+    "cost.device_reads": N_("reads of the devices"),
+    "cost.device_read_bytes": N_("bytes read from the devices"),
+    "cost.device_writes": N_("writes to the devices"),
+    "cost.device_write_bytes": N_("bytes written to the devices"),
 }
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
@@ -72,11 +74,11 @@ SEVERITY_SYMBOLS = {Severity.INFO: "i", Severity.WARNING: "!", Severity.INVALID:
 _MOST_DETECTABLE = 10.0  # share; a larger change is no figure to plan with
 LEAST_P = 1e-4  # of a smaller one is only said that it is
 _TESTED: dict[str, str] = {
-    Expect.BETTER: mark("{arm} is better than {control}"),
-    Expect.WORSE: mark("{arm} is worse than {control}"),
-    Expect.NOT_WORSE: mark("{arm} is not worse than {control}"),
-    Expect.EQUIVALENT: mark("{arm} is equivalent to {control}"),
-    Expect.DIFFERENT: mark("{arm} is different from {control}"),
+    Expect.BETTER: N_("{arm} is better than {control}"),
+    Expect.WORSE: N_("{arm} is worse than {control}"),
+    Expect.NOT_WORSE: N_("{arm} is not worse than {control}"),
+    Expect.EQUIVALENT: N_("{arm} is equivalent to {control}"),
+    Expect.DIFFERENT: N_("{arm} is different from {control}"),
 }
 
 
@@ -147,10 +149,10 @@ def level_label(findings: Findings, level: int | str) -> str:
     """The level's own label ("8 clients"); "all load levels" for all of them, where there are several."""
     levels = findings.experiment.levels
     if level == ALL:
-        return levels[0].label if len(levels) == 1 else tr("all load levels")
+        return say(levels[0].label) if len(levels) == 1 else tr("all load levels")
     for known in levels:
         if known.index == level:
-            return known.label
+            return say(known.label)
     return tr("load level {level}", level=level)
 
 

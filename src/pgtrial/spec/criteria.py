@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pgtrial.language import mark
+from pgtrial.language import N_
 from pgtrial.model.metric import Better
 
 
@@ -36,34 +36,34 @@ STALLED = "stability.stalled"
 SWAP_GROWTH = "memory.swap_growth"
 
 _CRITERIA = (
-    Criterion(metric=THROUGHPUT, label=mark("throughput"), better=Better.HIGHER),
-    _lower("pgbench.latency_mean", mark("mean latency")),
-    _lower("pgbench.latency_p50", mark("latency p50")),
-    _lower("pgbench.latency_p95", mark("latency p95"), stable=True),
-    _lower(LATENCY_P99, mark("latency p99"), stable=True),
-    _lower("pgbench.latency_p999", mark("latency p99.9"), stable=True),
-    _lower("pgbench.failures", mark("share of failed transactions"), 1e-4),
-    Criterion(metric=LOWEST, label=mark("lowest 1 % of throughput"), better=Better.HIGHER, floor=1.0, stable=True),
-    _lower(VARIATION, mark("variation of throughput"), 0.01, stable=True),
-    _lower(DIP_SHARE, mark("share of the time in dips"), 0.01, stable=True),
-    _lower(STALLED, mark("share of seconds without a commit"), 1e-3, stable=True),
-    Criterion(metric="fio.bandwidth", label=mark("bandwidth"), better=Better.HIGHER),
-    Criterion(metric=FILE_REQUESTS, label=mark("requests to files per second"), better=Better.HIGHER),
-    _lower("fio.latency_mean", mark("mean latency")),
-    _lower("fio.latency_p50", mark("latency p50")),
-    _lower("fio.latency_p95", mark("latency p95"), stable=True),
-    _lower(FILE_LATENCY_P99, mark("latency p99"), stable=True),
-    _lower("fio.latency_p999", mark("latency p99.9"), stable=True),
-    _lower("cost.cpu_seconds", mark("CPU time per transaction")),
-    _lower("cost.context_switches", mark("context switches per transaction"), 0.01),
-    _lower("cost.blocks_hit", mark("blocks hit per transaction"), 0.01),
-    _lower("cost.blocks_read", mark("blocks read per transaction"), 0.01),
-    _lower("cost.temp_bytes", mark("temporary bytes per transaction"), 1.0),
-    _lower("cost.wal_bytes", mark("WAL per transaction"), 1.0),
-    _lower("cost.device_reads", mark("device reads per transaction"), 1e-3),
-    _lower("cost.device_read_bytes", mark("bytes read per transaction"), 1.0),
-    _lower("cost.device_writes", mark("device writes per transaction"), 1e-3),
-    _lower("cost.device_write_bytes", mark("bytes written per transaction"), 1.0),
-    _lower(SWAP_GROWTH, mark("growth of swap"), 2.0**20),
+    Criterion(metric=THROUGHPUT, label=N_("throughput"), better=Better.HIGHER),
+    _lower("pgbench.latency_mean", N_("mean latency")),
+    _lower("pgbench.latency_p50", N_("latency p50")),
+    _lower("pgbench.latency_p95", N_("latency p95"), stable=True),
+    _lower(LATENCY_P99, N_("latency p99"), stable=True),
+    _lower("pgbench.latency_p999", N_("latency p99.9"), stable=True),
+    _lower("pgbench.failures", N_("share of failed transactions"), 1e-4),
+    Criterion(metric=LOWEST, label=N_("lowest 1 % of throughput"), better=Better.HIGHER, floor=1.0, stable=True),
+    _lower(VARIATION, N_("variation of throughput"), 0.01, stable=True),
+    _lower(DIP_SHARE, N_("share of the time in dips"), 0.01, stable=True),
+    _lower(STALLED, N_("share of seconds without a commit"), 1e-3, stable=True),
+    Criterion(metric="fio.bandwidth", label=N_("bandwidth"), better=Better.HIGHER),
+    Criterion(metric=FILE_REQUESTS, label=N_("requests to files per second"), better=Better.HIGHER),
+    _lower("fio.latency_mean", N_("mean latency")),
+    _lower("fio.latency_p50", N_("latency p50")),
+    _lower("fio.latency_p95", N_("latency p95"), stable=True),
+    _lower(FILE_LATENCY_P99, N_("latency p99"), stable=True),
+    _lower("fio.latency_p999", N_("latency p99.9"), stable=True),
+    _lower("cost.cpu_seconds", N_("CPU time per transaction")),
+    _lower("cost.context_switches", N_("context switches per transaction"), 0.01),
+    _lower("cost.blocks_hit", N_("blocks hit per transaction"), 0.01),
+    _lower("cost.blocks_read", N_("blocks read per transaction"), 0.01),
+    _lower("cost.temp_bytes", N_("temporary bytes per transaction"), 1.0),
+    _lower("cost.wal_bytes", N_("WAL per transaction"), 1.0),
+    _lower("cost.device_reads", N_("device reads per transaction"), 1e-3),
+    _lower("cost.device_read_bytes", N_("bytes read per transaction"), 1.0),
+    _lower("cost.device_writes", N_("device writes per transaction"), 1e-3),
+    _lower("cost.device_write_bytes", N_("bytes written per transaction"), 1.0),
+    _lower(SWAP_GROWTH, N_("growth of swap"), 2.0**20),
 )
 CRITERIA = {each.metric: each for each in _CRITERIA}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pgtrial.model.caveat import Caveat
+from pgtrial.findings.caveat import CaveatFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Comparison:
     blocks: int
     sd_log_ratio: float | None
     comparisons: int = 1
-    caveats: tuple[Caveat, ...] = ()
+    caveats: tuple[CaveatFinding, ...] = ()
 
     @property
     def alpha(self) -> float:

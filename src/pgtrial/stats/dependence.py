@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pgtrial.language import decimal_sign, tr
-from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.units import format_decimal, format_significant
+from pgtrial.findings.caveat import CaveatFinding, caveat
 
 ORDER_ALPHA = 0.01
 FEWEST_FOR_LAG = 8
@@ -76,7 +74,7 @@ def lag1(x: Sequence[float] | NDArray[np.float64]) -> float | None:
     return autocorrelation(x, 1)
 
 
-def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat, ...]:
+def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[CaveatFinding, ...]:
     """ "drift" and "autocorrelated-blocks" for block log ratios in the order of the blocks.
 
     Each false alarm has probability ORDER_ALPHA or less. Autocorrelation is looked for only where it is positive, which
@@ -86,38 +84,14 @@ def order_caveats(values: Sequence[float] | NDArray[np.float64]) -> tuple[Caveat
     found = []
     trend = drift(series)
     if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
-        found.append(
-            Caveat(
-                code="drift",
-                severity=Severity.WARNING,
-                text=tr(
-                    "The effect itself moves by {change} per block (p = {p}), so one number for all blocks is an "
-                    "average over time.",
-                    change=f"{math.expm1(trend.slope_per_block) * 100:+.1f} %".replace(".", decimal_sign()),
-                    p=format_significant(trend.p_value, 2),
-                ),
-                hint=tr("Look at the block ratios in order; restore the data for each run, or warm up longer."),
-            )
-        )
+        found.append(caveat("drift", change=math.exp(trend.slope_per_block), p=trend.p_value))
     correlation = lag1(series)
     if correlation is not None and series.size >= FEWEST_FOR_LAG:
         # Mean and variance of the estimate for independent normal values, n large enough for a normal tail.
         n = series.size
         p_value = float(ndtr(-(correlation + 1 / n) / ((n - 2) / (n * math.sqrt(n - 1)))))
         if p_value <= ORDER_ALPHA:
-            found.append(
-                Caveat(
-                    code="autocorrelated-blocks",
-                    severity=Severity.WARNING,
-                    text=tr(
-                        "The ratios of neighbouring blocks resemble each other (lag-1 autocorrelation {correlation}, "
-                        "p = {p}), so the interval is too narrow.",
-                        correlation=format_decimal(correlation, 2),
-                        p=format_significant(p_value, 2),
-                    ),
-                    hint=tr("Something carries over between blocks: restore the data for each run, or warm up longer."),
-                )
-            )
+            found.append(caveat("autocorrelated-blocks", correlation=correlation, p=p_value))
     return tuple(found)
 
 

@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.language import ntr, tr
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.dependence import order_caveats
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_tail
 from pgtrial.stats.sign_flip import sign_flip_p
 from pgtrial.stats.signed_rank import hodges_lehmann, signed_rank_interval
-from pgtrial.units import format_significant
 
 FEW_BLOCKS = 6
 
@@ -87,7 +85,7 @@ def compare_blocks(
 
 
 def _without_interval(
-    ratio: float | None, blocks: int, confidence: float, comparisons: int, caveats: tuple[Caveat, ...]
+    ratio: float | None, blocks: int, confidence: float, comparisons: int, caveats: tuple[CaveatFinding, ...]
 ) -> Comparison:
     return Comparison(
         ratio=ratio,
@@ -106,80 +104,25 @@ def _without_interval(
     )
 
 
-def _shape_caveats(count: int, p_value: float | None, flip: float, alpha: float) -> Iterator[Caveat]:
+def _shape_caveats(count: int, p_value: float | None, flip: float, alpha: float) -> Iterator[CaveatFinding]:
     smallest = 2.0 ** (1 - count)
     if count < FEW_BLOCKS:
-        yield Caveat(
-            code="few-blocks",
-            severity=Severity.WARNING,
-            text=ntr(
-                "Only {count} blocks: the interval relies on block log ratios that are normally distributed, and the "
-                "exact test cannot get below p = {p}.",
-                "Only {count} blocks: the interval relies on block log ratios that are normally distributed, and the "
-                "exact test cannot get below p = {p}.",
-                count,
-                p=format_significant(smallest, 3),
-            ),
-            hint=ntr("Run at least {count} blocks.", "Run at least {count} blocks.", FEW_BLOCKS),
-        )
+        yield caveat("few-blocks", count=count, p=smallest, fewest=FEW_BLOCKS)
     if p_value is None:
-        yield Caveat(
-            code="zero-variance",
-            severity=Severity.WARNING,
-            text=ntr(
-                "All {count} block ratios are the same, so the noise between blocks is not known and there is no "
-                "interval.",
-                "All {count} block ratios are the same, so the noise between blocks is not known and there is no "
-                "interval.",
-                count,
-            ),
-            hint=tr("The metric is coarser than its noise; look at a mean instead of a quantile, or at raw values."),
-        )
+        yield caveat("zero-variance", count=count)
     elif smallest <= alpha and (p_value <= alpha) != (flip <= alpha):
-        yield Caveat(
-            code="methods-disagree",
-            severity=Severity.WARNING,
-            text=tr(
-                "The t test (p = {p}) and the exact sign-flip test (p = {flip}) lie on different sides of {alpha}.",
-                p=format_significant(p_value, 3),
-                flip=format_significant(flip, 3),
-                alpha=format_significant(alpha, 3),
-            ),
-            hint=tr("Look at the block ratios for outliers; more blocks settle it."),
-        )
+        yield caveat("methods-disagree", p=p_value, flip=flip, alpha=alpha)
 
 
-def _lost_blocks(missing: int) -> tuple[Caveat, ...]:
+def _lost_blocks(missing: int) -> tuple[CaveatFinding, ...]:
     if not missing:
         return ()
-    return (
-        Caveat(
-            code="missing-blocks",
-            severity=Severity.WARNING,
-            text=tr("Blocks left out because one of the two arms has no observation: {blocks}.", blocks=missing),
-            hint=tr("Find out why: when an arm fails because it is slow, leaving its blocks out favours it."),
-        ),
-    )
+    return (caveat("missing-blocks", blocks=missing),)
 
 
-def _no_log_ratio(bad: int, count: int) -> Caveat:
-    return Caveat(
-        code="no-log-ratio",
-        severity=Severity.WARNING,
-        text=ntr(
-            "In {bad} of {count} blocks an observation is zero, negative or infinite, so a ratio does not exist.",
-            "In {bad} of {count} blocks an observation is zero, negative or infinite, so a ratio does not exist.",
-            count,
-            bad=bad,
-        ),
-        hint=tr("Look at the differences instead of ratios, or find out why nothing was processed."),
-    )
+def _no_log_ratio(bad: int, count: int) -> CaveatFinding:
+    return caveat("no-log-ratio", bad=bad, count=count)
 
 
-def _no_interval(count: int) -> Caveat:
-    return Caveat(
-        code="no-interval",
-        severity=Severity.WARNING,
-        text=tr("Complete blocks: {blocks}. At least two are needed to know the noise between blocks.", blocks=count),
-        hint=tr("Run more blocks."),
-    )
+def _no_interval(count: int) -> CaveatFinding:
+    return caveat("no-interval", blocks=count)

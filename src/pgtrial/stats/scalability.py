@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgtrial.language import ntr, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.stats.interval import t_quantile
 
 Array = NDArray[np.float64]
@@ -47,7 +47,7 @@ class ScalabilityFit:
     """``one``: λ in the unit of throughput. ``peak``: N*, None where the curve has no largest throughput (κ = 0).
 
     ``knee`` in clients, None where throughput grows without bound (σ = κ = 0). ``error``: largest relative distance
-    between the curve and a level's throughput, in the geometric mean over blocks. ``reason``: why it does not fit, ""
+    between the curve and a level's throughput, in the geometric mean over blocks. ``reason``: why it does not fit, None
     where it does; the numbers are there all the same, None only where nothing could be fitted.
     """
 
@@ -57,11 +57,11 @@ class ScalabilityFit:
     peak: Parameter | None
     knee: float | None
     error: float | None
-    reason: str
+    reason: Message | None
 
     @property
     def fits(self) -> bool:
-        return not self.reason
+        return self.reason is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,20 +88,13 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
     if n.size and n.min() < 1:
         raise ValueError(f"expected at least one client, got {n.min():g}")
     if bool((table <= 0).any()):
-        return _nothing(tr("A throughput of zero has no logarithm."))
+        return _nothing(message("no-curve.zero"))
     table = table[(~np.isnan(table)).sum(axis=1) >= 2]
     seen = ~np.isnan(table).all(axis=0) if table.size else np.zeros(n.size, bool)
     n, logs = n[seen], np.log(table[:, seen])
     levels = np.unique(n).size
     if levels < FEWEST_LEVELS:
-        return _nothing(
-            ntr(
-                "{count} load levels are too few for three parameters; at least {fewest} are needed.",
-                "{count} load levels are too few for three parameters; at least {fewest} are needed.",
-                levels,
-                fewest=FEWEST_LEVELS,
-            )
-        )
+        return _nothing(message("no-curve.few-levels", count=levels, fewest=FEWEST_LEVELS))
     sigma, kappa = _best(n, logs)
     speeds, rest = _rests(sigma, kappa, n, logs)
     fitted = np.nanmean(rest, axis=0)
@@ -149,7 +142,7 @@ def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Cr
     return tuple(found)
 
 
-def _nothing(reason: str) -> ScalabilityFit:
+def _nothing(reason: Message) -> ScalabilityFit:
     return ScalabilityFit(one=None, contention=None, coherency=None, peak=None, knee=None, error=None, reason=reason)
 
 
@@ -276,25 +269,16 @@ def _knee(sigma: float, kappa: float) -> float | None:
     return max(1.0, 1 / sigma) if sigma > 0 else None
 
 
-def _misfit(n: Array, logs: Array, fitted: Array) -> str:
-    """Why the law does not describe the levels, or ""."""
+def _misfit(n: Array, logs: Array, fitted: Array) -> Message | None:
+    """Why the law does not describe the levels; None where it does."""
     error = np.abs(np.expm1(fitted))
     worst = int(np.argmax(error))
     if error[worst] <= LARGEST_ERROR:
-        return ""
+        return None
     # Throughput per client, each block against its own mean.
     each = np.nanmean(logs - np.nanmean(logs, axis=1, keepdims=True), axis=0) - np.log(n)
     order = np.argsort(n)
     grown = float(np.max(each[order] - np.minimum.accumulate(each[order])))
     if math.expm1(grown) > LARGEST_ERROR:
-        return tr(
-            "Throughput grows faster than the number of clients ({share} more per client), or again after it had bent, "
-            "which the law excludes.",
-            share=f"{math.expm1(grown) * 100:.0f} %",
-        )
-    return tr(
-        "The curve is {error} off at {clients} clients, more than {largest}.",
-        error=f"{error[worst] * 100:.0f} %",
-        clients=f"{n[worst]:g}",
-        largest=f"{LARGEST_ERROR * 100:.0f} %",
-    )
+        return message("no-curve.grows-faster", share=math.expm1(grown))
+    return message("no-curve.off", error=float(error[worst]), clients=float(n[worst]), largest=LARGEST_ERROR)

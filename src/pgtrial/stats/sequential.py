@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import beta, ndtr, ndtri, stdtrit
 
-from pgtrial.language import tr
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.findings.caveat import caveat
 from pgtrial.stats.base import Comparison
 
 _LEAST_SHARE = 1e-5  # of the error probability; with less at a look no effect would be found there
@@ -126,18 +125,8 @@ def nominal_levels(
 
 def hide_interval(comparison: Comparison, *, first_look: int) -> Comparison:
     """The comparison without its intervals, for blocks that nominal_confidence has none for; caveat no-look-yet."""
-    caveat = Caveat(
-        code="no-look-yet",
-        severity=Severity.INFO,
-        text=tr(
-            "Complete blocks: {blocks}. The rule for stopping looks for the first time after {first}, or later if next "
-            "to no error may be spent there, so there is no interval yet.",
-            blocks=comparison.blocks,
-            first=first_look,
-        ),
-        hint=tr("Wait for more blocks."),
-    )
-    caveats = (*comparison.caveats, caveat)
+    early = caveat("no-look-yet", blocks=comparison.blocks, first=first_look)
+    caveats = (*comparison.caveats, early)
     return replace(comparison, low=None, high=None, hl_low=None, hl_high=None, caveats=caveats)
 
 

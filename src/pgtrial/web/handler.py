@@ -8,11 +8,12 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, cast
 
-from pgtrial.analysis.findings import Findings, read_findings
 from pgtrial.engine.live.pace import next_pause
 from pgtrial.errors import PgTrialError, StoreError
+from pgtrial.findings.findings import Findings
 from pgtrial.report.words import make_visible
 from pgtrial.store import layout
+from pgtrial.store.findings_file import read_findings
 from pgtrial.web import headers
 from pgtrial.web.access import is_own_host
 from pgtrial.web.inside import Place, file_status, open_inside

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import Association
 from pgtrial.analysis.causes.association_pairs import CHOSEN, PAIRS, is_part
 from pgtrial.analysis.causes.associations import find_associations
 from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
+from pgtrial.findings.causes import Association
 from pgtrial.spec.cause_tables import AssociationsTable
 from pgtrial.stats.multiplicity import benjamini_hochberg
 

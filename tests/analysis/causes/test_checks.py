@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import Check, Level
 from pgtrial.analysis.causes.check_advice import Facts, advise
 from pgtrial.analysis.causes.checks import check_samples, grade
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
+from pgtrial.findings.causes import Check, Level
 from pgtrial.spec.cause_tables import CheckTable
 from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import BudgetPart, Estimate, LatencyBudget, Limit, Resource, Suspect
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
 from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
@@ -16,6 +15,8 @@ from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANS
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import BudgetPart, LatencyBudget, Limit, Resource, Suspect
+from pgtrial.findings.record import Estimate
 from pgtrial.model.run import LoadLevel
 from pgtrial.testing import EXPERIMENT, write_result_folder
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import LoadKind
 from pgtrial.analysis.causes.load_kind import (
     BLOCKS,
     BYTES_PER_READ,
@@ -17,6 +16,7 @@ from pgtrial.analysis.causes.load_kind import (
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import LoadKind
 
 Make = Callable[..., Timeline]
 

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.cause_findings import Pareto
 from pgtrial.analysis.causes.pareto import UNKNOWN_TEXT, rank_events, rank_statements
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup
+from pgtrial.findings.causes import Pareto
 
 
 def find(paretos: tuple[Pareto, ...], arm: str, level: int | str = 0) -> Pareto:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.cause_findings import ArmScore, Scorecard
 from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
 from pgtrial.analysis.causes.scorecard import score_arms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COMPARED, FAILURES
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import ArmScore, Scorecard
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.spec.cause_tables import CriterionTable

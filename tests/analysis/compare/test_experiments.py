@@ -8,8 +8,8 @@ import pytest
 from pgtrial.analysis.compare.definitions import RULE
 from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.compare.subjects import letter
-from pgtrial.analysis.comparison_findings import ExperimentComparison
 from pgtrial.errors import StoreError
+from pgtrial.findings.comparison import ExperimentComparison
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.interval import mean_and_sd

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.compare.logs import compare_logs, unlike_names
-from pgtrial.analysis.comparison_findings import LogComparison
 from pgtrial.errors import StoreError
+from pgtrial.findings.comparison import LogComparison
 
 START = 1_795_232_577
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 
 FORMULA = "=cmd|'/C calc'!A0"
 MARKUP = "<script>alert(1)</script>|`x` [a](http://evil.example) @team"

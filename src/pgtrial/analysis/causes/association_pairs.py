@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pgtrial.language import mark
+from pgtrial.language import N_
 
 Sign = Literal["+", "-", ""]
 
-CHOSEN = mark("chosen")
+CHOSEN = N_("chosen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +32,13 @@ def _pairs(family: str, expected: Sign, first: str, *seconds: str) -> Iterator[P
 
 
 # Families, as findings have them; they are shown translated.
-_WAITS = mark("waits and system")
-_SYSTEM = mark("system")
-_BLOCKS = mark("throughput and blocks")
-_CACHE = mark("blocks and system")
-_DIRTY = mark("dirty pages and system")
-_DEVICE = mark("memory and device")
-_SPEED = mark("throughput and device")
+_WAITS = N_("waits and system")
+_SYSTEM = N_("system")
+_BLOCKS = N_("throughput and blocks")
+_CACHE = N_("blocks and system")
+_DIRTY = N_("dirty pages and system")
+_DEVICE = N_("memory and device")
+_SPEED = N_("throughput and device")
 _READS = ("iostat.r", "iostat.r_bytes")
 _WRITES = ("iostat.w", "iostat.w_bytes")
 

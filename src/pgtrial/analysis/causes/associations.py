@@ -10,11 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Association
 from pgtrial.analysis.causes.association_pairs import CHOSEN, PAIRS, Pair, is_part
 from pgtrial.analysis.causes.cells import Array, find_objects, find_series
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import Association
 from pgtrial.stats.association import Association as Tested
 from pgtrial.stats.association import associations
 from pgtrial.stats.multiplicity import benjamini_hochberg

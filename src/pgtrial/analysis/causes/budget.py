@@ -8,7 +8,6 @@ holds for every state alone, whatever the distributions, so the mean latency spl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Estimate, LatencyBudget
 from pgtrial.analysis.causes.cells import estimate_mean
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.causes.words import OUTSIDE, SCHEDULE_LAG
@@ -16,6 +15,8 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.causes import BudgetDifference, BudgetPart, LatencyBudget
+from pgtrial.findings.record import Estimate
 from pgtrial.model.run import RunRow
 
 

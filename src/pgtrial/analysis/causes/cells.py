@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.metrics import LOADS, PGBENCH
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
 
 Array = NDArray[np.float64]

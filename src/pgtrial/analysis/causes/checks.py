@@ -10,13 +10,13 @@ from itertools import groupby
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Check, Level
 from pgtrial.analysis.causes.cells import estimate_mean, find_objects, group_cells
 from pgtrial.analysis.causes.check_advice import Facts, advise
 from pgtrial.analysis.causes.check_values import CheckedSeries, read_checked
 from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import Check, Level
 from pgtrial.language import tr
 from pgtrial.spec.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.stats.trend import trend

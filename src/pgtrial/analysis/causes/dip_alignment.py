@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pgtrial.analysis.causes.log_event import Placed, name_kind
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.language import mark, tr
+from pgtrial.language import N_, tr
 from pgtrial.stats.alignment import Alignment, Marked, Stretch, align
 from pgtrial.stats.dips import Steadiness
 from pgtrial.stats.multiplicity import holm
@@ -21,15 +21,15 @@ from pgtrial.units import format_duration, format_significant
 CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR)
 LIKELY = 0.05
 BEGINNING = 5.0  # s of a checkpoint
-_BEGINNING = mark("checkpoint's beginning")
-_TOGETHER = mark(
+_BEGINNING = N_("checkpoint's beginning")
+_TOGETHER = N_(
     "Of {total} in dips {overlap} lie beside a {kind}; by chance it would be {expected} (probability {chance})."
 )
-_BY_CHANCE = mark(
+_BY_CHANCE = N_(
     "The dips do not follow the log: of {total} in dips {overlap} lie beside a {kind}, and by chance it would be "
     "{expected} (probability {chance})."
 )
-_LOCKS = mark("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")
+_LOCKS = N_("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")
 
 _Stretches = Mapping[int, Sequence[Stretch]]  # by run
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Estimate
 from pgtrial.analysis.causes import limit_thresholds as thresholds
 from pgtrial.analysis.causes.cells import estimate_mean, pooled_mean, pooled_values, undisturbed_values
 from pgtrial.analysis.causes.disk_words import NEAR
-from pgtrial.analysis.disk_findings import DiskCeiling
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.design.arms import disk_of, effective_knobs
+from pgtrial.findings.disks import DiskCeiling
+from pgtrial.findings.record import Estimate
 from pgtrial.model.arm import Arm
 from pgtrial.spec.disk_tables import LIMITS
 from pgtrial.spec.experiment import Experiment

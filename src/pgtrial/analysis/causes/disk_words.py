@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from pgtrial.analysis.cause_findings import Estimate, Suspect
 from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, join, number, percent, rate_of
-from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.causes import Suspect
+from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, ntr, tr
 from pgtrial.units import format_bytes, format_count, format_duration
 
 _EXACT = 0.0005  # relative difference that is none in a sentence
@@ -13,29 +14,29 @@ NEAR = 0.05  # by which two rates may differ and be the same limit
 FAR_BELOW = 0.5  # of a limit
 # Utilization law U = X·D and bottleneck analysis: Denning & Buzen, ACM Computing Surveys 10 (1978) 225-261; Lazowska,
 # Zahorjan, Graham & Sevcik, "Quantitative System Performance" (1984), chapters 3 and 5.
-RULE = mark(
+RULE = N_(
     "Rule: the CPUs that a disk can feed are those that the server uses while the disk stands at its limit. There "
     "throughput is what the disk gives, every transaction costs the CPU time that it costs (U = X·D), and any further "
     "CPU waits."
 )
-RULE_DOUBT = mark(
+RULE_DOUBT = N_(
     "It holds for this load, these data and this memory: where more of the data is cached, a transaction reads less, "
     "and the same disk feeds more CPUs. CPUs of another speed count in proportion. The interval is over blocks; what "
     "it cannot contain is another mix of queries."
 )
 
 # A ceiling, and whose it is; {rate} {how} is "3.00 k reads per second in 97 % of the seconds".
-_ENFORCED = mark("With {level} the disk stands at the limit that pgtrial enforces: {rate} {how}; {off}.")
-_PROVIDED = mark("With {level} the disk stands at the limit that its provider declares: {rate} {how}; {off}.")
-_ABOVE = mark(
+_ENFORCED = N_("With {level} the disk stands at the limit that pgtrial enforces: {rate} {how}; {off}.")
+_PROVIDED = N_("With {level} the disk stands at the limit that its provider declares: {rate} {how}; {off}.")
+_ABOVE = N_(
     "With {level} the disk stands at a limit above the declared {declared}, of the device or of the way to it: {rate} "
     "{how}."
 )
-_BELOW = mark(
+_BELOW = N_(
     "With {level} the disk stands at a limit below the declared {declared}, of the device or of the way to it: {rate} "
     "{how}."
 )
-_UNDECLARED = mark(
+_UNDECLARED = N_(
     "With {level} the disk stands at a limit that the file does not declare, of the device or of its provider: {rate} "
     "{how}."
 )
@@ -179,9 +180,9 @@ def tell_size(size: ServerSize, *, label: str, standing: DiskStanding) -> str:
             cpus=cpus,
         )
     if standing is DiskStanding.NOT_LIMITING:
-        text = mark("This disk keeps at least {cpus} busy, with {level}: it was not what limited.")
+        text = N_("This disk keeps at least {cpus} busy, with {level}: it was not what limited.")
     else:
-        text = mark(
+        text = N_(
             "This disk keeps at least {cpus} busy, with {level}: it is slow rather than limited, so more clients may "
             "get more out of it."
         )

@@ -7,17 +7,20 @@ for limits (limit_rules/disk.py), against the limits that the file declares.
 
 from collections.abc import Mapping, Sequence
 
-from pgtrial.analysis.cause_findings import Estimate, Limit, Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as thresholds
 from pgtrial.analysis.causes.cells import THROUGHPUT, estimate_mean, group_cells, pooled_mean
 from pgtrial.analysis.causes.disk_ceilings import declared_limits, find_ceiling
 from pgtrial.analysis.causes.disk_words import tell_load, tell_size, tell_use
 from pgtrial.analysis.causes.limit_rules.base import Facts, Scene
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device
-from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
+from pgtrial.findings.causes import Limit, Resource, Suspect
+from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
+from pgtrial.findings.record import Estimate
 from pgtrial.language import tr
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
@@ -80,7 +83,7 @@ def _describe(
         declared=dict(declared),
         levels=levels,
         spread=_spread(levels),
-        size=_size(levels, {level.index: level.label for level in evidence.levels}, cells),
+        size=_size(levels, {level.index: say(name_level(level)) for level in evidence.levels}, cells),
         text="",
     )
     return use.model_copy(update={"text": tell_use(use)})
@@ -125,7 +128,7 @@ def _describe_level(
         cpus=estimate_mean(cpus, confidence=evidence.confidence),
         text="",
     )
-    text = tell_load(load, label=level.label, suspect=suspect, declared=declared, is_enforced=is_enforced)
+    text = tell_load(load, label=say(name_level(level)), suspect=suspect, declared=declared, is_enforced=is_enforced)
     return load.model_copy(update={"text": text})
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Causes, Limit, LoadKind
 from pgtrial.analysis.causes.associations import find_associations
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
 from pgtrial.analysis.causes.checks import check_samples
@@ -24,19 +23,22 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.panels import make_panels
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines import read_timelines
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, Limit, LoadKind
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
+from pgtrial.language import N_, tr
 from pgtrial.units import format_duration
 
 NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
 # By whether there are parts that are worth a word.
 _LESS = {
-    True: mark("A transaction of {arm} takes {time} less than one of {control}: {parts}."),
-    False: mark("A transaction of {arm} takes {time} less than one of {control}, in many small parts."),
+    True: N_("A transaction of {arm} takes {time} less than one of {control}: {parts}."),
+    False: N_("A transaction of {arm} takes {time} less than one of {control}, in many small parts."),
 }
 _MORE = {
-    True: mark("A transaction of {arm} takes {time} more than one of {control}: {parts}."),
-    False: mark("A transaction of {arm} takes {time} more than one of {control}, in many small parts."),
+    True: N_("A transaction of {arm} takes {time} more than one of {control}: {parts}."),
+    False: N_("A transaction of {arm} takes {time} more than one of {control}, in many small parts."),
 }
 
 
@@ -95,7 +97,7 @@ def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits
     arm = evidence.hypothesis_arm
     sentences = [_tell_difference(each) for each in differences if each.arm == arm and each.load_level == ALL]
     if evidence.control is not None:
-        labels = {level.index: level.label for level in evidence.levels}
+        labels = {level.index: say(name_level(level)) for level in evidence.levels}
         chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
         sentences += what_changed(chosen, evidence.control.name, labels=labels)
     return " ".join(sentences)

@@ -1,17 +1,17 @@
 """How fast a load on files is, and where its speed ends, in a sentence."""
 
-from pgtrial.analysis.file_findings import FileLimit, FileUse
-from pgtrial.language import mark, ptr, tr
+from pgtrial.findings.files import FileLimit, FileUse
+from pgtrial.language import N_, ptr, tr
 from pgtrial.units import format_bytes, format_duration
 
 _ENDS = {
-    FileLimit.MEMORY: mark("{name} reaches {speed} and ends in memory"),
-    FileLimit.BACKGROUND: mark("{name} reaches {speed} and is written in the background, and does not wait for it"),
-    FileLimit.THROTTLE: mark(
+    FileLimit.MEMORY: N_("{name} reaches {speed} and ends in memory"),
+    FileLimit.BACKGROUND: N_("{name} reaches {speed} and is written in the background, and does not wait for it"),
+    FileLimit.THROTTLE: N_(
         "{name} reaches {speed} and is held back by the throttle of writers to what the device writes"
     ),
-    FileLimit.DEVICE: mark("{name} reaches {speed} and waits for the device"),
-    FileLimit.UNDETERMINED: mark("{name} reaches {speed} and has no limit that could be determined"),
+    FileLimit.DEVICE: N_("{name} reaches {speed} and waits for the device"),
+    FileLimit.UNDETERMINED: N_("{name} reaches {speed} and has no limit that could be determined"),
 }
 
 

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.analysis.cause_base import Estimate
 from pgtrial.analysis.causes.cells import estimate_mean, group_cells, pooled_mean, pooled_values
 from pgtrial.analysis.causes.file_words import tell_use
 from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.file_findings import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.design.file_jobs import file_jobs
+from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
+from pgtrial.findings.record import Estimate
 from pgtrial.language import tr
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
@@ -254,7 +256,7 @@ def _device_time(cell: _Cell) -> FileFact | None:
 def _name(cell: _Cell) -> str:
     if len(cell.evidence.levels) == 1:
         return cell.arm
-    return tr("{arm} with {level}", arm=cell.arm, level=cell.level.label)
+    return tr("{arm} with {level}", arm=cell.arm, level=say(name_level(cell.level)))
 
 
 def _read_thresholds(timelines: Sequence[Timeline]) -> FileThresholds | None:

@@ -8,9 +8,9 @@ over the measured time itself, with zeros kept.
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import LegacyMetrics
 from pgtrial.analysis.causes.cells import group_cells, pooled_mean
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import LegacyMetrics
 
 TYPES = ("BufferPin", "Extension", "IO", "IPC", "Lock", "LWLock", "Timeout")
 SAMPLES_PER_MINUTE = 6000  # of one session, with a profile period of 10 ms

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from pgtrial.analysis.cause_findings import Evidence as Proof
-from pgtrial.analysis.cause_findings import LatencyBudget, Limit, Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.cells import group_cells
 from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
@@ -17,7 +15,11 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import effective_knobs
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Evidence as Proof
+from pgtrial.findings.causes import LatencyBudget, Limit, Resource, Suspect
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_level
+from pgtrial.language import N_, tr
 from pgtrial.model.arm import Arm
 from pgtrial.units import parse_bytes, parse_duration
 
@@ -47,36 +49,36 @@ _MOST_PARTS = 3  # of the latency, that a sentence names
 _What = tuple[Resource, str]  # with its detail
 
 _NAMES = {
-    Resource.CPU: mark("the CPU"),
-    Resource.DISK_THROUGHPUT: mark("the throughput of the disk"),
-    Resource.DISK_IOPS: mark("the requests per second that the disk does"),
-    Resource.DISK_LATENCY: mark("the time that the disk takes for a request"),
-    Resource.WRITE_BACK: mark("write-back throttling"),
-    Resource.LOCKS: mark("locks"),
-    Resource.LWLOCKS: mark("LWLocks"),
-    Resource.CHECKPOINTS: mark("checkpoints"),
-    Resource.AUTOVACUUM: mark("autovacuum"),
-    Resource.TEMPORARY_FILES: mark("temporary files"),
-    Resource.LOAD_GENERATOR: mark("the load generator"),
-    Resource.CLIENT: mark("the client"),
-    Resource.WAL_FLUSH: mark("the flush of the WAL"),
-    Resource.MEMORY: mark("too little memory"),
-    Resource.SWAP: mark("swapping"),
-    Resource.CONNECTIONS: mark("the number of connections"),
+    Resource.CPU: N_("the CPU"),
+    Resource.DISK_THROUGHPUT: N_("the throughput of the disk"),
+    Resource.DISK_IOPS: N_("the requests per second that the disk does"),
+    Resource.DISK_LATENCY: N_("the time that the disk takes for a request"),
+    Resource.WRITE_BACK: N_("write-back throttling"),
+    Resource.LOCKS: N_("locks"),
+    Resource.LWLOCKS: N_("LWLocks"),
+    Resource.CHECKPOINTS: N_("checkpoints"),
+    Resource.AUTOVACUUM: N_("autovacuum"),
+    Resource.TEMPORARY_FILES: N_("temporary files"),
+    Resource.LOAD_GENERATOR: N_("the load generator"),
+    Resource.CLIENT: N_("the client"),
+    Resource.WAL_FLUSH: N_("the flush of the WAL"),
+    Resource.MEMORY: N_("too little memory"),
+    Resource.SWAP: N_("swapping"),
+    Resource.CONNECTIONS: N_("the number of connections"),
 }
 
 
 # By whether there are parts of the latency to name.
 _KEEPS_UP = {
-    True: mark(
+    True: N_(
         "Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive; the latency is "
         "mostly {parts}."
     ),
-    False: mark("Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive."),
+    False: N_("Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive."),
 }
 _UNDETERMINED = {
-    True: mark("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts}."),
-    False: mark("What limits {arm} with {level} is undetermined: {doubt}."),
+    True: N_("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts}."),
+    False: N_("What limits {arm} with {level} is undetermined: {doubt}."),
 }
 
 
@@ -174,7 +176,7 @@ def judge_scene(scene: Scene) -> Limit:
     is_strong = first is not None and first.strength >= limits.DECIDED
     is_apart = first is not None and (second is None or first.strength - second.strength >= limits.APART)
     named = first if is_strong and is_apart and not _keeps_up(scene) else None
-    where = {"arm": scene.arm, "level": scene.level.label}
+    where = {"arm": scene.arm, "level": say(name_level(scene.level))}
     if named:
         reasons = join_clauses([proof.text for proof in named.evidence])
         text = tr(
@@ -282,12 +284,12 @@ def _name_resource(resource: Resource, detail: str) -> str:
 
 # By whether the limits of the arm and of the control are the same.
 _AT_ALL = {
-    True: mark("{arm} is limited by {limit}, as {control} is."),
-    False: mark("{arm} is limited by {limit}, and {control} by {of_control}."),
+    True: N_("{arm} is limited by {limit}, as {control} is."),
+    False: N_("{arm} is limited by {limit}, and {control} by {of_control}."),
 }
 _AT_LEVELS = {
-    True: mark("with {levels} by {limit}, as {control} is"),
-    False: mark("with {levels} by {limit}, and {control} by {of_control}"),
+    True: N_("with {levels} by {limit}, as {control} is"),
+    False: N_("with {levels} by {limit}, and {control} by {of_control}"),
 }
 
 

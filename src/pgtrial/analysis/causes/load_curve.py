@@ -3,15 +3,14 @@
 import math
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import Crossing, CurveModel, Estimate
 from pgtrial.analysis.effects import Estimated, find_effect
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.findings import Effect
 from pgtrial.analysis.observations import Values
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Crossing, CurveModel
+from pgtrial.findings.findings import Effect
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.record import Estimate
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
-
-_ARRIVALS = mark("Transactions arrive at given rates, so throughput says nothing about the number of clients.")
 
 
 def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
@@ -20,7 +19,7 @@ def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
         return ()
     is_open = any(level.rate is not None for level in evidence.levels)
     return tuple(
-        _without_numbers(arm.name, tr(_ARRIVALS)) if is_open else _model(evidence, values, arm.name)
+        _without_numbers(arm.name, message("no-curve.open-loop")) if is_open else _model(evidence, values, arm.name)
         for arm in evidence.arms
         if evidence.runs_of(arm.name)
     )
@@ -71,11 +70,11 @@ def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
         peak=_estimate(fit.peak),
         knee=fit.knee,
         error=fit.error,
-        reason="",
+        reason=None,
     )
 
 
-def _without_numbers(arm: str, reason: str, *, error: float | None = None) -> CurveModel:
+def _without_numbers(arm: str, reason: Message, *, error: float | None = None) -> CurveModel:
     return CurveModel(
         arm=arm,
         throughput_of_one=None,

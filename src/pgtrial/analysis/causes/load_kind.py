@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pgtrial.analysis.cause_findings import LoadKind
 from pgtrial.analysis.causes.cells import THROUGHPUT, group_cells, pooled_mean, rank_objects
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import LoadKind
+from pgtrial.language import N_, tr
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
 Kind = Literal["OLTP", "OLAP", "mixed", "undetermined"]
@@ -39,11 +39,11 @@ class Feature:
 
 # A transaction of an application answers a person; one of a report may take its time. Rows and blocks say how much it
 # looks at, bytes per read whether the device sees blocks of 8 kB or a scan with read-ahead. 200 is pg_expecto's limit.
-TRANSACTION_SECONDS = Feature(name=mark("time of a transaction"), oltp=0.1, olap=1.0)
-ROWS = Feature(name=mark("rows read per transaction"), oltp=1_000, olap=100_000)
-BLOCKS = Feature(name=mark("blocks per transaction"), oltp=1_000, olap=10_000)
-BYTES_PER_READ = Feature(name=mark("bytes per read"), oltp=16 * 1024, olap=64 * 1024)
-READ_PER_DIRTIED = Feature(name=mark("blocks read per block dirtied"), oltp=40, olap=200)
+TRANSACTION_SECONDS = Feature(name=N_("time of a transaction"), oltp=0.1, olap=1.0)
+ROWS = Feature(name=N_("rows read per transaction"), oltp=1_000, olap=100_000)
+BLOCKS = Feature(name=N_("blocks per transaction"), oltp=1_000, olap=10_000)
+BYTES_PER_READ = Feature(name=N_("bytes per read"), oltp=16 * 1024, olap=64 * 1024)
+READ_PER_DIRTIED = Feature(name=N_("blocks read per block dirtied"), oltp=40, olap=200)
 
 _SOME_READS = 10.0  # per second, below which the size of a read means nothing
 

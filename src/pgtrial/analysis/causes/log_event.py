@@ -5,21 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_grid import measured_time
-from pgtrial.language import mark, tr
+from pgtrial.language import N_, tr
 from pgtrial.model.run import RunRow
 from pgtrial.store.server_log.facts import Kind
 
 __all__ = ["LogEvent", "Placed", "name_kind", "place_events"]
 
 _NAMES: Mapping[str, str] = {
-    Kind.CHECKPOINT: mark("checkpoint"),
-    Kind.AUTOVACUUM: mark("autovacuum"),
-    Kind.AUTOANALYZE: mark("autoanalyze"),
-    Kind.TEMPORARY_FILE: mark("temporary file"),
-    Kind.LOCK_WAIT: mark("lock wait"),
-    Kind.DEADLOCK: mark("deadlock"),
-    Kind.SLOW_STATEMENT: mark("slow statement"),
-    Kind.ERROR: mark("error"),
+    Kind.CHECKPOINT: N_("checkpoint"),
+    Kind.AUTOVACUUM: N_("autovacuum"),
+    Kind.AUTOANALYZE: N_("autoanalyze"),
+    Kind.TEMPORARY_FILE: N_("temporary file"),
+    Kind.LOCK_WAIT: N_("lock wait"),
+    Kind.DEADLOCK: N_("deadlock"),
+    Kind.SLOW_STATEMENT: N_("slow statement"),
+    Kind.ERROR: N_("error"),
 }
 
 Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start

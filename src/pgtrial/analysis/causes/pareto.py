@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from pgtrial.analysis.cause_findings import Pareto, ParetoItem
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.causes.words import CPU, join, part_id, part_name, percent, show_part
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Pareto, ParetoItem
+from pgtrial.language import N_, tr
 from pgtrial.model.run import RunRow
 
 HEAD = 0.8  # share of the time that the head reaches
 MOST_ITEMS = 50  # are listed; shares are of the whole
-UNKNOWN_TEXT = mark("(text not known)")
+UNKNOWN_TEXT = N_("(text not known)")
 
 _DETAIL_SHARE = 0.05  # of a statement's time, below which an event is not named
 _MOST_DETAILS = 3

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Estimate, Recommendation
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.causes import Recommendation
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.spec.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 
-FAST, STABLE, WEIGHTED = mark("fast"), mark("stable"), mark("declared weights")  # in findings; shown translated
+FAST, STABLE, WEIGHTED = N_("fast"), N_("stable"), N_("declared weights")  # in findings; shown translated
 SURE = 0.95  # probability from which on a recommendation is called sure
 _SPEED = (
     *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),

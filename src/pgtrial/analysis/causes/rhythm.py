@@ -7,18 +7,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Period
 from pgtrial.analysis.causes.cells import Array
 from pgtrial.analysis.causes.log_event import Placed
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.language import mark
+from pgtrial.findings.causes import Period
+from pgtrial.language import N_
 from pgtrial.stats.period import Rhythm, given_period, strongest_period
 from pgtrial.store.server_log.facts import Kind
 from pgtrial.units import parse_duration
 
 TIMERS = ("checkpoint_timeout", "autovacuum_naptime")
-FROM_LOG = mark("checkpoints of the log")
+FROM_LOG = N_("checkpoints of the log")
 LIKELY = 0.05  # false-alarm probability up to which a rhythm is taken for one
 _SAME = 0.05  # relative difference of periods that are taken for one
 _FEWEST_CHECKPOINTS = 3

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Estimate, Scorecard
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
+from pgtrial.findings.record import Estimate
 from pgtrial.model.metric import Better
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.pareto_front import ArmRank

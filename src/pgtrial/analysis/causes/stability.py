@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pgtrial.analysis.cause_findings import Dip, Stability
 from pgtrial.analysis.causes.cells import estimate_mean, group_cells
 from pgtrial.analysis.causes.dip_alignment import describe_alignment
 from pgtrial.analysis.causes.log_event import LogEvent, Placed, name_kind, place_events
 from pgtrial.analysis.causes.rhythm import find_rhythms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import Dip, Stability
 from pgtrial.language import tr
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.trend import trend

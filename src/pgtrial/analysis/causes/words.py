@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.waits import CPU
-from pgtrial.language import decimal_sign, mark, tr
+from pgtrial.language import N_, decimal_sign, tr
 from pgtrial.units import format_bytes, format_count, format_significant
 
 __all__ = ["CPU"]
@@ -18,12 +18,12 @@ SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client
 # Parts that PostgreSQL has no name for; its own names are the same in all languages.
 _SHOWN = frozenset(
     {
-        mark("CPU"),
-        mark("CPU queue"),
-        mark("blocked in the kernel"),
-        mark("idle in transaction"),
-        mark("outside the server"),
-        mark("outside the server schedule lag"),
+        N_("CPU"),
+        N_("CPU queue"),
+        N_("blocked in the kernel"),
+        N_("idle in transaction"),
+        N_("outside the server"),
+        N_("outside the server schedule lag"),
     }
 )
 _MOST_NAMED = 3
@@ -63,15 +63,15 @@ def join(words: Sequence[str]) -> str:
 
 # A rate of a device by what it counts: requests, or bytes.
 _RATES = {
-    "reads": mark("{rate} reads per second"),
-    "writes": mark("{rate} writes per second"),
-    "requests": mark("{rate} requests per second"),
-    "read": mark("{rate} read per second"),
-    "written": mark("{rate} written per second"),
-    "read and written": mark("{rate} read and written per second"),
+    "reads": N_("{rate} reads per second"),
+    "writes": N_("{rate} writes per second"),
+    "requests": N_("{rate} requests per second"),
+    "read": N_("{rate} read per second"),
+    "written": N_("{rate} written per second"),
+    "read and written": N_("{rate} read and written per second"),
 }
-READ_TAKES = mark("a read takes {time}")
-WRITE_TAKES = mark("a write takes {time}")
+READ_TAKES = N_("a read takes {time}")
+WRITE_TAKES = N_("a write takes {time}")
 
 
 def rate_of(rate: float, of: str, *, is_bytes: bool) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pgtrial.analysis.compare.contrasts import Group
 from pgtrial.analysis.compare.definitions import differing
 from pgtrial.analysis.compare.subjects import Subject
-from pgtrial.analysis.comparison_findings import NotCombined
+from pgtrial.findings.comparison import NotCombined
 
 _MOST_REASONS = 6
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pgtrial.analysis.compare.definitions import Definition, define_arm, define_workload
 from pgtrial.analysis.compare.pooling import Study, combine_studies, describe_pooled, find_caveats
 from pgtrial.analysis.compare.subjects import Subject
-from pgtrial.analysis.comparison_findings import Contrast, StudyEffect
-from pgtrial.analysis.findings import Effect
 from pgtrial.analysis.observations import ALL
+from pgtrial.findings.comparison import Contrast, StudyEffect
+from pgtrial.findings.findings import Effect
+from pgtrial.findings.message import say
 from pgtrial.stats.independent import Known, known_mean
 
 ALL_LEVELS = "all load levels"
@@ -110,13 +111,13 @@ def _matters(group: Group) -> list[Matter]:
         if subject.findings.hypothesis.arm == arm
     )
     levels = group.members[0][0].findings.experiment.levels
-    label = levels[0].label if len(levels) == 1 else ALL_LEVELS
+    label = say(levels[0].label) if len(levels) == 1 else ALL_LEVELS
     found = []
     for metric, scenario in claimed:
         found.append(Matter(metric=metric, scenario=scenario, level=ALL, label=label, is_claimed=True))
         if len(levels) > 1:
             found += [
-                Matter(metric=metric, scenario=scenario, level=one.index, label=one.label, is_claimed=True)
+                Matter(metric=metric, scenario=scenario, level=one.index, label=say(one.label), is_claimed=True)
                 for one in levels
             ]
     load = group.members[0][0].evidence.load

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.compare.subjects import Subject
-from pgtrial.analysis.comparison_findings import WorldDifference
 from pgtrial.analysis.fingerprint import collect_facts, is_same
 from pgtrial.analysis.settings import ABSENT, VOLATILE
 from pgtrial.analysis.world_rules import rule_of
+from pgtrial.findings.comparison import WorldDifference
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_duration, format_share
 

@@ -11,9 +11,9 @@ from pgtrial.analysis.compare.differences import compare_worlds
 from pgtrial.analysis.compare.indirect import compare_indirectly
 from pgtrial.analysis.compare.pooling import make_caveat
 from pgtrial.analysis.compare.subjects import Subject, describe_subject, read_subjects
-from pgtrial.analysis.comparison_findings import Contrast, ExperimentComparison, Indirect
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.observations import ALL
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.comparison import Contrast, ExperimentComparison, Indirect
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 

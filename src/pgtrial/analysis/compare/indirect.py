@@ -11,7 +11,7 @@ from itertools import combinations
 
 from pgtrial.analysis.compare.contrasts import Group
 from pgtrial.analysis.compare.pooling import DEFAULT_CONFIDENCE, common
-from pgtrial.analysis.comparison_findings import Contrast, Indirect
+from pgtrial.findings.comparison import Contrast, Indirect
 from pgtrial.stats.independent import Known, difference
 
 Place = tuple[Group, Contrast]

@@ -7,8 +7,8 @@ import numpy as np
 from pgtrial.analysis.compare.log_run import FEWEST_SECONDS
 from pgtrial.analysis.compare.log_side import Side
 from pgtrial.analysis.compare.pooling import make_caveat
-from pgtrial.analysis.comparison_findings import LogContrast
-from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.comparison import LogContrast
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_duration, format_percent
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from pgtrial.analysis.compare.log_side import Side
-from pgtrial.analysis.comparison_findings import WorldDifference
+from pgtrial.findings.comparison import WorldDifference
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_duration
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.comparison_findings import LogDistribution, LogRun, LogSeries, Value
 from pgtrial.analysis.metrics import LATENCY_MEAN, QUANTILES, TPS
+from pgtrial.findings.comparison import LogDistribution, LogRun, LogSeries, Value
 from pgtrial.model.histogram import bucket_bounds, bucket_value
 from pgtrial.stats.bootstrap import FEWEST_STRETCHES, draw_weights, known_from_draws, stretch_length
 from pgtrial.stats.independent import Known

@@ -11,8 +11,8 @@ from pgtrial.analysis.compare.log_caveats import find_caveats
 from pgtrial.analysis.compare.log_differences import compare_loads
 from pgtrial.analysis.compare.log_run import as_value, describe_distribution, describe_run, measure_run, trace_run
 from pgtrial.analysis.compare.log_side import Side
-from pgtrial.analysis.comparison_findings import LogComparison, LogContrast, LogSide
 from pgtrial.analysis.metrics import LATENCY_MEAN, QUANTILES, TPS
+from pgtrial.findings.comparison import LogComparison, LogContrast, LogSide
 from pgtrial.model.metric import Metric
 from pgtrial.stats.independent import difference
 from pgtrial.store.plain_logs import read_plain_runs

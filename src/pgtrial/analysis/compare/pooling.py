@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.caveats import as_finding
 from pgtrial.analysis.compare.subjects import Subject
-from pgtrial.analysis.comparison_findings import PooledEffect
-from pgtrial.analysis.findings import CaveatFinding, Effect
+from pgtrial.findings.caveat import CaveatFinding, as_finding
+from pgtrial.findings.comparison import PooledEffect
+from pgtrial.findings.findings import Effect
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.metric import Better
 from pgtrial.stats.base import Comparison

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.comparison_findings import ComparedExperiment, Value
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import ALL
 from pgtrial.errors import StoreError
+from pgtrial.findings.comparison import ComparedExperiment, Value
+from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.interval import mean_log_interval
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.tables.base import Column, Kind, Table, Value, table, text
 from pgtrial.analysis.tables.causes import cause_tables
 from pgtrial.analysis.tables.experiment import (
@@ -27,6 +26,7 @@ from pgtrial.analysis.tables.results import (
     series_table,
     waits_table,
 )
+from pgtrial.findings.findings import Findings
 
 __all__ = ["TABLES", "Column", "Kind", "Table", "Value", "cause_tables", "describe_columns", "tables_of"]
 

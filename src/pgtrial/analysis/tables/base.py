@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 
 Value = str | float | bool | None  # an int too, which is a float to the type checker
 
@@ -79,5 +80,5 @@ def level_row(findings: Findings, level: int | str) -> tuple[Value, Value, Value
     """The three columns LEVEL of a load level."""
     for known in findings.experiment.levels:
         if known.index == level:
-            return (str(level), known.label, known.clients)
+            return (str(level), say(known.label), known.clients)
     return (str(level), "all load levels" if level == "all" else f"load level {level}", None)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from pgtrial.analysis.cause_findings import Causes, Estimate
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.tables.base import (
     ARM,
     LEVEL,
@@ -17,6 +15,10 @@ from pgtrial.analysis.tables.base import (
     text,
     truth,
 )
+from pgtrial.findings.causes import Causes
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
+from pgtrial.findings.record import Estimate
 
 _INTERVAL = (
     number("seconds", "mean over the blocks", "s"),
@@ -141,7 +143,7 @@ def _curve_models(_: Findings, causes: Causes) -> Table:
         (
             one.arm,
             *(_interval(each)[0] for each in (one.throughput_of_one, one.contention, one.coherency, one.peak)),
-            *(one.knee, one.error, one.reason or None),
+            *(one.knee, one.error, say(one.reason) or None),
         )
         for one in causes.curve_models
     )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.tables.base import ARM, RUN, Table, Value, integer, number, table, text, time, truth
+from pgtrial.findings.findings import Findings
 
 
 def experiment_table(findings: Findings) -> Table:

@@ -1,8 +1,8 @@
 """Huge pages: what they gain, whether the runs had them, and misses of the translation caches (docs/huge-pages.md)."""
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.page_findings import HugePages
 from pgtrial.analysis.tables.base import ARM, LEVEL, Table, integer, level_row, number, table, text
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.pages import HugePages
 
 _PAGE = text("page", 'page size that the file declares, "none" for ordinary pages')
 

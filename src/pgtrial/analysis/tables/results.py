@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.analysis.metrics import METRICS
 from pgtrial.analysis.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text
+from pgtrial.findings.findings import Effect, Findings
 
 _UNITS = {metric.name: metric.unit for metric in METRICS}
 _METRIC = text("metric", "what is compared")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pgtrial.analysis.effects import estimate_primary
 from pgtrial.analysis.evidence import read_evidence
-from pgtrial.analysis.findings import Observation
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.engine.events import EstimateUpdated
+from pgtrial.findings.findings import Observation
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
 

@@ -1,6 +1,6 @@
 """Checkpoints, autovacuum and runs that do not count, on the time axis that the series of an arm have."""
 
-from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.findings.findings import Findings, RunFinding
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, Spec, shorten

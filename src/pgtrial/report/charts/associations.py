@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import Association
+from pgtrial.findings.causes import Association
 from pgtrial.language import tr
 from pgtrial.report.charts.base import Chart, shorten, wrap_spec
 from pgtrial.units import format_decimal

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 
 Spec = dict[str, Any]
 

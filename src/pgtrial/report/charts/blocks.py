@@ -1,6 +1,6 @@
 """Every block as a dot, in the order of the blocks: the ratio of each arm to the control, with the arm's estimate."""
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import ptr, tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import change_label

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget
 from pgtrial.analysis.causes.words import join, part_name
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import BudgetPart, LatencyBudget
+from pgtrial.findings.findings import Findings
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import (
     causes_of,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.findings import CurvePoint, Findings, LevelFinding
+from pgtrial.findings.findings import CurvePoint, Findings, LevelFinding
 from pgtrial.language import tr
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label
 from pgtrial.report.charts.base import (

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.cause_findings import Estimate
-from pgtrial.analysis.disk_findings import DiskStanding, DiskUse
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.disks import DiskStanding, DiskUse
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, bytes_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
@@ -28,14 +28,12 @@ class _Rate:
 
 
 _RATES = (
-    _Rate(what=mark("reads"), title=mark("reads per second"), unit="1/s", name="reads", key="read_iops"),
-    _Rate(what=mark("writes"), title=mark("writes per second"), unit="1/s", name="writes", key="write_iops"),
+    _Rate(what=N_("reads"), title=N_("reads per second"), unit="1/s", name="reads", key="read_iops"),
+    _Rate(what=N_("writes"), title=N_("writes per second"), unit="1/s", name="writes", key="write_iops"),
+    _Rate(what=N_("bytes read"), title=N_("bytes read per second"), unit="B/s", name="read_bytes", key="read_bytes"),
     _Rate(
-        what=mark("bytes read"), title=mark("bytes read per second"), unit="B/s", name="read_bytes", key="read_bytes"
-    ),
-    _Rate(
-        what=mark("bytes written"),
-        title=mark("bytes written per second"),
+        what=N_("bytes written"),
+        title=N_("bytes written per second"),
         unit="B/s",
         name="write_bytes",
         key="write_bytes",

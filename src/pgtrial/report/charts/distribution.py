@@ -1,6 +1,6 @@
 """Latency distributions: the share of transactions at or below a latency, by arm."""
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import tr
 from pgtrial.report.charts.axis_labels import SHARE_LABEL, duration_label
 from pgtrial.report.charts.base import (

@@ -1,6 +1,6 @@
 """The forest plot: effects with their intervals, their blocks as dots, the margin as a band."""
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import tr
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_changes

@@ -4,7 +4,7 @@ import json
 import math
 from itertools import pairwise
 
-from pgtrial.analysis.findings import Findings, LatencyMap
+from pgtrial.findings.findings import Findings, LatencyMap
 from pgtrial.language import ntr, tr
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten

@@ -1,6 +1,6 @@
 """Charts of plain pgbench logs: changes with their intervals, throughput over time, latency distributions."""
 
-from pgtrial.analysis.comparison_findings import LogComparison
+from pgtrial.findings.comparison import LogComparison
 from pgtrial.report.charts.axis_labels import COUNT_LABEL
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,

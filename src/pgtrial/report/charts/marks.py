@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from pgtrial.analysis.cause_findings import Mark
 from pgtrial.analysis.causes.log_event import name_kind
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import Mark
+from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.base import Chart, Spec, shorten

@@ -1,6 +1,6 @@
 """Where the time of the runs went, by phase."""
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import tr
 from pgtrial.model.run import PhaseName
 from pgtrial.report.charts.axis_labels import duration_label

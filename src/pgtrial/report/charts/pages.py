@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.page_findings import DataFit, HugePages, PageGain
 from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.pages import DataFit, HugePages, PageGain
 from pgtrial.language import tr
 from pgtrial.report.charts.axis_labels import bytes_label
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, Chart, Spec, is_plottable, shorten, wrap_spec

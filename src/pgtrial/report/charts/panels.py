@@ -7,8 +7,8 @@ one line on the page.
 from collections import Counter
 from dataclasses import dataclass
 
-from pgtrial.analysis.cause_findings import Panel
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import Panel
+from pgtrial.findings.findings import Findings
 from pgtrial.language import tr
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.charts.base import Chart

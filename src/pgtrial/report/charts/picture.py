@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import ptr, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours, is_plottable

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pgtrial.analysis.comparison_findings import Contrast, ExperimentComparison, PooledEffect
+from pgtrial.findings.comparison import Contrast, ExperimentComparison, PooledEffect
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, Chart, Spec, is_plottable, shorten, wrap_spec
 from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
 from pgtrial.report.charts.ticks import place_changes

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import Dip
-from pgtrial.analysis.findings import Findings, Series
+from pgtrial.findings.causes import Dip
+from pgtrial.findings.findings import Findings, Series
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.axis_labels import COUNT_LABEL

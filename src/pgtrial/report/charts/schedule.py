@@ -1,6 +1,6 @@
 """What ran when: a bar per run on its arm's row, and the throughput of each run in the order they ran."""
 
-from pgtrial.analysis.findings import Findings, RunFinding
+from pgtrial.findings.findings import Findings, RunFinding
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label

@@ -1,6 +1,6 @@
 """Time series of one metric: one chart per arm with the same axes, one line per run, phases in the background."""
 
-from pgtrial.analysis.findings import Findings, RunFinding, Series
+from pgtrial.findings.findings import Findings, RunFinding, Series
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.model.run import PhaseName
 from pgtrial.report.charts.axis_labels import COUNT_LABEL, duration_label

@@ -2,9 +2,9 @@
 
 import math
 
-from pgtrial.analysis.cause_findings import CurveModel
 from pgtrial.analysis.causes.words import join
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import CurveModel
+from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.base import Spec, arm_colours, shorten

@@ -1,7 +1,7 @@
 """Waits: what a transaction spends its time on, as stacked bars by arm."""
 
 from pgtrial.analysis.causes.words import join, part_name
-from pgtrial.analysis.findings import Findings, WaitShare
+from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.language import tr
 from pgtrial.report.cause_words import format_value, lead_arms
 from pgtrial.report.charts.axis_labels import duration_label

@@ -1,8 +1,9 @@
 """The waterfall: the difference of the mean latency between an arm and the control, part by part."""
 
-from pgtrial.analysis.cause_findings import BudgetDifference, BudgetPart, Estimate
 from pgtrial.analysis.causes.words import part_name
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.causes import BudgetDifference, BudgetPart
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import Estimate
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import (
     causes_of,

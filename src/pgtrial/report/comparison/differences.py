@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.comparison_findings import WorldDifference
+from pgtrial.findings.comparison import WorldDifference
 from pgtrial.report.comparison.words import difference_name
 
 

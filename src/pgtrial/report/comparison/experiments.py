@@ -1,6 +1,6 @@
 """The sections of a comparison of experiments, in reading order: what came out, what differs, effects, limits."""
 
-from pgtrial.analysis.comparison_findings import ComparedExperiment, Contrast, ExperimentComparison, StudyEffect
+from pgtrial.findings.comparison import ComparedExperiment, Contrast, ExperimentComparison, StudyEffect
 from pgtrial.report.charts.pooled import key_colours, pooled_forest
 from pgtrial.report.comparison.base import Part
 from pgtrial.report.comparison.differences import tabulate_differences

@@ -1,6 +1,6 @@
 """The sections of a comparison of plain pgbench logs, in reading order."""
 
-from pgtrial.analysis.comparison_findings import LogComparison, LogRun
+from pgtrial.findings.comparison import LogComparison, LogRun
 from pgtrial.report.charts.loads import change_chart, latency_chart, side_colours, throughput_chart
 from pgtrial.report.comparison.base import Part
 from pgtrial.report.comparison.differences import tabulate_differences

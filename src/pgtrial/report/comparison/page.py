@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
-from pgtrial.analysis.comparison_findings import ExperimentComparison, LogComparison
+from pgtrial.findings.comparison import ExperimentComparison, LogComparison
 from pgtrial.report.comparison.base import Part
 from pgtrial.report.comparison.experiments import EXPERIMENT_PARTS
 from pgtrial.report.comparison.logs import LOG_PARTS

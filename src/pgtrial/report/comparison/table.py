@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pgtrial.analysis.findings import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible, sort_caveats

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.comparison_findings import (
+from pgtrial.findings.comparison import (
     Contrast,
     ExperimentComparison,
     LogComparison,

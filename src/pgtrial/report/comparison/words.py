@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pgtrial.analysis.compare.pooling import HETEROGENEOUS
-from pgtrial.analysis.comparison_findings import (
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.comparison import (
     ComparedExperiment,
     Contrast,
     ExperimentComparison,
@@ -14,7 +15,6 @@ from pgtrial.analysis.comparison_findings import (
     Value,
     WorldDifference,
 )
-from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.report.words import change_text, format_metric, format_p, interval_text, metric_label, plural
 from pgtrial.units import format_change, format_percent, format_share
 

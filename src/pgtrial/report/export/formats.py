@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.opened import SQL_TYPES
 from pgtrial.analysis.tables import Table, describe_columns, tables_of
 from pgtrial.errors import SpecError, StoreError
+from pgtrial.findings.findings import Findings
 from pgtrial.report.export.csv import render_csv
 from pgtrial.report.export.jsonl import render_jsonl
 from pgtrial.report.export.markdown import render_markdown

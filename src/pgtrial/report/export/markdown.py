@@ -5,7 +5,7 @@ Tables are those of GitHub's dialect, which GitLab and most wikis read too.
 
 from datetime import UTC, datetime
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markdown import bullets, code, escape, heading, table
 from pgtrial.report.summary_markdown import render_summary

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgtrial.analysis.findings import CurvePoint, Effect, Findings
+from pgtrial.findings.findings import CurvePoint, Effect, Findings
 from pgtrial.report.charts.base import arm_colours
 from pgtrial.report.charts.curve import load_of
 from pgtrial.report.charts.waits import OTHER_COLOUR, WAIT_COLOURS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import xlsxwriter
 
-from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.tables import Column, Kind, Table, Value, describe_columns, tables_of
+from pgtrial.findings.findings import Findings
 from pgtrial.report.export.pictures import Picture, pictures_of, shown_lines
 from pgtrial.report.export.xlsx_charts import insert_charts, place_pictures
 from pgtrial.report.words import make_visible

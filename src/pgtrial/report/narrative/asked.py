@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import ArmFinding, Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import ArmFinding, Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.narrative.base import Cited, Sentence, Teller, cite, say, source
 from pgtrial.report.narrative.phrases import cite_arm, cite_metric, cite_settings, quoted
 from pgtrial.spec.experiment import Expect
 from pgtrial.units import format_share
 
 _TESTED: dict[str, str] = {
-    Expect.BETTER: mark("What was tested: {arm} is <expect>better than</expect> {control} in {metric}."),
-    Expect.WORSE: mark("What was tested: {arm} is <expect>worse than</expect> {control} in {metric}."),
-    Expect.NOT_WORSE: mark("What was tested: {arm} is <expect>not worse than</expect> {control} in {metric}."),
-    Expect.EQUIVALENT: mark("What was tested: {arm} is <expect>equivalent to</expect> {control} in {metric}."),
-    Expect.DIFFERENT: mark("What was tested: {arm} is <expect>different from</expect> {control} in {metric}."),
+    Expect.BETTER: N_("What was tested: {arm} is <expect>better than</expect> {control} in {metric}."),
+    Expect.WORSE: N_("What was tested: {arm} is <expect>worse than</expect> {control} in {metric}."),
+    Expect.NOT_WORSE: N_("What was tested: {arm} is <expect>not worse than</expect> {control} in {metric}."),
+    Expect.EQUIVALENT: N_("What was tested: {arm} is <expect>equivalent to</expect> {control} in {metric}."),
+    Expect.DIFFERENT: N_("What was tested: {arm} is <expect>different from</expect> {control} in {metric}."),
 }
-_OTHER = mark("What was tested: {arm} is {relation} {control} in {metric}.")  # what only a newer version knows
+_OTHER = N_("What was tested: {arm} is {relation} {control} in {metric}.")  # what only a newer version knows
 
 
 def _tell(findings: Findings) -> Iterator[Sentence]:
@@ -54,4 +54,4 @@ def _margin(findings: Findings) -> Sentence:
     )
 
 
-ASKED = Teller(name="asked", title=mark("What was asked"), tell=_tell)
+ASKED = Teller(name="asked", title=N_("What was asked"), tell=_tell)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
-from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import tr
 from pgtrial.report.words import ALL
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.narrative.base import Sentence, Teller, cite, find_primary, keep, say, source
 from pgtrial.report.narrative.phrases import cite_change, cite_interval, close, placebo_change
@@ -109,4 +109,4 @@ def _caveats(findings: Findings) -> Iterator[Sentence]:
         yield say(told, rest=source(*(f"caveats[{number}].severity" for number, _ in rest)))
 
 
-CERTAINTY = Teller(name="certainty", title=mark("How sure it is"), tell=_tell)
+CERTAINTY = Teller(name="certainty", title=N_("How sure it is"), tell=_tell)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, ntr, tr
 from pgtrial.report.narrative.base import Sentence, Teller, cite, enumerate_parts, keep, say, source
 from pgtrial.report.narrative.phrases import cite_arm
 from pgtrial.report.words import is_finished, placebo_arm
@@ -12,14 +12,14 @@ from pgtrial.units import format_duration
 VERSION_PATH = 'experiment.target["postgres version"]'
 
 _METHODS = {
-    "blocks": mark("In a block every arm has one run, one after the other in random order"),
-    "interleaved": mark("In a block the arms take turns, in short slices of random order"),
-    "duet": mark("In a block the arms run at the same time, each on CPUs of its own, which they change half-way"),
+    "blocks": N_("In a block every arm has one run, one after the other in random order"),
+    "interleaved": N_("In a block the arms take turns, in short slices of random order"),
+    "duet": N_("In a block the arms run at the same time, each on CPUs of its own, which they change half-way"),
 }
 _RESTORED = {
-    "each-run": mark("before each run the data were put back to what they were"),
-    "each-block": mark("before each block the data were put back to what they were"),
-    "never": mark("the data were never put back, so later runs started from what earlier ones had left"),
+    "each-run": N_("before each run the data were put back to what they were"),
+    "each-block": N_("before each block the data were put back to what they were"),
+    "never": N_("the data were never put back, so later runs started from what earlier ones had left"),
 }
 
 
@@ -101,7 +101,8 @@ def _load(findings: Findings) -> Iterator[Sentence]:
     experiment = findings.experiment
     facts = experiment.workload
     levels: list[Sentence] = [
-        (cite(level.label, f"experiment.levels[{number}].label"),) for number, level in enumerate(experiment.levels)
+        (cite(level.label.say(), f"experiment.levels[{number}].label"),)
+        for number, level in enumerate(experiment.levels)
     ]
     if "scenarios" in facts:
         load: Sentence = (cite(facts["scenarios"], "experiment.workload.scenarios"),)
@@ -114,4 +115,4 @@ def _load(findings: Findings) -> Iterator[Sentence]:
         yield say(tr("The load was {load}."), load=load)
 
 
-DONE = Teller(name="done", title=mark("What was done"), tell=_tell)
+DONE = Teller(name="done", title=N_("What was done"), tell=_tell)

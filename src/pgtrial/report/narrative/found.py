@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.narrative.base import (
     Placed,
@@ -21,16 +21,16 @@ from pgtrial.report.narrative.phrases import cite_arm, cite_change, close
 from pgtrial.report.words import ALL, METRIC_LABELS, change_text, metric_label
 
 _VERDICTS = {
-    Verdict.SUPPORTED: mark("The claim is <verdict>supported</verdict>: {reason}"),
-    Verdict.REFUTED: mark("The claim is <verdict>refuted</verdict>: {reason}"),
-    Verdict.INCONCLUSIVE: mark("The claim is <verdict>inconclusive</verdict>: {reason}"),
-    Verdict.INVALID: mark("The verdict is <verdict>invalid</verdict>: {reason}"),
+    Verdict.SUPPORTED: N_("The claim is <verdict>supported</verdict>: {reason}"),
+    Verdict.REFUTED: N_("The claim is <verdict>refuted</verdict>: {reason}"),
+    Verdict.INCONCLUSIVE: N_("The claim is <verdict>inconclusive</verdict>: {reason}"),
+    Verdict.INVALID: N_("The verdict is <verdict>invalid</verdict>: {reason}"),
 }
 _DECIDED = {
-    Decision.BETTER: mark("better in {metrics}"),
-    Decision.WORSE: mark("worse in {metrics}"),
-    Decision.EQUIVALENT: mark("without a difference that matters in {metrics}"),
-    Decision.INCONCLUSIVE: mark("undecided in {metrics}"),
+    Decision.BETTER: N_("better in {metrics}"),
+    Decision.WORSE: N_("worse in {metrics}"),
+    Decision.EQUIVALENT: N_("without a difference that matters in {metrics}"),
+    Decision.INCONCLUSIVE: N_("undecided in {metrics}"),
 }
 _MOST_ARMS = 4  # beside the claim's, that a sentence names
 
@@ -57,7 +57,7 @@ def _by_level(findings: Findings) -> Iterator[Sentence]:
     for number, level in enumerate(findings.experiment.levels):
         placed = find_placed(findings, arm=asked.arm, metric=asked.metric, scenario=asked.scenario, level=level.index)
         if placed is not None and placed.effect.ratio is not None:
-            label = cite(level.label, f"experiment.levels[{number}].label")
+            label = cite(level.label.say(), f"experiment.levels[{number}].label")
             items.append(say(tr("{change} with {level}"), change=cite_change(placed), level=label))
     if items:
         yield say(tr("By load level the change is {items}."), items=enumerate_parts(items))
@@ -112,4 +112,4 @@ def find_worse(findings: Findings) -> list[Placed]:
     return found
 
 
-FOUND = Teller(name="found", title=mark("What was found"), tell=_tell)
+FOUND = Teller(name="found", title=N_("What was found"), tell=_tell)

@@ -1,6 +1,6 @@
 """The narrative: its paragraphs, in reading order."""
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 from pgtrial.language import tr
 from pgtrial.report.narrative.asked import ASKED
 from pgtrial.report.narrative.base import Paragraph, Teller

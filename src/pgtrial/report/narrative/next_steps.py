@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -94,4 +94,4 @@ def _recommendations(findings: Findings) -> Iterator[Sentence]:
         yield say(tr("The trade-off: {text}"), text=cite(close(scorecard.trade_off), "causes.scorecard.trade_off"))
 
 
-NEXT = Teller(name="next", title=mark("What to do next"), tell=_tell)
+NEXT = Teller(name="next", title=N_("What to do next"), tell=_tell)

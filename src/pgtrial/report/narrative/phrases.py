@@ -1,6 +1,6 @@
 """Pieces that several paragraphs need: a change with its interval, an arm with what it sets, a list of load levels."""
 
-from pgtrial.analysis.findings import ArmFinding, Findings
+from pgtrial.findings.findings import ArmFinding, Findings
 from pgtrial.language import ntr, tr
 from pgtrial.report.narrative.base import (
     Cited,

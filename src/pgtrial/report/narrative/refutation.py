@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.narrative.base import (
@@ -97,7 +97,8 @@ def _scope(findings: Findings) -> Sentence:
         load = cite(experiment.workload["scenarios"], "experiment.workload.scenarios")
         items.append(say(tr("the load {load}"), load=load))
     levels: list[Sentence] = [
-        (cite(level.label, f"experiment.levels[{number}].label"),) for number, level in enumerate(experiment.levels)
+        (cite(level.label.say(), f"experiment.levels[{number}].label"),)
+        for number, level in enumerate(experiment.levels)
     ]
     if levels:
         items.append(enumerate_choices(levels))
@@ -120,4 +121,4 @@ def _scope(findings: Findings) -> Sentence:
     )
 
 
-REFUTATION = Teller(name="refutation", title=mark("What would refute it"), tell=_tell)
+REFUTATION = Teller(name="refutation", title=N_("What would refute it"), tell=_tell)

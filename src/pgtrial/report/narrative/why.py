@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, lead_arms
 from pgtrial.report.narrative.base import Sentence, Teller, cite
 from pgtrial.report.narrative.phrases import close
@@ -33,4 +33,4 @@ def _limits(findings: Findings) -> Iterator[Sentence]:
         yield (cite(close(found[last].text), f"causes.limits[{last}].text"),)
 
 
-WHY = Teller(name="why", title=mark("Why"), tell=_tell)
+WHY = Teller(name="why", title=N_("Why"), tell=_tell)

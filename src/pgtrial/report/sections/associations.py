@@ -1,8 +1,8 @@
 """Associations: which metrics go together inside the load levels, and nothing about causes."""
 
-from pgtrial.analysis.cause_findings import Association
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Association
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, metric_words
 from pgtrial.report.charts.associations import association_chart, correlation_text
 from pgtrial.report.sections.base import Section
@@ -10,14 +10,14 @@ from pgtrial.report.words import format_p
 
 _FAMILIES = frozenset(
     (
-        mark("waits and system"),
-        mark("system"),
-        mark("throughput and blocks"),
-        mark("blocks and system"),
-        mark("dirty pages and system"),
-        mark("memory and device"),
-        mark("throughput and device"),
-        mark("chosen"),
+        N_("waits and system"),
+        N_("system"),
+        N_("throughput and blocks"),
+        N_("blocks and system"),
+        N_("dirty pages and system"),
+        N_("memory and device"),
+        N_("throughput and device"),
+        N_("chosen"),
     )
 )
 
@@ -68,7 +68,7 @@ def _remark(each: Association) -> str:
 
 ASSOCIATIONS = Section(
     name="associations",
-    title=mark("Associations"),
+    title=N_("Associations"),
     build=_build,
     is_shown=lambda findings: bool(causes_of(findings).associations),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pgtrial.analysis.findings import Findings
+from pgtrial.findings.findings import Findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

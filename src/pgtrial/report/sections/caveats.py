@@ -1,7 +1,8 @@
 """All caveats, the gravest first, including those of single effects."""
 
-from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import level_label, metric_label, sort_caveats
 
@@ -33,4 +34,4 @@ def _name(findings: Findings, effect: Effect) -> str:
     return tr("{metric} of {arm}, {level}", **values)
 
 
-CAVEATS = Section(name="caveats", title=mark("Caveats"), build=_build)
+CAVEATS = Section(name="caveats", title=N_("Caveats"), build=_build)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from pgtrial.analysis.cause_findings import Check, LegacyMetrics, Level, LoadKind
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ptr, tr
+from pgtrial.findings.causes import Check, LegacyMetrics, Level, LoadKind
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import (
     LEVEL_SYMBOLS,
     causes_of,
@@ -25,12 +25,12 @@ _Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
 _GRAVITY = (Level.ALARM, Level.WARNING, Level.INFO, Level.OK)
 # The kind of load is concluded from these.
 _FEATURES = (
-    (mark("Hit ratio"), "hit_ratio", "share"),
-    (mark("Blocks read per block dirtied"), "read_per_dirtied", ""),
-    (mark("Bytes per read"), "bytes_per_read", "B"),
-    (mark("Rows per transaction"), "rows_per_transaction", ""),
-    (mark("Blocks per transaction"), "blocks_per_transaction", ""),
-    (mark("Time of a transaction"), "transaction_seconds", "s"),
+    (N_("Hit ratio"), "hit_ratio", "share"),
+    (N_("Blocks read per block dirtied"), "read_per_dirtied", ""),
+    (N_("Bytes per read"), "bytes_per_read", "B"),
+    (N_("Rows per transaction"), "rows_per_transaction", ""),
+    (N_("Blocks per transaction"), "blocks_per_transaction", ""),
+    (N_("Time of a transaction"), "transaction_seconds", "s"),
 )
 
 
@@ -170,7 +170,7 @@ def _legacy(findings: Findings, each: LegacyMetrics) -> dict[str, object]:
 
 CHECKS = Section(
     name="checks",
-    title=mark("Checks"),
+    title=N_("Checks"),
     build=_build,
     is_shown=lambda findings: bool(
         causes_of(findings).checks or causes_of(findings).kinds or causes_of(findings).legacy

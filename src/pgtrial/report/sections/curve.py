@@ -1,8 +1,9 @@
 """The load curve, the law fitted to it, and where arms change places."""
 
-from pgtrial.analysis.cause_findings import Crossing, CurveModel
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Crossing, CurveModel
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.usl import fitted_models
@@ -33,7 +34,7 @@ def _model(findings: Findings, model: CurveModel) -> dict[str, object]:
         "peak": estimate_text(model.peak, ""),
         "knee": format_value(model.knee, ""),
         "error": "–" if model.error is None else format_percent(model.error),
-        "reason": model.reason,
+        "reason": say(model.reason),
     }
 
 
@@ -50,4 +51,4 @@ def _crossing(findings: Findings, crossing: Crossing) -> str:
     )
 
 
-CURVE = Section(name="curve", title=mark("Load curve"), build=_build)
+CURVE = Section(name="curve", title=N_("Load curve"), build=_build)

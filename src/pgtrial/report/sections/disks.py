@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pgtrial.analysis.causes.disk_words import NEAR, RULE, RULE_DOUBT, ceiling_text, steadiness_text
 from pgtrial.analysis.causes.words import percent
-from pgtrial.analysis.disk_findings import DiskCeiling, DiskLoad, DiskStanding, DiskUse
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm, range_text
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.sections.base import Section
@@ -19,29 +19,27 @@ _SUBJECT = ("storage", "filesystem")  # knobs by which the disk is what an exper
 _DECLARED = {
     "read_iops": (
         format_count,
-        mark("{rate} reads per second, enforced"),
-        mark("{rate} reads per second, as its provider says"),
+        N_("{rate} reads per second, enforced"),
+        N_("{rate} reads per second, as its provider says"),
     ),
     "write_iops": (
         format_count,
-        mark("{rate} writes per second, enforced"),
-        mark("{rate} writes per second, as its provider says"),
+        N_("{rate} writes per second, enforced"),
+        N_("{rate} writes per second, as its provider says"),
     ),
     "read_bytes": (
         format_bytes,
-        mark("{rate} read per second, enforced"),
-        mark("{rate} read per second, as its provider says"),
+        N_("{rate} read per second, enforced"),
+        N_("{rate} read per second, as its provider says"),
     ),
     "write_bytes": (
         format_bytes,
-        mark("{rate} written per second, enforced"),
-        mark("{rate} written per second, as its provider says"),
+        N_("{rate} written per second, enforced"),
+        N_("{rate} written per second, as its provider says"),
     ),
 }
 # Of which rate a ceiling is.
-_RATES = frozenset(
-    (mark("reads"), mark("writes"), mark("requests"), mark("read"), mark("written"), mark("read and written"))
-)
+_RATES = frozenset((N_("reads"), N_("writes"), N_("requests"), N_("read"), N_("written"), N_("read and written")))
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -165,4 +163,4 @@ def _is_shown(findings: Findings) -> bool:
     return bool(uses) and (is_subject or bool(standings & {DiskStanding.AT_LIMIT, DiskStanding.SLOW}))
 
 
-DISKS = Section(name="disks", title=mark("Disk"), build=_build, is_shown=_is_shown)
+DISKS = Section(name="disks", title=N_("Disk"), build=_build, is_shown=_is_shown)

@@ -1,7 +1,7 @@
 """Effects with intervals: forest plots, and a table of all of them."""
 
-from pgtrial.analysis.findings import Effect, Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import decision_word
@@ -54,4 +54,4 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
     }
 
 
-EFFECTS = Section(name="effects", title=mark("Effects"), build=_build)
+EFFECTS = Section(name="effects", title=N_("Effects"), build=_build)

@@ -1,20 +1,20 @@
 """Files: where the speed of a load on files ends, and the numbers that say so."""
 
-from pgtrial.analysis.file_findings import FileLimit, FileUse
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.files import FileLimit, FileUse
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, lead_arms, place_arm, place_level
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import file_limit_word
 from pgtrial.report.words import arm_label, level_label
 
-_NOT_COUNTED = mark("not counted")
+_NOT_COUNTED = N_("not counted")
 _NAMES = {
-    FileLimit.MEMORY: mark("memory"),
-    FileLimit.BACKGROUND: mark("memory, while the kernel writes in the background"),
-    FileLimit.THROTTLE: mark("the throttle of writers"),
-    FileLimit.DEVICE: mark("the device"),
-    FileLimit.UNDETERMINED: mark("undetermined"),
+    FileLimit.MEMORY: N_("memory"),
+    FileLimit.BACKGROUND: N_("memory, while the kernel writes in the background"),
+    FileLimit.THROTTLE: N_("the throttle of writers"),
+    FileLimit.DEVICE: N_("the device"),
+    FileLimit.UNDETERMINED: N_("undetermined"),
 }
 
 
@@ -88,5 +88,5 @@ def _range(values: tuple[float, float, float]) -> str:
 
 
 FILES = Section(
-    name="files", title=mark("Files"), build=_build, is_shown=lambda findings: bool(causes_of(findings).files)
+    name="files", title=N_("Files"), build=_build, is_shown=lambda findings: bool(causes_of(findings).files)
 )

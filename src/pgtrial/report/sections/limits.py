@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.cause_findings import Evidence, Limit, Resource, Suspect
 from pgtrial.analysis.causes.limits import what_changed
 from pgtrial.analysis.causes.words import join
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Evidence, Limit, Resource, Suspect
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
     causes_of,
     file_of,
@@ -102,5 +102,5 @@ def _evidence(item: Evidence) -> dict[str, object]:
 
 
 LIMITS = Section(
-    name="limits", title=mark("Limits"), build=_build, is_shown=lambda findings: bool(causes_of(findings).limits)
+    name="limits", title=N_("Limits"), build=_build, is_shown=lambda findings: bool(causes_of(findings).limits)
 )

@@ -2,25 +2,26 @@
 
 from functools import reduce
 
-from pgtrial.analysis.findings import Findings, Stopping
-from pgtrial.language import decimal_sign, mark, ntr, tr
+from pgtrial.findings.findings import Findings, Stopping
+from pgtrial.findings.message import say
+from pgtrial.language import N_, decimal_sign, ntr, tr
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text
 from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
-    "each-run": mark(
+    "each-run": N_(
         "Before every run the data were put back to the same snapshot, so no run inherits the work of another."
     ),
-    "each-block": mark(
+    "each-block": N_(
         "The data were put back to the same snapshot before every block; within a block, "
         "a run inherits the work of the runs before it."
     ),
-    "never": mark("The data were not put back between runs; each run inherits the work of those before it."),
+    "never": N_("The data were not put back between runs; each run inherits the work of those before it."),
 }
 
 MANY = 2  # arms; of more it can be said which follows which
-SPENDING_NAMES = {"obrien-fleming": mark("by O’Brien and Fleming"), "pocock": mark("by Pocock")}
+SPENDING_NAMES = {"obrien-fleming": N_("by O’Brien and Fleming"), "pocock": N_("by Pocock")}
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -32,7 +33,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "planned": ntr("{count} block", "{count} blocks", experiment.blocks_planned),
         "complete": experiment.blocks_complete,
         "method": experiment.method,
-        "reason": experiment.method_reason,
+        "reason": say(experiment.method_reason),
         "slices": _describe_slices(findings),
         "stopping": _describe_stopping(findings),
         "seed": experiment.seed,
@@ -119,4 +120,4 @@ def _local(number: str) -> str:
     return number.replace(".", decimal_sign())
 
 
-METHOD = Section(name="method", title=mark("Method"), build=_build)
+METHOD = Section(name="method", title=N_("Method"), build=_build)

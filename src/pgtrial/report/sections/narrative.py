@@ -1,7 +1,7 @@
 """In plain words: the whole report in a few paragraphs, each number with its place in the findings."""
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_
 from pgtrial.report.narrative.base import Cited, Paragraph, Part
 from pgtrial.report.narrative.narrative import tell_story
 from pgtrial.report.narrative.write import list_sources
@@ -28,4 +28,4 @@ def _part(part: Part) -> dict[str, str]:
     return {"text": part, "paths": ""}
 
 
-NARRATIVE = Section(name="narrative", title=mark("In plain words"), build=_build)
+NARRATIVE = Section(name="narrative", title=N_("In plain words"), build=_build)

@@ -1,7 +1,7 @@
 """The noise: every block, what one run per arm would have said, and what the slices tell."""
 
-from pgtrial.analysis.findings import ArmSlices, Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import ArmSlices, Findings
+from pgtrial.language import N_, ntr, tr
 from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.sections.base import Section
 from pgtrial.report.trust_words import single_runs_text
@@ -77,4 +77,4 @@ def _percent(sd: float | None) -> str:
     return "" if sd is None else format_percent(sd)
 
 
-NOISE = Section(name="noise", title=mark("Noise"), build=_build)
+NOISE = Section(name="noise", title=N_("Noise"), build=_build)

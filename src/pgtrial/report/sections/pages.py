@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.page_findings import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.analysis.page_words import data_text, gain_text
-from pgtrial.language import mark, ntr, ptr, tr
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import estimate_text, format_value, place_level
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
 from pgtrial.report.sections.base import Section
@@ -113,5 +113,5 @@ def _translation(findings: Findings, cost: TranslationCost) -> dict[str, object]
 
 
 PAGES = Section(
-    name="pages", title=mark("Huge pages"), build=_build, is_shown=lambda findings: findings.pages is not None
+    name="pages", title=N_("Huge pages"), build=_build, is_shown=lambda findings: findings.pages is not None
 )

@@ -1,7 +1,7 @@
 """Inside the runs: throughput, waits, devices and memory of one block on one time axis."""
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.panels import main_block, run_panels
 from pgtrial.report.charts.time_axis import widest_times
@@ -27,7 +27,7 @@ def _build(findings: Findings) -> dict[str, object]:
 
 PANELS = Section(
     name="panels",
-    title=mark("Inside the runs"),
+    title=N_("Inside the runs"),
     build=_build,
     is_shown=lambda findings: bool(causes_of(findings).panels),
 )

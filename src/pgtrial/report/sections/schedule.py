@@ -1,7 +1,7 @@
 """What ran when, and which runs do not count."""
 
-from pgtrial.analysis.findings import Findings, RunFinding
-from pgtrial.language import mark, tr
+from pgtrial.findings.findings import Findings, RunFinding
+from pgtrial.language import N_, tr
 from pgtrial.model.run import RunState
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
 from pgtrial.report.sections.base import Section
@@ -56,4 +56,4 @@ def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
     }
 
 
-SCHEDULE = Section(name="schedule", title=mark("What ran when"), build=_build)
+SCHEDULE = Section(name="schedule", title=N_("What ran when"), build=_build)

@@ -1,9 +1,9 @@
 """The scorecard: arms against criteria, if possible those that the experiment's file declared before the first run."""
 
-from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
 from pgtrial.analysis.causes.recommend import WEIGHTED
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import decimal_sign, mark, tr
+from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, decimal_sign, tr
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
@@ -80,7 +80,7 @@ def _percent(share: float | None) -> str:
 
 SCORECARD = Section(
     name="scorecard",
-    title=mark("Scorecard"),
+    title=N_("Scorecard"),
     build=_build,
     is_shown=lambda findings: causes_of(findings).scorecard is not None,
 )

@@ -1,7 +1,7 @@
 """Throughput and latency over time, by arm, with what else happened in that time."""
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_
 from pgtrial.report.charts.arm_events import events_chart
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.series import arms_of, series_charts
@@ -31,4 +31,4 @@ def _add_events(findings: Findings, metric: str) -> list[Chart]:
     return found
 
 
-SERIES = Section(name="series", title=mark("Over time"), build=_build)
+SERIES = Section(name="series", title=N_("Over time"), build=_build)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pgtrial.analysis.cause_findings import LogSummary
 from pgtrial.analysis.causes.log_event import name_kind
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ptr, tr
+from pgtrial.findings.causes import LogSummary
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import arm_label
@@ -16,31 +16,31 @@ _UNITS = {"seconds": "s", "bytes": "B"}
 # Names of numbers, without their units.
 _NAMES = frozenset(
     (
-        mark("buffers"),
-        mark("SLRU buffers"),
-        mark("WAL files added"),
-        mark("WAL files removed"),
-        mark("WAL files recycled"),
-        mark("write"),
-        mark("sync"),
-        mark("total"),
-        mark("sync files"),
-        mark("distance"),
-        mark("timed"),
-        mark("requested"),
-        mark("pages removed"),
-        mark("tuples removed"),
-        mark("tuples not removable"),
-        mark("index scans"),
-        mark("blocks hit"),
-        mark("blocks read"),
-        mark("blocks dirtied"),
-        mark("WAL records"),
-        mark("WAL full page images"),
-        mark("WAL"),
-        mark("CPU"),
-        mark("seconds"),
-        mark("bytes"),
+        N_("buffers"),
+        N_("SLRU buffers"),
+        N_("WAL files added"),
+        N_("WAL files removed"),
+        N_("WAL files recycled"),
+        N_("write"),
+        N_("sync"),
+        N_("total"),
+        N_("sync files"),
+        N_("distance"),
+        N_("timed"),
+        N_("requested"),
+        N_("pages removed"),
+        N_("tuples removed"),
+        N_("tuples not removable"),
+        N_("index scans"),
+        N_("blocks hit"),
+        N_("blocks read"),
+        N_("blocks dirtied"),
+        N_("WAL records"),
+        N_("WAL full page images"),
+        N_("WAL"),
+        N_("CPU"),
+        N_("seconds"),
+        N_("bytes"),
     )
 )
 
@@ -77,5 +77,5 @@ def describe_numbers(numbers: Mapping[str, float]) -> list[str]:
 
 
 SERVER_LOG = Section(
-    name="server_log", title=mark("Server log"), build=_build, is_shown=lambda findings: bool(causes_of(findings).log)
+    name="server_log", title=N_("Server log"), build=_build, is_shown=lambda findings: bool(causes_of(findings).log)
 )

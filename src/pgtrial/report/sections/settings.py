@@ -2,8 +2,8 @@
 
 from itertools import groupby
 
-from pgtrial.analysis.findings import ArmFinding, Findings, SettingFinding
-from pgtrial.language import mark
+from pgtrial.findings.findings import ArmFinding, Findings, SettingFinding
+from pgtrial.language import N_
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import arm_label
 
@@ -47,4 +47,4 @@ def _row(setting: SettingFinding, arms: list[str]) -> dict[str, object]:
     }
 
 
-SETTINGS = Section(name="settings", title=mark("Settings and machine"), build=_build)
+SETTINGS = Section(name="settings", title=N_("Settings and machine"), build=_build)

@@ -1,9 +1,10 @@
 """Stability: how even the throughput is, its dips and stalls, and whether they have a rhythm."""
 
-from pgtrial.analysis.cause_findings import Dip, Estimate, Period, Stability
 from pgtrial.analysis.causes.rhythm import FROM_LOG
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark, ptr, tr
+from pgtrial.findings.causes import Dip, Period, Stability
+from pgtrial.findings.findings import Findings
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
@@ -116,7 +117,7 @@ def _like(name: str) -> str:
 
 STABILITY = Section(
     name="stability",
-    title=mark("Stability"),
+    title=N_("Stability"),
     build=_build,
     is_shown=lambda findings: bool(causes_of(findings).stability),
 )

@@ -1,7 +1,7 @@
 """Where the time went."""
 
-from pgtrial.analysis.findings import Findings
-from pgtrial.language import mark
+from pgtrial.findings.findings import Findings
+from pgtrial.language import N_
 from pgtrial.report.charts.overhead import overhead_chart
 from pgtrial.report.sections.base import Section
 from pgtrial.units import format_percent
@@ -15,4 +15,4 @@ def _build(findings: Findings) -> dict[str, object]:
     }
 
 
-TIME = Section(name="time", title=mark("Where the time went"), build=_build)
+TIME = Section(name="time", title=N_("Where the time went"), build=_build)

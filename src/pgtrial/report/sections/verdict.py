@@ -2,8 +2,8 @@
 
 import math
 
-from pgtrial.analysis.findings import Effect, Findings
-from pgtrial.language import mark, ntr, tr
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -126,4 +126,4 @@ def _by_level(findings: Findings) -> list[str]:
     ]
 
 
-VERDICT = Section(name="verdict", title=mark("Verdict"), build=_build)
+VERDICT = Section(name="verdict", title=N_("Verdict"), build=_build)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from pgtrial.analysis.cause_findings import BudgetPart, LatencyBudget, Pareto, ParetoItem
 from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
 from pgtrial.analysis.causes.words import part_name
-from pgtrial.analysis.findings import Findings, WaitShare
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import BudgetPart, LatencyBudget, Pareto, ParetoItem
+from pgtrial.findings.findings import Findings, WaitShare
+from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
@@ -178,4 +178,4 @@ def _item(item: ParetoItem) -> dict[str, object]:
     }
 
 
-WHY = Section(name="why", title=mark("Why"), build=_build)
+WHY = Section(name="why", title=N_("Why"), build=_build)

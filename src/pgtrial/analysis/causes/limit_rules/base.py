@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Evidence, LatencyBudget, Resource, Suspect
 from pgtrial.analysis.causes.cells import pooled_mean, pooled_values
 from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.findings.causes import Evidence, LatencyBudget, Resource, Suspect
 from pgtrial.model.run import LoadLevel
 
 PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, event), belongs to something

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_busy
 from pgtrial.analysis.causes.limit_rules.parts import is_idle_in_transaction, is_outside
 from pgtrial.analysis.causes.words import number, percent
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.language import tr
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.words import number
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.language import ntr, tr
 
 _STATES = ("sessions.active", "sessions.idle_in_transaction", "sessions.idle")

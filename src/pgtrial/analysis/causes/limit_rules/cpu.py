@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.parts import (
@@ -22,7 +21,8 @@ from pgtrial.analysis.causes.limit_rules.parts import (
 from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timeline import Array
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Resource, Suspect
+from pgtrial.language import N_, tr
 
 CPU_QUEUED = "server.cpu_queue/client backend"
 
@@ -135,11 +135,11 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
 
 def _tell_share(used: float, *, has_clients: bool, has_workers: bool) -> str:
     if has_workers:
-        text = mark("{share} of the latency is on a CPU or waiting for one, that of parallel workers included")
+        text = N_("{share} of the latency is on a CPU or waiting for one, that of parallel workers included")
     elif has_clients:
-        text = mark("{share} of the latency is on a CPU or waiting for one, that of clients included")
+        text = N_("{share} of the latency is on a CPU or waiting for one, that of clients included")
     else:
-        text = mark("{share} of the latency is on a CPU or waiting for one")
+        text = N_("{share} of the latency is on a CPU or waiting for one")
     return tr(text, share=percent(used))
 
 

@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.cells import undisturbed_values
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device, device_sessions, is_data, is_temporary, under_way
 from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, number, percent, rate_of
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.language import ntr, tr
 from pgtrial.stats.plateau import Plateau, find_plateau
 from pgtrial.units import format_duration

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
@@ -14,7 +13,8 @@ from pgtrial.analysis.causes.limit_rules.parts import is_cpu, is_wal
 from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Resource, Suspect
+from pgtrial.language import N_, tr
 from pgtrial.stats.period import given_period
 from pgtrial.units import format_duration
 
@@ -25,19 +25,19 @@ _CHECKPOINT = "checkpoint"
 _AUTOVACUUM = "autovacuum"
 # By who asked for most of them.
 _LOST_TO_CHECKPOINTS = {
-    TIMED: mark("{share} of the throughput is lost to timed checkpoints"),
-    REQUESTED: mark("{share} of the throughput is lost to requested checkpoints"),
-    "": mark("{share} of the throughput is lost to checkpoints"),
+    TIMED: N_("{share} of the throughput is lost to timed checkpoints"),
+    REQUESTED: N_("{share} of the throughput is lost to requested checkpoints"),
+    "": N_("{share} of the throughput is lost to checkpoints"),
 }
-_KINDS = {TIMED: mark("timed"), REQUESTED: mark("requested"), "": ""}
-_LOST_TO_AUTOVACUUM = mark("{share} of the throughput is lost to autovacuum workers")
+_KINDS = {TIMED: N_("timed"), REQUESTED: N_("requested"), "": ""}
+_LOST_TO_AUTOVACUUM = N_("{share} of the throughput is lost to autovacuum workers")
 _ROUNDING = 1e-6
 _WORKER = "autovacuum worker"
 _BLOCK = 8192.0  # B, of a page that is written to the WAL whole
 _COMPRESSED = 0.25  # of that, which wal_compression leaves: a guess, because the server does not tell
 _WHOLE_PAGES = {
-    False: mark("{share} of the WAL is whole pages, which are written when a page is first changed after a checkpoint"),
-    True: mark(
+    False: N_("{share} of the WAL is whole pages, which are written when a page is first changed after a checkpoint"),
+    True: N_(
         "about {share} of the WAL is whole pages, if wal_compression leaves a quarter of each; they are written when a "
         "page is first changed after a checkpoint"
     ),

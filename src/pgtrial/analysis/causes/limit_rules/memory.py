@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.disk import reads_as_much_as_allowed
 from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_data, is_temporary
 from pgtrial.analysis.causes.words import BLOCKED, CPU_QUEUE, percent
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.language import tr
 from pgtrial.units import format_bytes
 

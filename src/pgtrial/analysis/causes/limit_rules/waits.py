@@ -2,30 +2,30 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, PartFilter, Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import is_idle_in_transaction, is_lock, is_lwlock, is_temporary, is_wal
 from pgtrial.analysis.causes.words import number, percent
-from pgtrial.language import mark, tr
+from pgtrial.findings.causes import Resource, Suspect
+from pgtrial.language import N_, tr
 from pgtrial.units import format_bytes, format_decimal, format_duration
 
 _MOST_SLEEP = 0.5  # of the rest of the latency, from which on it is said that holders of locks idle
 _FOR_LOCKS = (
-    mark("{share} of the latency is waiting for locks"),
-    mark("{share} of the latency is waiting for locks, most of it {event}"),
+    N_("{share} of the latency is waiting for locks"),
+    N_("{share} of the latency is waiting for locks, most of it {event}"),
 )
 _FOR_LWLOCKS = (
-    mark("{share} of the latency is waiting for LWLocks"),
-    mark("{share} of the latency is waiting for LWLocks, most of it {event}"),
+    N_("{share} of the latency is waiting for LWLocks"),
+    N_("{share} of the latency is waiting for LWLocks, most of it {event}"),
 )
 _FOR_WAL = (
-    mark("{share} of the latency is waiting for the WAL to be written and flushed"),
-    mark("{share} of the latency is waiting for the WAL to be written and flushed, most of it {event}"),
+    N_("{share} of the latency is waiting for the WAL to be written and flushed"),
+    N_("{share} of the latency is waiting for the WAL to be written and flushed, most of it {event}"),
 )
 _FOR_TEMPORARY = (
-    mark("{share} of the latency is reading and writing temporary files"),
-    mark("{share} of the latency is reading and writing temporary files, most of it {event}"),
+    N_("{share} of the latency is reading and writing temporary files"),
+    N_("{share} of the latency is reading and writing temporary files, most of it {event}"),
 )
 
 

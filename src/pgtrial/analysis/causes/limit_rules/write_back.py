@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.cause_findings import Resource, Suspect
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Scene, accuse, find_clue
 from pgtrial.analysis.causes.limit_rules.parts import is_write
 from pgtrial.analysis.causes.words import percent
+from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.language import tr
 from pgtrial.units import format_bytes
 

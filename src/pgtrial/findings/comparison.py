@@ -3,7 +3,9 @@
 Ratios are dimensionless, times seconds, throughput 1/s. A number that is not known is null.
 """
 
-from pgtrial.analysis.findings import ArmFinding, CaveatFinding, Record
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.findings import ArmFinding
+from pgtrial.findings.record import Record
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 

@@ -1,40 +1,24 @@
 """Findings: everything the analysis concluded, as data; findings.json is this, and a public contract."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
-from pgtrial.analysis.cause_findings import Causes
-from pgtrial.analysis.page_findings import HugePages
-from pgtrial.errors import StoreError
-from pgtrial.model.caveat import Severity
+from pgtrial.findings.causes import Causes
+from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.message import MaybeMessage, Message
+from pgtrial.findings.pages import HugePages
+from pgtrial.findings.record import Record
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.store import layout
 
-SCHEMA_VERSION = 1
-
-
-class Record(BaseModel):
-    """Base of all parts. A number that is not known is null, never zero."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
-
-
-class CaveatFinding(Record):
-    code: str
-    severity: Severity
-    text: str
-    hint: str = ""
-    runs: tuple[int, ...] = ()  # ids of the runs it is about
+SCHEMA_VERSION = 2
 
 
 class ArmFinding(Record):
     name: str
     role: str  # control | candidate | placebo
     settings: dict[str, str]  # as declared
-    knobs: dict[str, dict[str, str]] = {}  # what else it declares: table of the file to name to value
+    knobs: dict[str, dict[str, str]] = Field(default_factory=dict)  # what else: table of the file to name to value
     version: str = ""  # of its server, as that said it; "" where no run told it
     disk: str = ""  # class that it is on; "" for none
     is_emulated: bool = False  # its disk is one that pgtrial emulates: a loop device with limits
@@ -46,7 +30,7 @@ class LevelFinding(Record):
     index: int
     clients: int
     rate: float | None
-    label: str
+    label: Message
 
 
 class ExperimentFinding(Record):
@@ -56,7 +40,7 @@ class ExperimentFinding(Record):
     ended: float | None
     complete: bool  # every slot of the schedule has a finished run
     method: str  # blocks | interleaved | duet
-    method_reason: str = ""  # why, where the file left it open
+    method_reason: MaybeMessage = None  # why, where the file left it open
     restore: str = ""  # each-run | each-block | never
     seed: int
     blocks_planned: int
@@ -352,39 +336,3 @@ class Findings(Record):
     fingerprint: Fingerprint
     overhead: Overhead
     caveats: tuple[CaveatFinding, ...]
-
-
-def write_findings(findings: Findings, folder: Path) -> Path:
-    """Write findings.json of a result folder, replacing an old one at once or not at all; its path."""
-    path = folder / layout.FINDINGS
-    part = path.with_suffix(".part")
-    try:
-        part.write_text(findings.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as err:
-        raise StoreError(f'cannot write "{path}": {err.strerror}') from err
-    return path
-
-
-def read_findings(folder: Path) -> Findings:
-    """Read findings.json of a result folder; StoreError when it is missing, damaged, or of a newer schema."""
-    path = folder / layout.FINDINGS
-    rebuild = 'Make it anew from the folder with "pgtrial report".'
-    try:
-        text = path.read_text(encoding="utf-8")
-        version = json.loads(text)["schema_version"]
-    except OSError as err:
-        raise StoreError(f'cannot read "{path}": {err.strerror}', hint=rebuild) from err
-    except (ValueError, LookupError, TypeError) as err:
-        raise StoreError(f'"{path}" is damaged: it is not the JSON of findings', hint=rebuild) from err
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise StoreError(
-            f'"{path}" has schema version {version}, this pgtrial reads up to version {SCHEMA_VERSION}',
-            hint="Use the pgtrial version that made it, or a newer one.",
-        )
-    try:
-        return Findings.model_validate_json(text)
-    except ValidationError as err:
-        first = err.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise StoreError(f'"{path}" is damaged: {where}: {first["msg"]}', hint=rebuild) from err

@@ -6,12 +6,10 @@ Times are seconds, sizes bytes, rates per second, shares between 0 and 1. A numb
 from enum import StrEnum
 from typing import Literal
 
-from pgtrial.analysis import cause_base
-from pgtrial.analysis.disk_findings import DiskUse
-from pgtrial.analysis.file_findings import FileUse
-
-Record = cause_base.Record
-Estimate = cause_base.Estimate
+from pgtrial.findings.disks import DiskUse
+from pgtrial.findings.files import FileUse
+from pgtrial.findings.message import MaybeMessage
+from pgtrial.findings.record import Estimate, Record
 
 # --- Latency budget -------------------------------------------------------------------------------------------------
 
@@ -144,7 +142,7 @@ class CurveModel(Record):
     peak: Estimate | None
     knee: float | None
     error: float | None  # largest relative distance of a level from the curve
-    reason: str
+    reason: MaybeMessage
 
 
 class Crossing(Record):

@@ -1,4 +1,4 @@
-"""What all records of causes are made of."""
+"""What all records of findings are made of."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -1,6 +1,6 @@
 """What the experiment says about the size of memory's pages, as data."""
 
-from pgtrial.analysis.cause_base import Estimate, Record
+from pgtrial.findings.record import Estimate, Record
 from pgtrial.model.verdict import Decision
 
 

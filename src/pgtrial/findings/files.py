@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pgtrial.analysis.cause_base import Estimate, Record
+from pgtrial.findings.record import Estimate, Record
 
 
 class FileLimit(StrEnum):

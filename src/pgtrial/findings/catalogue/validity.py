@@ -1,0 +1,256 @@
+"""Caveats about the experiment and its runs: are there enough blocks, was the load steady, was it all seen."""
+
+from pgtrial.findings.catalogue.base import Entry, plural
+from pgtrial.language import N_
+from pgtrial.model.caveat import Severity
+
+_RESUME = N_('Finish the schedule with "pgtrial resume".')
+_EACH_BLOCK = N_(
+    "The data were put back to the snapshot only once per block, so a run starts with what the runs before left behind."
+)
+_NO_DATABASE = N_("Leave database in [target] out, for one of pgtrial's own, unless the load only reads.")
+_MORE_TO_COUNT = N_(
+    "Measure longer at each load level, with fewer clients, or with data that make a transaction shorter."
+)
+
+VALIDITY_PARTS = {
+    "in-runs": Entry(text=plural("In {found} of {count} runs", "In {found} of {count} runs")),
+    "arm-count": Entry(text="{arm} {number}"),
+    "arm-checkpoints": Entry(text=N_("{arm} {number:decimal1} per run")),
+    "level.clients": Entry(text=plural("{count} client", "{count} clients")),
+    "level.rate": Entry(
+        text=plural("{rate:significant6} tps, {count} client", "{rate:significant6} tps, {count} clients")
+    ),
+}
+
+VALIDITY_CAVEATS = {
+    "no-runs": Entry(
+        severity=Severity.INVALID,
+        text=N_("The experiment has no runs yet."),
+        hint=N_('See why in the table of runs; "pgtrial resume" goes on with the schedule.'),
+        when="no valid run at all",
+    ),
+    "no-runs.all-failed": Entry(
+        text=plural(
+            "None of the {count} runs finished with valid data.", "None of the {count} runs finished with valid data."
+        ),
+    ),
+    "too-few-blocks": Entry(
+        severity=Severity.INVALID,
+        text=N_("Fewer than {fewest} blocks have a valid run of both arms ({blocks} of {planned})."),
+        hint=_RESUME,
+        when="fewer than 2 blocks with a valid run of both arms",
+    ),
+    "too-few-blocks.planned": Entry(hint=N_("Plan more blocks.")),
+    "placebo-effect": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The placebo, a second copy of the control, differs from it by {change:change} (between {low:change} and "
+            "{high:change})."
+        ),
+        hint=N_("Look for what differs between the runs besides the settings, and run more blocks."),
+        when="the placebo's interval excludes 1",
+    ),
+    "placebo-effect.beyond-margin": Entry(
+        severity=Severity.INVALID,
+        text=N_(
+            "The placebo, a second copy of the control, differs from it by {change:change} (between {low:change} and "
+            "{high:change}), beyond the margin of {margin:share}."
+        ),
+        when="… and lies wholly beyond the margin: these runs show effects that matter where there are none",
+    ),
+    "incomplete": Entry(
+        severity=Severity.WARNING,
+        text=N_("{missing} of {slots} planned runs have no valid data; {complete} of {blocks} blocks are complete."),
+        hint=_RESUME,
+        when="planned runs without valid data",
+    ),
+    "invalid-runs": Entry(
+        severity=Severity.WARNING,
+        text=N_("{invalid} of {runs} runs were invalid or interrupted and do not count ({by_arm:list})."),
+        hint=N_("If one arm fails more often than the others, what is left of it may not represent it."),
+        when="runs that were invalid (warning) or only interrupted (info)",
+    ),
+    "invalid-runs.shared-time": Entry(
+        hint=N_(
+            "Runs that share the time of a block are left out together, so these numbers do not tell which arm "
+            "failed: see the reasons in the table of runs. If it is always the same arm, what is left of it may "
+            "not represent it."
+        ),
+    ),
+    "torn-blocks": Entry(
+        severity=Severity.INFO,
+        text=plural(
+            "{count} block was interrupted between its runs and gone on with {pause:duration} later ({blocks:list}): "
+            "what the machine changed by meanwhile is in its ratios.",
+            "{count} blocks were interrupted between their runs and gone on with up to {pause:duration} later "
+            "({blocks:list}): what the machine changed by meanwhile is in their ratios.",
+        ),
+        hint=N_("The random order lets it favour no arm, but it widens the interval: look at these blocks."),
+        when="a block of runs one after the other was interrupted and gone on with much later (more than 10 min, and "
+        "than three runs)",
+    ),
+    "level-drift": Entry(
+        severity=Severity.INFO,
+        text=N_("The control's own results move in one direction from block to block, by {change:change} per block."),
+        hint=N_("Comparing within blocks removes the trend; the load curve and the latencies still contain it."),
+        when="the control moves in one direction over the blocks (Mann–Kendall, p ≤ 0.01)",
+    ),
+    "rate-sets-throughput": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The load arrives at a given rate, so the rate and not the server decides the throughput, about which "
+            "the claim is; only a server that cannot keep up shows in it."
+        ),
+        hint=N_("Make the claim about a latency, or leave the rate out."),
+        when="the claim is about throughput, and the load has a rate",
+    ),
+    "data-not-restored": Entry(
+        severity=Severity.WARNING,
+        text=N_("The data were put back to the snapshot never, so a run starts with what the runs before left behind."),
+        hint=N_('Use restore = "each-run" unless the load only reads.'),
+        when='`restore` is not "each-run"',
+    ),
+    "data-not-restored.each-block": Entry(text=_EACH_BLOCK),
+    "data-not-restored.own-database": Entry(hint=_NO_DATABASE),
+    "data-not-restored.own-database-each-block": Entry(text=_EACH_BLOCK, hint=_NO_DATABASE),
+    "no-transactions": Entry(
+        severity=Severity.INVALID,
+        text=N_("At {level} no transaction ended within the measured time in {runs} of {of} runs."),
+        hint=_MORE_TO_COUNT,
+        when="a run of the claim's arms has a load level at which no transaction of the claim's scenario ended",
+    ),
+    "no-transactions.of-scenario": Entry(
+        text=N_("At {level} no transaction of {scenario} ended within the measured time in {runs} of {of} runs."),
+    ),
+    "few-transactions": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "At {level} as few as {count} transactions ended within the measured time of a run: one more or less is "
+            "{step:percent}."
+        ),
+        hint=_MORE_TO_COUNT,
+        when="… at which fewer than 20 ended: a throughput of so few moves in steps",
+    ),
+    "few-transactions.of-scenario": Entry(
+        text=N_(
+            "At {level} as few as {count} transactions of {scenario} ended within the measured time of a run: one "
+            "more or less is {step:percent}."
+        ),
+    ),
+    "warmup-capped": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "{in_runs} the warm-up was ended by its cap before the load was found steady; whether that mattered "
+            "shows in the measured time."
+        ),
+        hint=N_('Where the measured time is unsteady, give the warm-up more time: warmup = {{ cap = "5min" }}.'),
+        when="a warm-up was ended by its cap before the load was found steady; `unsteady` says if it mattered",
+    ),
+    "unsteady": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "Throughput of {arm} changes inside its runs: the second half of the measured time has {change:change} "
+            "against the first."
+        ),
+        hint=N_("A longer warm-up, or longer runs, would show the steady state."),
+        when="second half of the measured time against the first: more than 5 %, and the interval over the runs "
+        "excludes no change",
+    ),
+    "unequal-checkpoints": Entry(
+        severity=Severity.WARNING,
+        text=N_("The arms had different numbers of checkpoints in their measured time: {counts:list}."),
+        hint=N_("Measure for several checkpoint intervals, or set max_wal_size so that none begins while measuring."),
+        when="arms differ by more than 0.5 checkpoints per run",
+    ),
+    "failed-transactions": Entry(
+        severity=Severity.WARNING,
+        text=N_("{share:percent} of the transactions of {arm} failed; throughput and latencies are of the others."),
+        hint=N_("Set max_tries so that transactions are retried after serialization failures and deadlocks."),
+        when="more than 0.1 % of an arm's transactions failed",
+    ),
+    "skipped-transactions": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "{share:percent} of the transactions of {arm} were skipped because they were too late to begin: the load "
+            "that was asked for was not delivered."
+        ),
+        hint=N_("Latencies are of the transactions that were begun only; compare at a lower rate."),
+        when="more than 1 % skipped",
+    ),
+    "late-transactions": Entry(
+        severity=Severity.WARNING,
+        text=N_("{share:percent} of the transactions of {arm} took longer than the latency limit."),
+        when="more than 5 % late",
+    ),
+    "no-samples": Entry(
+        severity=Severity.WARNING,
+        text=plural(
+            "{count} runs have no {file}; what would be read from it is left out.",
+            "{count} runs have no {file}; what would be read from it is left out.",
+        ),
+        when="a run has no samples.parquet or waits.parquet, or, with slices, no slices.parquet",
+    ),
+    "sampler-gaps": Entry(
+        severity=Severity.WARNING,
+        text=plural(
+            "In {count} runs readings are missing for up to {seconds:duration}.",
+            "In {count} runs readings are missing for up to {seconds:duration}.",
+        ),
+        hint=N_("The machine had no time to read its own counters; leave a CPU free for it."),
+        when="more than 3 s between two readings inside a window",
+    ),
+    "cpu-steal": Entry(
+        severity=Severity.WARNING,
+        text=N_("{in_runs} the hypervisor gave CPU time to others, up to {share:percent}."),
+        hint=N_("Run on a machine with CPUs of its own, or with more blocks."),
+        when="more than 1 % of the CPU time was stolen in a run",
+    ),
+    "generator-saturated": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "{in_runs} no CPU was left while more than half of the clients had no query in the server: the load "
+            "generator, or another program on this machine, holds the server up, and an effect may look smaller "
+            "than it is."
+        ),
+        hint=N_("Use fewer clients, the prepared protocol, or heavier transactions; end other programs."),
+        when="closed loop: CPUs more than 95 % busy while fewer than half of the clients have an active session",
+    ),
+    "partial-latency": Entry(
+        severity=Severity.INFO,
+        hint=N_(
+            "Requests per second have all of it: what is under way at a time (clients, times their depth) "
+            "divided by them is the mean of the whole time."
+        ),
+        when="latencies of a load on files are without the flushes of `fsync`, or with `libaio` and `io_uring` and "
+        "without `direct` without the handing over of a request ([files.md](files.md)); a warning where the claim is "
+        "about a latency",
+    ),
+    "partial-latency.without-flushes": Entry(
+        text=N_(
+            "Latencies of {jobs:and} are those of the writes alone: fio does not count the time of fsync in them, in "
+            "which the device is waited for."
+        ),
+    ),
+    "partial-latency.without-submission": Entry(
+        text=N_(
+            "Latencies of {jobs:and} begin when the kernel has taken a request: with a buffered file and this engine "
+            "it may do the work, and wait for the device, before."
+        ),
+    ),
+    "emulated-disk": Entry(
+        severity=Severity.INFO,
+        text=plural(
+            "{arms:and} is on an emulated disk ({classes:list}): a loop device whose requests pgtrial limits.",
+            "{arms:and} are on an emulated disk ({classes:list}): a loop device whose requests pgtrial limits.",
+        ),
+        hint=N_(
+            "Rates at the limit are those of the class. Latencies below the limit, bursts and flushes are those of "
+            "the disk that holds the image file; measure the real disk before deciding on them."
+        ),
+        when="arms are on a disk class that pgtrial emulates: a loop device with limits ([disks.md](disks.md))",
+    ),
+    "emulated-disk.all-arms": Entry(
+        text=N_("All arms are on an emulated disk ({classes:list}): a loop device whose requests pgtrial limits."),
+    ),
+}

@@ -1,0 +1,119 @@
+"""Caveats: messages about the trust that a number deserves, with what to do about it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field, field_validator, model_serializer, model_validator
+
+from pgtrial.findings.catalogue import ENTRIES, VERBATIM_CAVEAT
+from pgtrial.findings.catalogue.base import Entry
+from pgtrial.findings.message import Value, check_values, is_known, read_values, units_of
+from pgtrial.findings.record import Record
+from pgtrial.findings.rendering import render
+from pgtrial.language import ENGLISH, find_language, speak
+from pgtrial.model.caveat import Caveat, Severity
+
+_VERBATIM = "verbatim"  # variant of a caveat whose text and hint are its values
+
+
+class CaveatFinding(Record):
+    """``code`` is stable; ``variant`` tells sentences of one caveat apart. Written with text and hint in English.
+
+    A caveat of findings of version 1, or of a code that this version does not have, keeps the words it came with.
+    """
+
+    code: str
+    variant: str = ""
+    severity: Severity
+    values: dict[str, Any] = Field(default_factory=dict)  # of Value
+    runs: tuple[int, ...] = ()  # ids of the runs it is about
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "text" not in given:
+            return given
+        read = {name: value for name, value in given.items() if name not in ("units", "text", "hint")}
+        if not is_known(_key(given["code"], given.get("variant", "")), given.get("values", {})):
+            read |= {"variant": _VERBATIM, "values": {"text": given["text"], "hint": given.get("hint", "")}}
+        return read
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _read_values(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return read_values(given)
+
+    @model_validator(mode="after")
+    def _check(self) -> "CaveatFinding":
+        if self.variant != _VERBATIM:
+            check_values(_key(self.code, self.variant), self.values)
+        return self
+
+    @model_serializer(mode="plain")
+    def _write(self) -> dict[str, Any]:
+        with speak(find_language(ENGLISH)):
+            return {
+                "code": self.code,
+                "variant": self.variant,
+                "severity": self.severity,
+                "values": self.values,
+                "units": units_of(self._entry, self.values),
+                "text": self.text,
+                "hint": self.hint,
+                "runs": self.runs,
+            }
+
+    @property
+    def _entry(self) -> Entry:
+        return VERBATIM_CAVEAT if self.variant == _VERBATIM else ENTRIES[_key(self.code, self.variant)]
+
+    @property
+    def text(self) -> str:
+        """What limits the trust, in the language in use."""
+        return render(self._entry.text, self.values)
+
+    @property
+    def hint(self) -> str:
+        """What to do about it, in the language in use; "" where there is nothing."""
+        return render(self._entry.hint, self.values)
+
+
+def caveat(
+    code: str, /, *, about: Iterable[int] = (), severity: Severity | None = None, **values: Value
+) -> CaveatFinding:
+    """A caveat of the catalogue, "code" or "code.variant", about some runs; its severity unless another one is given.
+
+    Raises ValueError when the catalogue has no such code, or it names other values.
+    """
+    check_values(code, values)
+    grade = severity or ENTRIES[code].severity
+    if grade is None:
+        raise ValueError(f'"{code}" is no caveat: its entry has no severity')
+    name, _, variant = code.partition(".")
+    return CaveatFinding(code=name, variant=variant, severity=grade, values=values, runs=tuple(about))
+
+
+def as_finding(caveat: Caveat, runs: tuple[int, ...] = ()) -> CaveatFinding:
+    """A caveat that was noted in words while measuring."""
+    values = {"text": caveat.text, "hint": caveat.hint}
+    return CaveatFinding(code=caveat.code, variant=_VERBATIM, severity=caveat.severity, values=values, runs=runs)
+
+
+def prefix_words(caveat: CaveatFinding, prefix: str) -> CaveatFinding:
+    """The caveat about something else than its runs, which the prefix names."""
+    values = {"text": f"{prefix}{caveat.text}", "hint": caveat.hint}
+    return CaveatFinding(code=caveat.code, variant=_VERBATIM, severity=caveat.severity, values=values)
+
+
+def merge_runs(caveats: Iterable[CaveatFinding]) -> tuple[CaveatFinding, ...]:
+    """One caveat for each code and values, with the runs of all of them, in the order of their first appearance."""
+    merged: dict[str, CaveatFinding] = {}
+    for caveat in caveats:
+        key = repr((caveat.code, caveat.variant, caveat.values))
+        runs = dict.fromkeys((*(merged[key].runs if key in merged else ()), *caveat.runs))
+        merged[key] = caveat.model_copy(update={"runs": tuple(runs)})
+    return tuple(merged.values())
+
+
+def _key(code: str, variant: str) -> str:
+    return f"{code}.{variant}" if variant else code

@@ -1,0 +1,46 @@
+"""findings.json of a result folder."""
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pgtrial.errors import StoreError
+from pgtrial.findings.findings import SCHEMA_VERSION, Findings
+from pgtrial.store import layout
+
+
+def write_findings(findings: Findings, folder: Path) -> Path:
+    """Write findings.json of a result folder, replacing an old one at once or not at all; its path."""
+    path = folder / layout.FINDINGS
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(findings.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as err:
+        raise StoreError(f'cannot write "{path}": {err.strerror}') from err
+    return path
+
+
+def read_findings(folder: Path) -> Findings:
+    """Read findings.json of a result folder; StoreError when it is missing, damaged, or of a newer schema."""
+    path = folder / layout.FINDINGS
+    rebuild = 'Make it anew from the folder with "pgtrial report".'
+    try:
+        text = path.read_text(encoding="utf-8")
+        version = json.loads(text)["schema_version"]
+    except OSError as err:
+        raise StoreError(f'cannot read "{path}": {err.strerror}', hint=rebuild) from err
+    except (ValueError, LookupError, TypeError) as err:
+        raise StoreError(f'"{path}" is damaged: it is not the JSON of findings', hint=rebuild) from err
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise StoreError(
+            f'"{path}" has schema version {version}, this pgtrial reads up to version {SCHEMA_VERSION}',
+            hint="Use the pgtrial version that made it, or a newer one.",
+        )
+    try:
+        return Findings.model_validate_json(text)
+    except ValidationError as err:
+        first = err.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StoreError(f'"{path}" is damaged: {where}: {first["msg"]}', hint=rebuild) from err
