@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from pgtrial.analysis.page_words import gain_text
+from pgtrial.analysis.pages.gains import gain_text
 from pgtrial.findings.findings import CurvePoint, Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level

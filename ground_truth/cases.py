@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.findings.causes import Resource
-from pgtrial.spec.disk_tables import LIMITS
 
 FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases.toml"

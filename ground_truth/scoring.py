@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from ground_truth.cases import Case
-from pgtrial.analysis.causes.rhythm import LIKELY
+from pgtrial.analysis.causes.stability import LIKELY
 from pgtrial.findings.causes import Causes, LatencyBudget, Limit, Resource
 from pgtrial.units import parse_bytes
 

@@ -33,8 +33,7 @@ from xdist.workermanage import WorkerController
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 
@@ -320,7 +319,8 @@ def analysed_once() -> Iterator[None]:
     """For tests of what is around the analysis: where a folder has the same in it as one that was analysed before for a
     test of the same file, in the same language, it has the same findings.
     """
-    from pgtrial.analysis import analyze, calibration_summary, opened
+    from pgtrial.analysis import analyze, opened
+    from pgtrial.analysis.calibration.promise import summary
     from pgtrial.analysis.compare import subjects
     from pgtrial.language import spoken
     from pgtrial.report import bundle
@@ -339,7 +339,7 @@ def analysed_once() -> Iterator[None]:
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (analyze, calibration_summary, opened, subjects, bundle):
+        for module in (analyze, summary, opened, subjects, bundle):
             patch.setattr(module, "analyze", analyze_once)
         yield
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.findings.findings import Findings
 from pgtrial.testing import EXPERIMENT, write_result_folder
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.adjustment import adjust_primary
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.assessment import Assessment
+from pgtrial.analysis.effects.adjustment import adjust_primary
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.findings import Adjustment, Findings
-from pgtrial.model.slice import Slice
-from pgtrial.spec.experiment import Experiment
+from pgtrial.model.run import Slice
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.units import format_change
 

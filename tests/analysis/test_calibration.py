@@ -8,22 +8,21 @@ from typing import Any
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.calibration import (
+from pgtrial.analysis.calibration.promise import (
     Calibration,
     Forecast,
     MethodCalibration,
     find_calibration,
     parse_calibration,
 )
-from pgtrial.analysis.calibration_advice import forecast_method, recommend
-from pgtrial.analysis.calibration_summary import block_times, summarize_calibration
+from pgtrial.analysis.calibration.summary import block_times, forecast_method, recommend, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
+from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.findings.findings import RunFinding
-from pgtrial.spec.control_twice import control_twice
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import parse_experiment
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.store.calibrations import calibration_key, keep_calibration
 from pgtrial.store.journal_file import VARIABLE

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import linregress
 from scipy.stats import t as student
 
-from pgtrial.analysis.covariate import adjust_for
+from pgtrial.analysis.effects.adjustment import adjust_for
 
 
 def test_it_agrees_with_the_regression_of_scipy() -> None:

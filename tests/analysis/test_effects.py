@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.model.arm import Arm, Role

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from pgtrial.analysis.describe import overhead_seconds, sum_overhead
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.overhead import overhead_seconds, sum_overhead
 from pgtrial.model.run import PhaseName
 
 

@@ -10,7 +10,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
-from pgtrial.analysis.page_gains import describe_pages
+from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
 from pgtrial.findings.findings import Findings

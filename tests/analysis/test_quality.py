@@ -1,28 +1,18 @@
-from pgtrial.analysis import (
-    quality_blocks,
-    quality_counts,
-    quality_disks,
-    quality_duet,
-    quality_files,
-    quality_host,
-    quality_runs,
-    quality_slices,
-    quality_world,
-)
-from pgtrial.analysis.quality import CHECKS
+from pgtrial.analysis.validity import blocks, machine, runs, slices, world
+from pgtrial.analysis.validity.check import CHECKS
 from pgtrial.findings.caveat import CaveatFinding, merge_runs
 from pgtrial.model.caveat import Severity
 
 MODULES = (
-    quality_blocks,
-    quality_counts,
-    quality_disks,
-    quality_duet,
-    quality_files,
-    quality_host,
-    quality_runs,
-    quality_slices,
-    quality_world,
+    blocks,
+    blocks,
+    machine,
+    slices,
+    runs,
+    machine,
+    runs,
+    slices,
+    world,
 )
 
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis import quality_blocks
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.validity import blocks
 from pgtrial.findings.findings import Stopping
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
@@ -26,21 +26,21 @@ def test_a_clean_experiment_has_no_caveat_about_its_blocks(assess: Assess) -> No
     clean = assess()
 
     for check in (
-        quality_blocks.check_blocks,
-        quality_blocks.check_placebo,
-        quality_blocks.check_primary_effect,
-        quality_blocks.check_completeness,
-        quality_blocks.check_invalid_runs,
-        quality_blocks.check_torn_blocks,
-        quality_blocks.check_level_drift,
-        quality_blocks.check_restore,
+        blocks.check_blocks,
+        blocks.check_placebo,
+        blocks.check_primary_effect,
+        blocks.check_completeness,
+        blocks.check_invalid_runs,
+        blocks.check_torn_blocks,
+        blocks.check_level_drift,
+        blocks.check_restore,
     ):
         assert list(check(clean)) == []
 
 
 def test_one_block_is_too_few(assess: Assess, evidence: Evidence) -> None:
     valid = tuple(run for run in evidence.valid if run.slot.block == 1)
-    (caveat,) = quality_blocks.check_blocks(assess(valid=valid))
+    (caveat,) = blocks.check_blocks(assess(valid=valid))
 
     assert (caveat.code, caveat.severity) == ("too-few-blocks", Severity.INVALID)
     assert "1 of 6" in caveat.text
@@ -50,7 +50,7 @@ def test_one_block_is_too_few(assess: Assess, evidence: Evidence) -> None:
 def test_a_schedule_of_one_block_cannot_be_mended_by_finishing_it(assess: Assess, evidence: Evidence) -> None:
     valid = tuple(run for run in evidence.valid if run.slot.block == 1)
     slots = tuple(run.slot for run in valid)
-    (caveat,) = quality_blocks.check_blocks(assess(valid=valid, slots=slots))
+    (caveat,) = blocks.check_blocks(assess(valid=valid, slots=slots))
 
     assert caveat.hint == "Plan more blocks."
 
@@ -59,18 +59,18 @@ def test_a_lack_of_blocks_is_told_once(assess: Assess, evidence: Evidence) -> No
     one = assess(valid=tuple(run for run in evidence.valid if run.slot.block == 1))
 
     assert [caveat.code for caveat in one.primary.effect.caveats] == ["no-interval"]
-    assert list(quality_blocks.check_primary_effect(one)) == []
+    assert list(blocks.check_primary_effect(one)) == []
 
 
 def test_a_lack_of_values_in_enough_blocks_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:
     rest = {key: value for key, value in values.items() if evidence.valid[key[0] - 1].slot.block == 1}
 
-    assert "no-interval" in {caveat.code for caveat in quality_blocks.check_primary_effect(assess(values=rest))}
+    assert "no-interval" in {caveat.code for caveat in blocks.check_primary_effect(assess(values=rest))}
 
 
 @pytest.mark.parametrize(("runs", "text"), [(0, "has no runs yet"), (18, "None of the 18 runs finished")])
 def test_without_valid_runs_there_is_nothing_to_say(assess: Assess, evidence: Evidence, runs: int, text: str) -> None:
-    (caveat,) = quality_blocks.check_blocks(assess(valid=(), runs=evidence.runs[:runs], values={}))
+    (caveat,) = blocks.check_blocks(assess(valid=(), runs=evidence.runs[:runs], values={}))
 
     assert (caveat.code, caveat.severity) == ("no-runs", Severity.INVALID)
     assert text in caveat.text
@@ -79,14 +79,14 @@ def test_without_valid_runs_there_is_nothing_to_say(assess: Assess, evidence: Ev
 def test_a_placebo_beyond_the_margin_makes_the_method_invalid(
     assess: Assess, evidence: Evidence, values: Values
 ) -> None:
-    (caveat,) = quality_blocks.check_placebo(assess(values=with_placebo(evidence, values, 1.2)))
+    (caveat,) = blocks.check_placebo(assess(values=with_placebo(evidence, values, 1.2)))
 
     assert (caveat.code, caveat.severity) == ("placebo-effect", Severity.INVALID)
     assert "beyond the margin of 5 %" in caveat.text
 
 
 def test_a_placebo_inside_the_margin_is_a_warning(assess: Assess, evidence: Evidence, values: Values) -> None:
-    (caveat,) = quality_blocks.check_placebo(assess(values=with_placebo(evidence, values, 1.03)))
+    (caveat,) = blocks.check_placebo(assess(values=with_placebo(evidence, values, 1.03)))
 
     assert (caveat.code, caveat.severity) == ("placebo-effect", Severity.WARNING)
 
@@ -94,26 +94,26 @@ def test_a_placebo_inside_the_margin_is_a_warning(assess: Assess, evidence: Evid
 def test_without_a_margin_a_placebo_effect_stays_a_warning(assess: Assess, evidence: Evidence, values: Values) -> None:
     hypothesis = evidence.experiment.hypothesis.model_copy(update={"margin": 0.0})
     experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
-    (caveat,) = quality_blocks.check_placebo(assess(experiment=experiment, values=with_placebo(evidence, values, 1.2)))
+    (caveat,) = blocks.check_placebo(assess(experiment=experiment, values=with_placebo(evidence, values, 1.2)))
 
     assert caveat.severity is Severity.WARNING
 
 
 def test_without_a_placebo_nothing_is_said_about_it(assess: Assess) -> None:
-    assert list(quality_blocks.check_placebo(replace(assess(), placebo=None))) == []
+    assert list(blocks.check_placebo(replace(assess(), placebo=None))) == []
 
 
 def test_caveats_of_the_primary_effect_are_caveats_of_the_experiment(assess: Assess, evidence: Evidence) -> None:
     valid = tuple(run for run in evidence.valid if run.slot.block <= 3)
 
-    codes = {caveat.code for caveat in quality_blocks.check_primary_effect(assess(valid=valid))}
+    codes = {caveat.code for caveat in blocks.check_primary_effect(assess(valid=valid))}
 
     assert "few-blocks" in codes
-    assert list(quality_blocks.check_primary_effect(replace(assess(), primary=None))) == []
+    assert list(blocks.check_primary_effect(replace(assess(), primary=None))) == []
 
 
 def test_an_unfinished_schedule_is_told(assess: Assess, evidence: Evidence) -> None:
-    (caveat,) = quality_blocks.check_completeness(assess(valid=evidence.valid[:-1]))
+    (caveat,) = blocks.check_completeness(assess(valid=evidence.valid[:-1]))
 
     assert caveat.code == "incomplete"
     assert caveat.text.startswith("1 of 18 planned runs have no valid data; 5 of 6 blocks")
@@ -136,8 +136,8 @@ def test_nothing_is_missing_once_the_rule_for_stopping_has_ended_the_experiment(
     short = assess(valid=evidence.valid[:-1])
     going = ended.model_copy(update={"ended": None})
 
-    assert list(quality_blocks.check_completeness(replace(short, stopping=ended))) == []
-    assert [c.code for c in quality_blocks.check_completeness(replace(short, stopping=going))] == ["incomplete"]
+    assert list(blocks.check_completeness(replace(short, stopping=ended))) == []
+    assert [c.code for c in blocks.check_completeness(replace(short, stopping=going))] == ["incomplete"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_runs_that_do_not_count_are_told(
     assess: Assess, evidence: Evidence, state: RunState, severity: Severity
 ) -> None:
     lost = replace(evidence.runs[0], state=state)
-    (caveat,) = quality_blocks.check_invalid_runs(assess(runs=(lost, *evidence.runs[1:]), valid=evidence.valid[1:]))
+    (caveat,) = blocks.check_invalid_runs(assess(runs=(lost, *evidence.runs[1:]), valid=evidence.valid[1:]))
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("invalid-runs", severity, (lost.id,))
     assert lost.slot.arm in caveat.text
@@ -166,7 +166,7 @@ def test_a_block_that_was_gone_on_with_hours_later_is_told(
     first = next(run for run in evidence.valid if run.slot.block == 3)
     valid = tuple(later(run) if run.id > first.id else run for run in evidence.valid)
     valid = tuple(later(run) if run.slot.block == 6 else run for run in valid)
-    found = list(quality_blocks.check_torn_blocks(assess(valid=valid)))
+    found = list(blocks.check_torn_blocks(assess(valid=valid)))
 
     assert [(caveat.code, caveat.severity) for caveat in found] == ([("torn-blocks", Severity.INFO)] if is_told else [])
     assert all("1 block was interrupted between its runs and gone on with 3 h" in caveat.text for caveat in found)
@@ -175,20 +175,20 @@ def test_a_block_that_was_gone_on_with_hours_later_is_told(
 
 def test_a_trend_of_the_control_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:
     changed = {key: value * 0.5 ** evidence.valid[key[0] - 1].slot.block for key, value in values.items()}
-    (caveat,) = quality_blocks.check_level_drift(assess(values=changed))
+    (caveat,) = blocks.check_level_drift(assess(values=changed))
 
     assert (caveat.code, caveat.severity) == ("level-drift", Severity.INFO)
     assert "by −" in caveat.text
 
 
 def test_without_an_effect_there_is_no_trend_to_look_for(assess: Assess) -> None:
-    assert list(quality_blocks.check_level_drift(replace(assess(), primary=None))) == []
+    assert list(blocks.check_level_drift(replace(assess(), primary=None))) == []
 
 
 @pytest.mark.parametrize("restore", ["each-block", "never"])
 def test_data_that_are_not_put_back_before_each_run_are_told(assess: Assess, evidence: Evidence, restore: str) -> None:
     design = evidence.experiment.design.model_copy(update={"restore": restore})
     experiment = evidence.experiment.model_copy(update={"design": design})
-    (caveat,) = quality_blocks.check_restore(assess(experiment=experiment))
+    (caveat,) = blocks.check_restore(assess(experiment=experiment))
 
     assert caveat.code == "data-not-restored"

@@ -3,7 +3,7 @@ from typing import Any
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.quality_counts import FEWEST, check_counts
+from pgtrial.analysis.validity.blocks import FEWEST, check_counts
 from pgtrial.model.caveat import Severity
 
 Assess = Any

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis import quality_host, quality_runs
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.validity import machine, runs
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import (
@@ -58,7 +58,7 @@ def worlds(evidence: Evidence) -> Callable[..., Worlds]:
     return build
 
 
-CHECKS = {name: check for name, check in vars(quality_host).items() if name.startswith("check_")}
+CHECKS = {name: check for name, check in vars(machine).items() if name.startswith("check_")}
 
 
 def found_by(check: str, assessment: Any) -> CaveatFinding:
@@ -110,7 +110,7 @@ def test_swapping_that_is_looked_at_is_no_warning(
     knob: tuple[str, str, str], assess: Assess, evidence: Evidence, worlds: Callable[..., Worlds]
 ) -> None:
     arms = tuple(replace(arm, knobs=(knob,)) for arm in evidence.arms)
-    (caveat,) = quality_host.check_swapping(assess(arms=arms, **worlds({SWAPPED: str(300 * 1024**2)})))
+    (caveat,) = machine.check_swapping(assess(arms=arms, **worlds({SWAPPED: str(300 * 1024**2)})))
 
     assert caveat.severity is Severity.INFO
 
@@ -120,7 +120,7 @@ def test_throttling_by_heat_is_told(assess: Assess, worlds: Callable[..., Worlds
 
 
 def test_a_counter_that_was_reset_says_nothing(assess: Assess, worlds: Callable[..., Worlds]) -> None:
-    assert list(quality_host.check_throttling(assess(**worlds({THERMAL: "0"})))) == []
+    assert list(machine.check_throttling(assess(**worlds({THERMAL: "0"})))) == []
 
 
 def test_a_quota_is_told_but_where_the_arm_declares_it(
@@ -130,7 +130,7 @@ def test_a_quota_is_told_but_where_the_arm_declares_it(
 
     assert "for up to 2.5 s" in caveat.text
     arms = tuple(replace(arm, knobs=(("cgroup", "cpus", "1"),)) for arm in evidence.arms)
-    assert list(quality_host.check_quota(assess(arms=arms, **worlds({QUOTA: "3.5"})))) == []
+    assert list(machine.check_quota(assess(arms=arms, **worlds({QUOTA: "3.5"})))) == []
 
 
 def test_processes_killed_for_lack_of_memory_are_told(assess: Assess, worlds: Callable[..., Worlds]) -> None:
@@ -146,7 +146,7 @@ def test_little_space_is_told(changed: dict[str, str], assess: Assess, worlds: C
 
 def test_steal_is_known_without_samples(assess: Assess, worlds: Callable[..., Worlds]) -> None:
     assessment = assess(reduced={"increases": {}}, **worlds({CPU_STEAL: "25"}))
-    (caveat,) = quality_runs.check_steal(assessment)
+    (caveat,) = runs.check_steal(assessment)
 
     assert caveat.runs == (5,)
     assert "up to 15.0 %" in caveat.text

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis import quality_runs
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction, Wait
+from pgtrial.analysis.validity import runs
 from pgtrial.model.caveat import Severity
 
 Assess = Any
@@ -32,22 +32,22 @@ def test_a_clean_experiment_has_no_caveat_about_its_runs(assess: Assess) -> None
     clean = assess()
 
     for check in (
-        quality_runs.check_warmup,
-        quality_runs.check_steadiness,
-        quality_runs.check_checkpoints,
-        quality_runs.check_failures,
-        quality_runs.check_open_loop,
-        quality_runs.check_samples,
-        quality_runs.check_gaps,
-        quality_runs.check_steal,
-        quality_runs.check_generator,
+        runs.check_warmup,
+        runs.check_steadiness,
+        runs.check_checkpoints,
+        runs.check_failures,
+        runs.check_open_loop,
+        runs.check_samples,
+        runs.check_gaps,
+        runs.check_steal,
+        runs.check_generator,
     ):
         assert list(check(clean)) == []
 
 
 def test_a_warm_up_that_ended_by_its_cap_is_told_of_valid_runs(assess: Assess) -> None:
     events = tuple(Event(run=run, t=0.0, kind="warmup-capped", data={}) for run in (2, 5, 99))
-    (caveat,) = quality_runs.check_warmup(assess(events=events))
+    (caveat,) = runs.check_warmup(assess(events=events))
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("warmup-capped", Severity.INFO, (2, 5))
     assert caveat.text.startswith("In 2 of 18 runs the warm-up was ended by its cap")
@@ -61,7 +61,7 @@ def test_throughput_that_falls_inside_the_runs_is_told(
         key: tuple(replace(b, count=b.count // 2 if key[0] in slow and b.index >= 5 else b.count) for b in found)
         for key, found in reduction.bins.items()
     }
-    (caveat,) = quality_runs.check_steadiness(assess(reduced={"bins": bins}))
+    (caveat,) = runs.check_steadiness(assess(reduced={"bins": bins}))
 
     assert caveat.code == "unsteady"
     assert caveat.text.startswith("Throughput of off ")
@@ -71,26 +71,26 @@ def test_throughput_that_falls_inside_the_runs_is_told(
 def test_steadiness_needs_two_runs_with_transactions_in_both_halves(assess: Assess, reduction: Reduction) -> None:
     bins = {key: found[:2] for key, found in reduction.bins.items()}
 
-    assert list(quality_runs.check_steadiness(assess(reduced={"bins": bins}))) == []
+    assert list(runs.check_steadiness(assess(reduced={"bins": bins}))) == []
 
 
 def test_halves_that_are_all_alike_have_no_interval_and_no_caveat(assess: Assess, reduction: Reduction) -> None:
     bins = {key: tuple(replace(b, count=100 - b.index) for b in found) for key, found in reduction.bins.items()}
 
-    assert list(quality_runs.check_steadiness(assess(reduced={"bins": bins}))) == []
+    assert list(runs.check_steadiness(assess(reduced={"bins": bins}))) == []
 
 
 @pytest.mark.parametrize("counter", ["pg_stat_checkpointer.num_done", "pg_stat_checkpointer.num_timed"])
 def test_unequal_checkpoints_are_told(assess: Assess, evidence: Evidence, reduction: Reduction, counter: str) -> None:
     reduced = with_increases(reduction, runs_of(evidence, "off"), {counter: {"": 2.0}})
-    (caveat,) = quality_runs.check_checkpoints(assess(reduced=reduced))
+    (caveat,) = runs.check_checkpoints(assess(reduced=reduced))
 
     assert caveat.code == "unequal-checkpoints"
     assert "on 0.0 per run, off 2.0 per run" in caveat.text
 
 
 def test_unknown_checkpoints_are_not_compared(assess: Assess) -> None:
-    assert list(quality_runs.check_checkpoints(assess(reduced={"increases": {}}))) == []
+    assert list(runs.check_checkpoints(assess(reduced={"increases": {}}))) == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_transactions_that_were_lost_are_told(
     changed = {**values, **{(run, metric, None, ALL): 0.2 for run in runs_of(evidence, "off")}}
     assessment = assess(values=changed)
 
-    (caveat,) = [*quality_runs.check_failures(assessment), *quality_runs.check_open_loop(assessment)]
+    (caveat,) = [*runs.check_failures(assessment), *runs.check_open_loop(assessment)]
 
     assert caveat.code == code
     assert "of off" in caveat.text
@@ -117,23 +117,21 @@ def test_throughput_that_the_rate_decides_is_told(assess: Assess, evidence: Evid
     workload = evidence.experiment.workload.model_copy(update={"rate": 100.0})
     open_loop = evidence.experiment.model_copy(update={"workload": workload})
     asked = open_loop.hypothesis.model_copy(update={"metric": "pgbench.latency_p99"})
-    (caveat,) = quality_runs.check_open_loop(assess(experiment=open_loop))
+    (caveat,) = runs.check_open_loop(assess(experiment=open_loop))
 
     assert (caveat.code, caveat.severity) == ("rate-sets-throughput", Severity.WARNING)
-    assert (
-        list(quality_runs.check_open_loop(assess(experiment=open_loop.model_copy(update={"hypothesis": asked})))) == []
-    )
+    assert list(runs.check_open_loop(assess(experiment=open_loop.model_copy(update={"hypothesis": asked})))) == []
 
 
 def test_missing_sample_files_are_told(assess: Assess) -> None:
-    samples, waits = quality_runs.check_samples(assess(reduced={"without_samples": (1, 2), "without_waits": (2,)}))
+    samples, waits = runs.check_samples(assess(reduced={"without_samples": (1, 2), "without_waits": (2,)}))
 
     assert (samples.code, samples.runs) == ("no-samples", (1, 2))
     assert "waits.parquet" in waits.text
 
 
 def test_gaps_of_the_sampler_are_told(assess: Assess) -> None:
-    (caveat,) = quality_runs.check_gaps(assess(reduced={"gaps": {1: 1.0, 2: 4.5}}))
+    (caveat,) = runs.check_gaps(assess(reduced={"gaps": {1: 1.0, 2: 4.5}}))
 
     assert (caveat.code, caveat.runs) == ("sampler-gaps", (2,))
     assert "4.5 s" in caveat.text
@@ -141,7 +139,7 @@ def test_gaps_of_the_sampler_are_told(assess: Assess) -> None:
 
 def test_stolen_cpu_time_is_told(assess: Assess, reduction: Reduction) -> None:
     reduced = with_increases(reduction, {3}, {"proc_stat.cpu_steal": {"all": 5.0}})
-    (caveat,) = quality_runs.check_steal(assess(reduced=reduced))
+    (caveat,) = runs.check_steal(assess(reduced=reduced))
 
     assert (caveat.code, caveat.runs) == ("cpu-steal", (3,))
     # 5 of 5 + 20 CPU seconds.
@@ -152,8 +150,8 @@ def test_stolen_cpu_time_is_told(assess: Assess, reduction: Reduction) -> None:
 def test_unknown_cpu_times_say_nothing(assess: Assess) -> None:
     blind = assess(reduced={"increases": {}})
 
-    assert list(quality_runs.check_steal(blind)) == []
-    assert list(quality_runs.check_generator(blind)) == []
+    assert list(runs.check_steal(blind)) == []
+    assert list(runs.check_generator(blind)) == []
 
 
 @pytest.mark.parametrize(("active", "is_saturated"), [(1.0, True), (3.5, False)])
@@ -163,6 +161,6 @@ def test_a_generator_that_takes_the_last_cpu_is_told(
     reduced = with_increases(reduction, {4}, {"proc_stat.cpu_idle": {"all": 0.1}, "proc_stat.cpu_iowait": {"all": 0.0}})
     waits = {**reduction.waits, (4, 0): (Wait(wait_type="", wait_event="", sessions=active),)}
 
-    found = list(quality_runs.check_generator(assess(reduced={**reduced, "waits": waits})))
+    found = list(runs.check_generator(assess(reduced={**reduced, "waits": waits})))
 
     assert [(caveat.code, caveat.runs) for caveat in found] == ([("generator-saturated", (4,))] if is_saturated else [])

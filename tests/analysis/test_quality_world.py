@@ -1,8 +1,8 @@
 from dataclasses import replace
 from typing import Any
 
-from pgtrial.analysis import quality_world
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.validity import world
 from pgtrial.model.caveat import Caveat, Severity
 
 Assess = Any
@@ -13,7 +13,7 @@ def test_an_undeclared_difference_of_settings_is_invalid(assess: Assess, evidenc
         run.id: {**evidence.settings[run.id], "work_mem": ("64MB" if run.slot.arm == "off" else "4MB", "default")}
         for run in evidence.valid
     }
-    (caveat,) = quality_world.check_settings(assess(settings=settings))
+    (caveat,) = world.check_settings(assess(settings=settings))
 
     assert (caveat.code, caveat.severity) == ("undeclared-difference", Severity.INVALID)
     assert "work_mem" in caveat.text
@@ -22,14 +22,14 @@ def test_an_undeclared_difference_of_settings_is_invalid(assess: Assess, evidenc
 
 def test_runs_whose_settings_were_not_recorded_are_told(assess: Assess, evidence: Evidence) -> None:
     settings = {run: found for run, found in evidence.settings.items() if run != 4}
-    (caveat,) = quality_world.check_settings_read(assess(settings=settings))
+    (caveat,) = world.check_settings_read(assess(settings=settings))
 
     assert (caveat.code, caveat.runs) == ("settings-unknown", (4,))
 
 
 def test_a_world_that_changed_is_told(assess: Assess, evidence: Evidence) -> None:
     fingerprints = {run.id: {"kernel/boot id": str(run.id > 9)} for run in evidence.valid}
-    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
+    (caveat,) = world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
 
     assert (caveat.code, caveat.severity) == ("fingerprint-differs", Severity.WARNING)
     assert caveat.text == "Not the same in all runs: kernel boot id (runs 1–9: False; runs 10–18: True)."
@@ -44,7 +44,7 @@ def test_a_world_that_differs_between_arms_is_invalid(assess: Assess, evidence: 
         }
         for run in evidence.valid
     }
-    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
+    (caveat,) = world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
 
     assert (caveat.code, caveat.severity) == ("undeclared-difference", Severity.INVALID)
     assert caveat.text == (
@@ -55,7 +55,7 @@ def test_a_world_that_differs_between_arms_is_invalid(assess: Assess, evidence: 
 
 def test_of_many_facts_that_differ_some_are_named(assess: Assess, evidence: Evidence) -> None:
     fingerprints = {run.id: {f"kernel/vm.{name}": str(run.id > 9) for name in "abcdefgh"} for run in evidence.valid}
-    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
+    (caveat,) = world.check_fingerprint(assess(fingerprints=fingerprints, fingerprints_after={}))
 
     assert "vm.e (runs 1–9: False; runs 10–18: True) and 3 more." in caveat.text
     assert "vm.f" not in caveat.text
@@ -65,7 +65,7 @@ def test_a_world_that_changes_under_load_is_told(assess: Assess, evidence: Evide
     before, after = (
         {run.id: {"machine/CPU highest frequency": value} for run in evidence.valid} for value in ("3000000", "2000000")
     )
-    (caveat,) = quality_world.check_fingerprint(assess(fingerprints=before, fingerprints_after=after))
+    (caveat,) = world.check_fingerprint(assess(fingerprints=before, fingerprints_after=after))
 
     assert (caveat.code, caveat.severity) == ("fingerprint-changed", Severity.WARNING)
     assert caveat.text == "Changed while the load was on: CPU highest frequency (runs 1–18: 3000000, then 2000000)."
@@ -98,9 +98,9 @@ def test_what_a_declared_version_brings_along_is_part_of_it(assess: Assess, evid
         work_mem=("4MB", "4MB"),
     )
     assessment = assess(**changes)
-    (caveat,) = quality_world.check_servers(assessment)
+    (caveat,) = world.check_servers(assessment)
 
-    assert list(quality_world.check_settings(assessment)) == []
+    assert list(world.check_settings(assessment)) == []
     assert (caveat.code, caveat.severity) == ("server-defaults", Severity.INFO)
     assert caveat.text == (
         "The servers of the arms have other defaults of effective_io_concurrency (on: 1; off: 16; placebo: 1) and 1 "
@@ -109,7 +109,7 @@ def test_what_a_declared_version_brings_along_is_part_of_it(assess: Assess, evid
 
 
 def test_checksums_of_one_version_only_are_a_warning(assess: Assess, evidence: Evidence) -> None:
-    (caveat,) = quality_world.check_servers(assess(**of_servers(evidence, data_checksums=("off", "on"))))
+    (caveat,) = world.check_servers(assess(**of_servers(evidence, data_checksums=("off", "on"))))
 
     assert (caveat.code, caveat.severity) == ("server-build", Severity.WARNING)
     assert "data_checksums (on: off; off: on; placebo: off)" in caveat.text
@@ -120,7 +120,7 @@ def test_assertions_are_told(assess: Assess, evidence: Evidence) -> None:
         run.id: {**evidence.settings[run.id], "debug_assertions": ("on" if run.slot.arm == "off" else "off", "default")}
         for run in evidence.valid
     }
-    (caveat,) = quality_world.check_assertions(assess(settings=read))
+    (caveat,) = world.check_assertions(assess(settings=read))
 
     assert (caveat.code, caveat.severity) == ("assertions", Severity.WARNING)
     assert caveat.text.startswith("The server of off was built with assertions")
@@ -129,7 +129,7 @@ def test_assertions_are_told(assess: Assess, evidence: Evidence) -> None:
 def test_what_was_noted_while_measuring_of_valid_runs_is_kept(assess: Assess, evidence: Evidence) -> None:
     noted = Caveat(code="no-pressure", severity=Severity.INFO, text="The kernel has no /proc/pressure.")
     found = list(
-        quality_world.check_recorded(assess(valid=evidence.valid[1:], caveats=((None, noted), (1, noted), (2, noted))))
+        world.check_recorded(assess(valid=evidence.valid[1:], caveats=((None, noted), (1, noted), (2, noted))))
     )
 
     assert [caveat.runs for caveat in found] == [(), (2,)]
@@ -139,11 +139,11 @@ def test_a_clean_experiment_has_no_caveat_about_its_world(assess: Assess) -> Non
     clean = replace(assess())
 
     for check in (
-        quality_world.check_settings,
-        quality_world.check_settings_read,
-        quality_world.check_servers,
-        quality_world.check_assertions,
-        quality_world.check_fingerprint,
-        quality_world.check_recorded,
+        world.check_settings,
+        world.check_settings_read,
+        world.check_servers,
+        world.check_assertions,
+        world.check_fingerprint,
+        world.check_recorded,
     ):
         assert list(check(clean)) == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.settings import (
+from pgtrial.analysis.world.settings import (
     DERIVED,
     KNOB_SETTINGS,
     VOLATILE,

@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.analysis.effects import Estimated, estimate_effects
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, take_single_runs
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.single_runs import take_single_runs
 
 
 @pytest.fixture

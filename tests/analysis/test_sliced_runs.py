@@ -10,13 +10,11 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.curves import trace_series
-from pgtrial.analysis.describe import describe_experiment
+from pgtrial.analysis.describe import describe_experiment, overhead_seconds, sum_overhead
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.overhead import overhead_seconds, sum_overhead
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.slice_findings import describe_slices
-from pgtrial.analysis.slices import stretches, windows
+from pgtrial.analysis.slices import describe_slices, stretches, windows
 from pgtrial.findings.findings import Findings
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict

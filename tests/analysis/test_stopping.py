@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.effects import Estimated, estimate_effects, estimate_primary, find_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary, find_primary
+from pgtrial.analysis.effects.stopping import decide, decide_stop, describe_stopping
+from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.stopping import decide, decide_stop, describe_stopping
-from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict

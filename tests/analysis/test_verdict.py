@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL
-from pgtrial.analysis.verdict import judge_hypothesis
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import HypothesisFinding, Needed
 from pgtrial.model.caveat import Severity

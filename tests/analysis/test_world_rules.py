@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis import quality_host
-from pgtrial.analysis.quality_runs import STEAL_SHARE
-from pgtrial.analysis.world_rules import KNOB_FACTS, RULES, changes, rule_of
+from pgtrial.analysis.validity import machine
+from pgtrial.analysis.validity.runs import STEAL_SHARE
+from pgtrial.analysis.world.fingerprint import KNOB_FACTS, RULES, changes, rule_of
 from pgtrial.engine.fingerprint.read import read_machine
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
-from pgtrial.spec.knob_tables import KNOB_NAMES
 from pgtrial.units import format_bytes, format_share
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fingerprint.md"
@@ -103,9 +103,9 @@ def test_the_rules_are_published() -> None:
 def test_the_thresholds_are_published() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
 
-    assert f"more than {format_share(quality_host.OTHERS_SHARE)} of the machine's" in text
-    assert f"| more than {format_share(quality_host.UNSEEN_SHARE)} |" in text
+    assert f"more than {format_share(machine.OTHERS_SHARE)} of the machine's" in text
+    assert f"| more than {format_share(machine.UNSEEN_SHARE)} |" in text
     assert f"more than {format_share(STEAL_SHARE)} of a measured window" in text
-    assert f"more than {format_bytes(quality_host.SWAPPED_BYTES)} in a run" in text
-    assert f"more than {quality_host.QUOTA_SECONDS} s in a run" in text
-    assert f"less than {format_share(quality_host.SPACE_SHARE)} of the file system" in text
+    assert f"more than {format_bytes(machine.SWAPPED_BYTES)} in a run" in text
+    assert f"more than {machine.QUOTA_SECONDS} s in a run" in text
+    assert f"less than {format_share(machine.SPACE_SHARE)} of the file system" in text

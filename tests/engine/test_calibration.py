@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.analysis.calibration_summary import block_times, summarize_calibration
+from pgtrial.analysis.calibration.summary import block_times, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, Part, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
 from pgtrial.engine.events import Event, RunStarted, ignore
 from pgtrial.engine.experiment import Permission
 from pgtrial.errors import PreflightError, StoreError
+from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.findings.findings import Findings
 from pgtrial.postgres.programs import Programs
-from pgtrial.spec.load import LoadedExperiment, parse_experiment
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.settings import DERIVED, VOLATILE
+from pgtrial.analysis.world.settings import DERIVED, VOLATILE
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import read_settings
 from pgtrial.postgres.throwaway import ThrowawayCluster

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import pgtrial.engine
-from pgtrial.analysis import quality_host, quality_runs
+from pgtrial.analysis.validity import machine, runs
 from pgtrial.engine.disturbances import machine as disturbances_machine
 from pgtrial.engine.disturbances.find import CHECKS, Intent, Situation, find_disturbances, has_assertions, look_at
 from pgtrial.hosts.local import LocalHost
@@ -287,9 +287,9 @@ def test_remarks_are_sentences():
 
 
 def test_the_thresholds_are_those_by_which_runs_are_judged():
-    assert disturbances_machine.OTHERS_SHARE == quality_host.OTHERS_SHARE
-    assert disturbances_machine.UNSEEN_SHARE == quality_host.UNSEEN_SHARE
-    assert disturbances_machine.STEAL_SHARE == quality_runs.STEAL_SHARE
+    assert disturbances_machine.OTHERS_SHARE == machine.OTHERS_SHARE
+    assert disturbances_machine.UNSEEN_SHARE == machine.UNSEEN_SHARE
+    assert disturbances_machine.STEAL_SHARE == runs.STEAL_SHARE
 
 
 def test_every_check_is_registered():

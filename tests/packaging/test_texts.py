@@ -12,7 +12,7 @@ ROOT = Path(pgtrial.__file__).parent
 KEYS = {"text", "hint", "advice", "reason", "title", "message", "description"}
 # What is always in English: docs/languages.md says why.
 ENGLISH = {
-    "analysis/calibration_summary.py": "pgtrial calibrate",
+    "analysis/calibration/summary.py": "pgtrial calibrate",
     "analysis/compare/": "pgtrial compare",
     "report/charts/loads.py": "pgtrial compare",
     "report/charts/pooled.py": "pgtrial compare",

@@ -7,27 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial import __version__
-from pgtrial.analysis.adjustment import adjust_primary
-from pgtrial.analysis.assessment import Assessment
-from pgtrial.analysis.calibration import parse_calibration, shown_label
+from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
 from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
-from pgtrial.analysis.describe import describe_experiment, describe_runs
-from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
+from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
+from pgtrial.analysis.effects.adjustment import adjust_primary
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
+from pgtrial.analysis.effects.stopping import describe_stopping
+from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.fingerprint import describe_world
 from pgtrial.analysis.latency_maps import map_latencies
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
-from pgtrial.analysis.overhead import sum_overhead
-from pgtrial.analysis.page_gains import describe_pages
-from pgtrial.analysis.quality import check_quality
+from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.settings import compare_settings
-from pgtrial.analysis.single_runs import take_single_runs
-from pgtrial.analysis.slice_findings import describe_slices
-from pgtrial.analysis.stopping import describe_stopping
-from pgtrial.analysis.verdict import judge_hypothesis
+from pgtrial.analysis.slices import describe_slices
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.validity.check import check_quality
 from pgtrial.analysis.waits import describe_waits
+from pgtrial.analysis.world.fingerprint import describe_world
+from pgtrial.analysis.world.settings import compare_settings
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import MethodChoice
 from pgtrial.findings.findings import CalibratedNoise, Findings, Noise

@@ -1,11 +1,24 @@
 """The measured time of a run: its windows, or what counts of its slices where arms shared the time of a block."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pgtrial.analysis.evidence import measured
-from pgtrial.model.run import RunRow
-from pgtrial.model.slice import Slice
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import ArmSlices, Slices
+from pgtrial.model.run import RunRow, Slice
+from pgtrial.stats.dependence import ORDER_ALPHA
+from pgtrial.stats.slices import (
+    PARTS,
+    carry_over,
+    compare_spread,
+    growth_with_length,
+    pair_autocorrelation,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +121,117 @@ def windows(run: RunRow) -> tuple[Window, ...]:
                 )
             )
     return tuple(found)
+
+
+# Slices -> findings: how arms shared a block's time, whether one leaks into the other, where the noise comes from.
+
+
+_Array = NDArray[np.float64]
+_LONGER = 1.5  # between slices of usual and of double length
+
+
+def describe_slices(evidence: Evidence, reduction: Reduction) -> Slices | None:
+    """Findings about the slices of the valid runs; None where each run had its time to itself."""
+    shared = [run for run in evidence.valid if run.slices]
+    slices = [each for run in shared for each in run.slices]
+    cells = [(len(slices_of(run, window.level)), window.counted) for run in shared for window in windows(run)]
+    if not cells:
+        return None
+    return Slices(
+        length=float(np.median([each.ended - each.started for each in slices])),
+        guard=float(np.median([each.counted - each.started for each in slices])),
+        number=float(np.median([number for number, _ in cells])),
+        counted=float(np.median([counted for _, counted in cells])),
+        arms=tuple(
+            _describe_arm(evidence, reduction, arm.name)
+            for arm in evidence.arms
+            if evidence.control is not None and arm.name != evidence.control.name
+        ),
+    )
+
+
+def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlices:
+    pairs = evidence.pairs(arm)
+    growth = carry_over(
+        *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
+        confidence=evidence.confidence,
+    )
+    longer = growth_with_length(
+        *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
+        confidence=evidence.confidence,
+    )
+    ratios = _log_ratios(evidence, reduction, pairs)
+    spread = compare_spread(ratios)
+    return ArmSlices(
+        arm=arm,
+        growth=growth.value,
+        growth_low=growth.low,
+        growth_high=growth.high,
+        longer=longer.value,
+        longer_low=longer.low,
+        longer_high=longer.high,
+        autocorrelation=pair_autocorrelation(ratios, confidence=evidence.confidence).value,
+        sd_blocks=spread.observed if spread else None,
+        sd_expected=spread.expected if spread else None,
+        is_spread_explained=spread.p_value > ORDER_ALPHA if spread else None,
+    )
+
+
+def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], *, is_long: bool) -> _Array:
+    """Log ratio of throughput of each block whose slices are of double length, or are not.
+
+    There are none of double length where all are about as long.
+    """
+    lengths = [float(np.median([one.ended - one.started for one in run.slices])) for _, run in pairs if run.slices]
+    limit = _LONGER * min(lengths, default=math.inf)
+    found = []
+    for (control, run), length in zip(pairs, lengths, strict=False):
+        rates = [_quarters(reduction, one).sum() / sum(each.seconds for each in one.slices) for one in (control, run)]
+        if (length > limit) is is_long and min(rates) > 0:
+            found.append(math.log(rates[1] / rates[0]))
+    return np.array(found)
+
+
+def _quarters(reduction: Reduction, run: RunRow) -> _Array:
+    """Transactions by quarter, over all slices and load levels; NaN where they are not known."""
+    found = [reduction.parts.get((run.id, window.level)) for window in windows(run)]
+    known = [parts.sum(axis=0) for parts in found if parts is not None]
+    return np.sum(known, axis=0) if known and len(known) == len(found) else np.full(PARTS, math.nan)
+
+
+def _log_ratios(evidence: Evidence, reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...]) -> _Array:
+    """(blocks, pairs of slices): log ratio of throughput in the first slice of both, the second, and so on.
+
+    Load levels follow each other, each less its mean over all blocks: what they differ by is no noise.
+    """
+    levels = [
+        level
+        for each in evidence.levels
+        if (level := _log_ratios_at(reduction, pairs, each.index)).size and not np.isnan(level).all()
+    ]
+    if not levels:
+        return np.full((len(pairs), 0), math.nan)
+    return np.hstack([level - np.nanmean(level) for level in levels])
+
+
+def _log_ratios_at(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], level: int) -> _Array:
+    rows = [rates[1] - rates[0] for pair in pairs if (rates := _log_rates(reduction, pair, level)) is not None]
+    length = max((row.size for row in rows), default=0)
+    padded = [np.pad(row, (0, length - row.size), constant_values=math.nan) for row in rows]
+    return np.array(padded).reshape(len(rows), length)
+
+
+def _log_rates(reduction: Reduction, pair: tuple[RunRow, RunRow], level: int) -> tuple[_Array, _Array] | None:
+    """Log throughput by slice of control and arm, NaN without a transaction; as many as both have."""
+    found = []
+    for run in pair:
+        parts = reduction.parts.get((run.id, level))
+        if parts is None:
+            return None
+        seconds = np.array([each.seconds for each in slices_of(run, level)])
+        count = parts.sum(axis=1)
+        rate = np.full(count.shape, math.nan)
+        np.divide(count, seconds, out=rate, where=(count > 0) & (seconds > 0))
+        found.append(np.log(rate))
+    length = min(each.size for each in found)
+    return found[0][:length], found[1][:length]

@@ -118,7 +118,7 @@ def command(
 def _read(folder: Path) -> "Findings":
     """The findings as they were written; made anew where there are none yet."""
     from pgtrial.analysis.analyze import analyze
-    from pgtrial.spec.places import is_file
+    from pgtrial.experiment_file.places import is_file
     from pgtrial.store import layout
     from pgtrial.store.findings_file import read_findings
 

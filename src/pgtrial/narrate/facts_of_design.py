@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from pgtrial.experiment_file.experiment import RELATIONS
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.narrate.facts import Fact, count_fact, numbers_in, share_fact, text_fact
 from pgtrial.narrate.quantity import Number, Quantity
 from pgtrial.report.narrative.base import key_path
 from pgtrial.report.words import metric_label, needed_text
-from pgtrial.spec.experiment import RELATIONS
 from pgtrial.units import format_duration, format_percent
 
 # Facts of the machine that explain a result; names of hosts and paths are not among them.

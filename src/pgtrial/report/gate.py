@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import CriterionValue
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
@@ -37,7 +38,6 @@ from pgtrial.report.words import (
     primary_effect,
     sort_caveats,
 )
-from pgtrial.spec.criteria import CRITERIA
 from pgtrial.units import format_share
 
 

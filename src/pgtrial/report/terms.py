@@ -2,7 +2,7 @@
 
 from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
-from pgtrial.analysis.overhead import GUARD, OTHER
+from pgtrial.analysis.describe import GUARD, OTHER
 from pgtrial.findings.causes import Level, Resource
 from pgtrial.findings.disks import DiskStanding
 from pgtrial.findings.files import FileLimit

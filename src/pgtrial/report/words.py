@@ -8,6 +8,7 @@ import re
 import struct
 import unicodedata
 
+from pgtrial.experiment_file.experiment import Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
@@ -15,7 +16,6 @@ from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
-from pgtrial.spec.experiment import Expect
 from pgtrial.units import (
     format_bytes,
     format_change,

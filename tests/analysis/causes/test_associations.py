@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.association_pairs import CHOSEN, PAIRS, is_part
-from pgtrial.analysis.causes.associations import find_associations
-from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
+from pgtrial.analysis.causes.associations import CHOSEN, PAIRS, find_associations, is_part
+from pgtrial.analysis.causes.sessions import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
+from pgtrial.experiment_file.cause_tables import AssociationsTable
 from pgtrial.findings.causes import Association
-from pgtrial.spec.cause_tables import AssociationsTable
-from pgtrial.stats.multiplicity import benjamini_hochberg
+from pgtrial.stats.interval import benjamini_hochberg
 
 Make = Callable[..., Timeline]
 SECONDS = 300

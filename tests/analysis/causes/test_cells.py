@@ -3,7 +3,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.cells import (
+from pgtrial.analysis.causes.check_advice import explain_event
+from pgtrial.analysis.causes.sessions import (
     estimate_mean,
     find_objects,
     find_series,
@@ -11,7 +12,6 @@ from pgtrial.analysis.causes.cells import (
     pooled_mean,
     rank_objects,
 )
-from pgtrial.analysis.causes.wait_advice import explain_event
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.stats.interval import t_quantile
 

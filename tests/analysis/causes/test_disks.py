@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.disk_ceilings import declared_limits, find_ceiling
-from pgtrial.analysis.causes.disks import cpus_in_use, describe_disks
+from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.disks import DiskStanding, DiskUse
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import Experiment
 
 SECONDS = 60
 LEVELS = (LoadLevel(index=0, clients=8), LoadLevel(index=1, clients=32))

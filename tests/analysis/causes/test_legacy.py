@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.legacy import describe_legacy
+from pgtrial.analysis.causes.explain import describe_legacy
 from pgtrial.analysis.timeline import Timeline
 
 Make = Callable[..., Timeline]

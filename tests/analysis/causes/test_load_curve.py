@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.load_curve import find_crossings, model_curves
-from pgtrial.analysis.effects import Estimated, estimate_effects
+from pgtrial.analysis.causes.load import find_crossings, model_curves
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effects
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.model.run import LoadLevel

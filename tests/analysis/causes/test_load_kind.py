@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pgtrial.analysis.causes.load_kind import (
+from pgtrial.analysis.causes.load import (
     BLOCKS,
     BYTES_PER_READ,
     READ_PER_DIRTIED,

@@ -8,8 +8,7 @@ holds for every state alone, whatever the distributions, so the mean latency spl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.causes.cells import estimate_mean
-from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
+from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
 from pgtrial.analysis.causes.words import OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS

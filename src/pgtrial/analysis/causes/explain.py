@@ -7,27 +7,57 @@ from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
 from pgtrial.analysis.causes.checks import check_samples
 from pgtrial.analysis.causes.disks import describe_disks
 from pgtrial.analysis.causes.files import describe_files, tell_files
-from pgtrial.analysis.causes.legacy import describe_legacy
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, what_changed
-from pgtrial.analysis.causes.load_curve import find_crossings, model_curves
-from pgtrial.analysis.causes.load_kind import describe_load_kinds
-from pgtrial.analysis.causes.pareto import rank_events, rank_statements
-from pgtrial.analysis.causes.scorecard import score_arms
-from pgtrial.analysis.causes.sessions import tier
+from pgtrial.analysis.causes.load import describe_load_kinds, find_crossings, model_curves
+from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_arms
+from pgtrial.analysis.causes.sessions import group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.causes.words import join, part_name, percent
-from pgtrial.analysis.effects import Estimated
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.panels import make_panels
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines import read_timelines
-from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, Limit, LoadKind
+from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_level
 from pgtrial.language import N_, tr
 from pgtrial.units import format_duration
+
+# pg_expecto's two numbers, SPEED and WAITINGS, so that its users can find their way.
+#
+# SPEED is calls plus rows of all statements per minute, which mixes units: a statement that returns a million rows
+# counts more than a million that return one. WAITINGS is the number of samples per minute, at its extension's 100 per
+# second, in which a session waited: average waiting sessions times 6000. pg_expecto shows 60-minute medians of both;
+# these are means over the measured time itself, with zeros kept.
+
+
+TYPES = ("BufferPin", "Extension", "IO", "IPC", "Lock", "LWLock", "Timeout")
+SAMPLES_PER_MINUTE = 6000  # of one session, with a profile period of 10 ms
+
+
+def describe_legacy(timelines: Sequence[Timeline]) -> tuple[LegacyMetrics, ...]:
+    """Per arm and load level. SPEED is null without pg_stat_statements, WAITINGS where no session was looked at."""
+    return tuple(
+        LegacyMetrics(arm=arm, load_level=level, speed=_speed(cell), waitings=_waitings(cell))
+        for (arm, level), cell in group_cells(timelines).items()
+    )
+
+
+def _speed(cell: tuple[Timeline, ...]) -> float | None:
+    calls, rows = (pooled_mean(cell, f"statements.{name}") for name in ("calls", "rows"))
+    return None if calls is None or rows is None else 60 * (calls + rows)
+
+
+def _waitings(cell: tuple[Timeline, ...]) -> float | None:
+    """A type that no timeline has was never waited for, where any sessions were looked at."""
+    if pooled_mean(cell, "sessions.active") is None:
+        return None
+    return SAMPLES_PER_MINUTE * sum(pooled_mean(cell, f"waits.{name}") or 0.0 for name in TYPES)
+
 
 NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.analysis.causes.cells import estimate_mean, group_cells, pooled_mean, pooled_values
-from pgtrial.analysis.causes.file_words import tell_use
+from pgtrial.analysis.causes.sessions import estimate_mean, group_cells, pooled_mean, pooled_values
 from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
@@ -22,10 +21,41 @@ from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
-from pgtrial.language import tr
+from pgtrial.language import N_, ptr, tr
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_significant
+from pgtrial.units import format_bytes, format_duration, format_significant
+
+# How fast a load on files is, and where its speed ends, in a sentence.
+
+
+_ENDS = {
+    FileLimit.MEMORY: N_("{name} reaches {speed} and ends in memory"),
+    FileLimit.BACKGROUND: N_("{name} reaches {speed} and is written in the background, and does not wait for it"),
+    FileLimit.THROTTLE: N_(
+        "{name} reaches {speed} and is held back by the throttle of writers to what the device writes"
+    ),
+    FileLimit.DEVICE: N_("{name} reaches {speed} and waits for the device"),
+    FileLimit.UNDETERMINED: N_("{name} reaches {speed} and has no limit that could be determined"),
+}
+
+
+def tell_use(use: FileUse, *, name: str) -> str:
+    """``name`` is that of the arm, with its load level where there are several."""
+    sentence = tr(_ENDS[use.limit], name=name, speed=_speed(use))
+    why = "; ".join(fact.text for fact in use.facts)
+    return f"{sentence}: {why}." if why else f"{sentence}."
+
+
+def _speed(use: FileUse) -> str:
+    """ "102 MB/s, 1.42 ms per request"."""
+    speed = tr("an unknown speed")
+    if use.bandwidth:
+        speed = ptr("unit", "{size}/s", size=format_bytes(use.bandwidth.value))
+    if not use.latency:
+        return speed
+    return tr("{speed}, {time} per request", speed=speed, time=format_duration(use.latency.value))
+
 
 HIT = 0.05  # share of what is read, up to which the device's part says nothing
 BUSY = 0.7  # share of the time with a request under way, from which on the device is at work all the time

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
-from pgtrial.analysis.causes.cells import group_cells
 from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.parts import is_lag
 from pgtrial.analysis.causes.log_event import LogEvent
+from pgtrial.analysis.causes.sessions import group_cells
 from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction

@@ -1,11 +1,37 @@
 """Advice for the checks of the machine: its CPUs, its memory and its devices."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from pgtrial.analysis.causes.check_facts import Facts, say
+from pgtrial.analysis.causes.sessions import pooled_mean, rank_objects
 from pgtrial.analysis.causes.words import join
+from pgtrial.analysis.timeline import Timeline
 from pgtrial.language import tr
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
+
+# What a check looked at, for the advice that follows from it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a check looked at: ``metric`` is its first series, ``about`` the device or error it is of."""
+
+    timelines: tuple[Timeline, ...]
+    metric: str
+    about: str
+    entries: tuple[str, ...] = ()  # of the log, in full
+
+    def mean(self, metric: str, about: str = "") -> float | None:
+        return pooled_mean(self.timelines, metric, about)
+
+    def top(self, metric: str) -> tuple[tuple[str, float], ...]:
+        return rank_objects(self.timelines, metric)
+
+
+def say(*sentences: str) -> str:
+    """One after the other; those that are "" are left out."""
+    return " ".join(sentence for sentence in sentences if sentence)
+
 
 _MUCH_OF_LOAD = 0.2  # share of the busy CPUs that the load generator may use before it matters
 _WAL_WAITS = ("WALSync", "WALWrite", "WalSync", "WalWrite")  # by version, only two of them

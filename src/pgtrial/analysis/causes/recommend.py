@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
+from pgtrial.experiment_file.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.findings.causes import Recommendation
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.metric import Better
-from pgtrial.spec.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 

@@ -1,18 +1,220 @@
 """How evenly each arm runs at each load level: dips, variation, stalls, trend, rhythm, what the log says of dips."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from pgtrial.analysis.causes.cells import estimate_mean, group_cells
-from pgtrial.analysis.causes.dip_alignment import describe_alignment
+import numpy as np
+
 from pgtrial.analysis.causes.log_event import LogEvent, Placed, name_kind, place_events
-from pgtrial.analysis.causes.rhythm import find_rhythms
+from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.findings.causes import Dip, Stability
-from pgtrial.language import tr
+from pgtrial.findings.causes import Dip, Period, Stability
+from pgtrial.language import N_, tr
 from pgtrial.stats.dips import Steadiness, find_dips
+from pgtrial.stats.interval import holm
+from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
 from pgtrial.stats.trend import trend
 from pgtrial.store.server_log.facts import Kind
+from pgtrial.units import format_duration, format_significant, parse_duration
+
+# Whether dips of throughput and entries of the server's log go together, with the probability that it is chance.
+#
+# A checkpoint is tried twice: all of it, and its beginning. By default it is spread over nine tenths of the time until
+# the next, so that nearly everything lies beside one; but what it costs others, whole pages in the WAL, comes at its
+# beginning.
+
+
+# What is written to the log because throughput is low, and so explains nothing.
+CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR)
+LIKELY = 0.05
+BEGINNING = 5.0  # s of a checkpoint
+_BEGINNING = N_("checkpoint's beginning")
+_TOGETHER = N_(
+    "Of {total} in dips {overlap} lie beside a {kind}; by chance it would be {expected} (probability {chance})."
+)
+_BY_CHANCE = N_(
+    "The dips do not follow the log: of {total} in dips {overlap} lie beside a {kind}, and by chance it would be "
+    "{expected} (probability {chance})."
+)
+_LOCKS = N_("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")
+
+_Stretches = Mapping[int, Sequence[Stretch]]  # by run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tested:
+    """Entries of a kind, or a part of each, against the dips; ``chance`` is adjusted for all that were tested."""
+
+    kind: str
+    name: str
+    alignment: Alignment
+    chance: float
+
+    def say(self, template: str) -> str:
+        found = self.alignment
+        total, overlap, expected = map(format_duration, (found.dip_seconds, found.overlap, round(found.expected, 1)))
+        chance = format_significant(self.chance, 2)
+        return tr(template, total=total, overlap=overlap, kind=self.name, expected=expected, chance=chance)
+
+
+def describe_alignment(
+    cell: Sequence[Timeline], found: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
+) -> str:
+    """A sentence for each kind of entry that dips follow, or one that says that they follow none.
+
+    "" where there are no dips, or none of the entries that could explain them. Each kind is tested by circular shifts,
+    and the probabilities are adjusted for their number (Holm).
+    """
+    tested = _test(cell, found, placed)
+    if not tested:
+        return ""
+    likely: dict[str, _Tested] = {}  # by kind: of a checkpoint and its beginning, what is less likely to be chance
+    for each in tested:
+        if each.chance <= LIKELY:
+            likely.setdefault(each.kind, each)
+    if not likely:
+        return tested[0].say(_BY_CHANCE)
+    return " ".join([each.say(_TOGETHER) for each in likely.values()] + [tr(_LOCKS)] * (Kind.LOCK_WAIT in likely))
+
+
+def _test(
+    cell: Sequence[Timeline], found: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
+) -> Sequence[_Tested]:
+    """The least likely to be chance first; of those that are as unlikely, what more of the time in dips falls to."""
+    aligned = [
+        (kind, name, alignment)
+        for kind, name, stretches in _explanations(placed)
+        if (alignment := align([_mark(timeline, stretches, found) for timeline in cell])) is not None
+    ]
+    chances = holm([alignment.p_value for _, _, alignment in aligned])
+    return sorted(
+        (
+            _Tested(kind=kind, name=name, alignment=alignment, chance=chance or 0.0)
+            for (kind, name, alignment), chance in zip(aligned, chances, strict=True)
+        ),
+        key=lambda each: (each.chance, -each.alignment.overlap),
+    )
+
+
+def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str, str, _Stretches]]:
+    """Kind, name in the language in use, and where it was."""
+    for kind in sorted({event.kind for events in placed.values() for event, _, _ in events} - set(CONSEQUENCES)):
+        stretches = {
+            run: [(start, end) for event, start, end in events if event.kind == kind] for run, events in placed.items()
+        }
+        yield kind, name_kind(kind), stretches
+        if kind == Kind.CHECKPOINT:
+            beginnings = {
+                run: [(start, min(end, start + BEGINNING)) for start, end in each] for run, each in stretches.items()
+            }
+            if beginnings != stretches:
+                yield kind, tr(_BEGINNING), beginnings
+
+
+def _mark(timeline: Timeline, stretches: _Stretches, found: Mapping[int, Steadiness]) -> Marked:
+    dips = found[timeline.run].dips if timeline.run in found else ()
+    return Marked(
+        seconds=timeline.seconds,
+        events=stretches[timeline.run],
+        dips=[(dip.start, dip.start + dip.length) for dip in dips],
+    )
+
+
+# Rhythms in throughput: those that the server's clock would make, and any other.
+
+
+TIMERS = ("checkpoint_timeout", "autovacuum_naptime")
+FROM_LOG = N_("checkpoints of the log")
+_SAME = 0.05  # relative difference of periods that are taken for one
+_FEWEST_CHECKPOINTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Series:
+    """Throughput of a run, without the rhythms that were found already, and the periods to look for by their names."""
+
+    values: Array
+    expected: Mapping[str, float]
+
+
+def find_rhythms(
+    evidence: Evidence, cell: Sequence[Timeline], placed: Mapping[int, Sequence[Placed]]
+) -> tuple[Period, ...]:
+    """The periods of the server's timers that fit into a run three times, each with its probability, then the strongest
+    other one if it is hardly chance.
+
+    Runs are searched one by one. The most surely found rhythm counts, and its false-alarm probability is multiplied by
+    the number of runs (Bonferroni). A strong rhythm shows at other periods too, so the surest is taken off before
+    others are looked for. Runs of slices are left out: their time stands still, the server's timers do not.
+    """
+    sliced = {run.id for run in evidence.valid if run.slices}
+    series = [
+        _Series(values=each.tps, expected=dict(_expected(evidence, each, placed[each.run])))
+        for each in cell
+        if each.run not in sliced
+    ]
+    names = [name for name in (*TIMERS, FROM_LOG) if any(name in each.expected for each in series)]
+    found: dict[str, Period] = {}
+    while len(found) < len(names):
+        tested = {name: _search(series, _given(name), like=name) for name in names if name not in found}
+        known = {name: period for name, period in tested.items() if period is not None}
+        surest = min(known, key=lambda name: known[name].false_alarm, default="")
+        if not surest or known[surest].false_alarm > LIKELY:
+            found |= known
+            break
+        found[surest] = known[surest]
+        series = [
+            _Series(
+                values=_without(each.values, each.expected.get(surest, known[surest].seconds)), expected=each.expected
+            )
+            for each in series
+        ]
+    free = _search(series, lambda each: strongest_period(each.values), like="")
+    is_new = free is not None and all(abs(free.seconds / each.seconds - 1) > _SAME for each in found.values())
+    others = [free] if free is not None and is_new and free.false_alarm <= LIKELY else []
+    return (*(found[name] for name in names if name in found), *others)
+
+
+def _given(name: str) -> Callable[[_Series], Rhythm | None]:
+    return lambda each: given_period(each.values, each.expected[name]) if name in each.expected else None
+
+
+def _search(series: Sequence[_Series], search: Callable[[_Series], Rhythm | None], *, like: str) -> Period | None:
+    """The most surely found one of several runs; None where no run was long enough."""
+    found = [rhythm for each in series if (rhythm := search(each)) is not None]
+    if not found:
+        return None
+    best = min(found, key=lambda rhythm: rhythm.false_alarm)
+    return Period(seconds=best.period, share=best.share, false_alarm=min(1.0, best.false_alarm * len(found)), like=like)
+
+
+def _without(values: Array, period: float) -> Array:
+    """The series less the mean over all cycles at each second of the cycle (epoch folding)."""
+    second = (np.arange(values.size) % period).astype(int)
+    known = ~np.isnan(values)
+    sums = np.bincount(second[known], values[known], minlength=int(second.max()) + 1)
+    counts = np.bincount(second[known], minlength=int(second.max()) + 1)
+    return np.asarray(values - (sums / np.maximum(counts, 1))[second])
+
+
+def _expected(evidence: Evidence, timeline: Timeline, placed: Sequence[Placed]) -> Iterator[tuple[str, float]]:
+    """Names and periods of what may beat in a run; checkpoints of the log only where they do not go by their timer."""
+    timers = []
+    for name in TIMERS:
+        try:
+            timers.append(parse_duration(evidence.settings.get(timeline.run, {}).get(name, ("", ""))[0]))
+        except ValueError:
+            continue
+        yield name, timers[-1]
+    starts = sorted(start for event, start, _ in placed if event.kind == Kind.CHECKPOINT)
+    if len(starts) >= _FEWEST_CHECKPOINTS:
+        period = statistics.median(later - earlier for earlier, later in pairwise(starts))
+        if period > 0 and all(abs(period / timer - 1) > _SAME for timer in timers):
+            yield FROM_LOG, period
+
 
 NEAR = 2.0  # s around a dip, in which an entry of the log is named beside it
 _MINUTE = 60.0

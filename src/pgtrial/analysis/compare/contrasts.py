@@ -11,7 +11,7 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.findings.comparison import Contrast, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
-from pgtrial.stats.independent import Known, known_mean
+from pgtrial.stats.interval import Known, known_mean
 
 ALL_LEVELS = "all load levels"
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.compare.subjects import Subject
-from pgtrial.analysis.fingerprint import collect_facts, is_same
-from pgtrial.analysis.settings import ABSENT, VOLATILE
-from pgtrial.analysis.world_rules import rule_of
+from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
+from pgtrial.analysis.world.settings import ABSENT, VOLATILE
 from pgtrial.findings.comparison import WorldDifference
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_duration, format_share

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.analysis.effects import estimate_primary
+from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs

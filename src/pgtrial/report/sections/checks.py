@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Check, LegacyMetrics, Level, LoadKind
 from pgtrial.findings.findings import Findings
 from pgtrial.language import N_, ptr, tr
@@ -18,7 +19,6 @@ from pgtrial.report.cause_words import (
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import level_word
 from pgtrial.report.words import arm_label, level_label
-from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
 
 _Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
 

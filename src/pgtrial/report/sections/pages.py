@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.page_words import data_text, gain_text
+from pgtrial.analysis.pages.gains import data_text, gain_text
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.language import N_, ntr, ptr, tr

@@ -1,6 +1,7 @@
 """The scorecard: arms against criteria, if possible those that the experiment's file declared before the first run."""
 
 from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.findings import Findings
 from pgtrial.language import N_, decimal_sign, tr
@@ -9,7 +10,6 @@ from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import goal_word
 from pgtrial.report.words import arm_label, change_text, control_of, interval_text, metric_label
-from pgtrial.spec.criteria import CRITERIA
 from pgtrial.units import format_decimal, format_share
 
 

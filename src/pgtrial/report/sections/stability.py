@@ -1,6 +1,6 @@
 """Stability: how even the throughput is, its dips and stalls, and whether they have a rhythm."""
 
-from pgtrial.analysis.causes.rhythm import FROM_LOG
+from pgtrial.analysis.causes.stability import FROM_LOG
 from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate

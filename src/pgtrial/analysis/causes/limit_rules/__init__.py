@@ -1,19 +1,18 @@
 """What can limit a load, a rule for each: what it takes to suspect a resource."""
 
 from pgtrial.analysis.causes.limit_rules.base import Facts, Rule, Scene
-from pgtrial.analysis.causes.limit_rules.client import suspect_client
-from pgtrial.analysis.causes.limit_rules.connections import suspect_connections
 from pgtrial.analysis.causes.limit_rules.cpu import suspect_cpu
-from pgtrial.analysis.causes.limit_rules.disk import suspect_disk
+from pgtrial.analysis.causes.limit_rules.disk import suspect_disk, suspect_write_back
 from pgtrial.analysis.causes.limit_rules.disturbances import suspect_autovacuum, suspect_checkpoints
 from pgtrial.analysis.causes.limit_rules.memory import suspect_memory, suspect_swap
 from pgtrial.analysis.causes.limit_rules.waits import (
+    suspect_client,
+    suspect_connections,
     suspect_locks,
     suspect_lwlocks,
     suspect_temporary_files,
     suspect_wal_flush,
 )
-from pgtrial.analysis.causes.limit_rules.write_back import suspect_write_back
 
 __all__ = ["RULES", "Facts", "Rule", "Scene"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgtrial.analysis.causes.cells import pooled_mean, pooled_values
 from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
+from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.findings.causes import Evidence, LatencyBudget, Resource, Suspect

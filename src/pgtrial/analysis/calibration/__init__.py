@@ -1,0 +1,1 @@
+"""What a calibration measures, and what it promises of an experiment."""

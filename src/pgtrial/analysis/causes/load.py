@@ -1,0 +1,248 @@
+"""Load curves: the Universal Scalability Law of each arm, and where an arm and the control change places."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mean, rank_objects
+from pgtrial.analysis.effects.estimate import Estimated, find_effect
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
+from pgtrial.analysis.observations import Values
+from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
+from pgtrial.findings.findings import Effect
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.record import Estimate
+from pgtrial.language import N_, tr
+from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
+from pgtrial.units import format_bytes, format_count, format_duration, format_percent
+
+
+def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
+    """One per arm that has a valid run, where there are several load levels; without numbers where there is no fit."""
+    if len(evidence.levels) < 2:
+        return ()
+    is_open = any(level.rate is not None for level in evidence.levels)
+    return tuple(
+        _without_numbers(arm.name, message("no-curve.open-loop")) if is_open else _model(evidence, values, arm.name)
+        for arm in evidence.arms
+        if evidence.runs_of(arm.name)
+    )
+
+
+def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[Crossing, ...]:
+    """Where the throughput of a candidate and of the control cross between two load levels, arm by arm.
+
+    It is certain where both levels have intervals that exclude 1.
+    """
+    if evidence.control is None or any(level.rate is not None for level in evidence.levels):
+        return ()
+    levels = sorted(evidence.levels, key=lambda level: level.clients)
+    found = []
+    for arm in evidence.candidates:
+        effects = [_effect_at(evidence, estimated, arm.name, level.index) for level in levels]
+        ratios = [math.log(effect.ratio) if effect is not None and effect.ratio else math.nan for effect in effects]
+        for crossing in crossings([level.clients for level in levels], ratios):
+            below, above = evidence.control.name, arm.name
+            if not crossing.is_rising:
+                below, above = above, below
+            found.append(
+                Crossing(
+                    arm=arm.name,
+                    control=evidence.control.name,
+                    clients=crossing.clients,
+                    below=below,
+                    above=above,
+                    is_certain=all(_excludes_one(effects[place]) for place in (crossing.lower, crossing.upper)),
+                )
+            )
+    return tuple(found)
+
+
+def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
+    throughput = [
+        [values.get((run.id, evidence.load.throughput.name, None, level.index), math.nan) for level in evidence.levels]
+        for run in evidence.runs_of(arm)
+    ]
+    fit = fit_scalability([level.clients for level in evidence.levels], throughput, confidence=evidence.confidence)
+    if fit.reason:
+        return _without_numbers(arm, fit.reason, error=fit.error)
+    return CurveModel(
+        arm=arm,
+        throughput_of_one=_estimate(fit.one),
+        contention=_estimate(fit.contention),
+        coherency=_estimate(fit.coherency),
+        peak=_estimate(fit.peak),
+        knee=fit.knee,
+        error=fit.error,
+        reason=None,
+    )
+
+
+def _without_numbers(arm: str, reason: Message, *, error: float | None = None) -> CurveModel:
+    return CurveModel(
+        arm=arm,
+        throughput_of_one=None,
+        contention=None,
+        coherency=None,
+        peak=None,
+        knee=None,
+        error=error,
+        reason=reason,
+    )
+
+
+def _estimate(parameter: Parameter | None) -> Estimate | None:
+    """A limit that the data do not set is not known."""
+    if parameter is None:
+        return None
+    high = parameter.high
+    return Estimate(value=parameter.value, low=parameter.low, high=None if high is None or math.isinf(high) else high)
+
+
+def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:
+    metric = evidence.load.throughput.name
+    found = find_effect(tuple(estimated), arm=arm, metric=metric, scenario=None, level=level)
+    return found.effect if found is not None else None
+
+
+def _excludes_one(effect: Effect | None) -> bool:
+    if effect is None or effect.low is None or effect.high is None:
+        return False
+    return effect.low > 1 or effect.high < 1
+
+
+# Whether a load is OLTP, OLAP or both, from several features, each with its value.
+#
+# No single number tells: a ratio of blocks read to blocks dirtied, which pg_expecto goes by, is infinite for a load of
+# point queries, and long transactions may be waits for locks. So each known feature votes, and the features are shown.
+
+
+Kind = Literal["OLTP", "OLAP", "mixed", "undetermined"]
+
+FEWEST = 2  # features that have to be known
+CLEAR = 0.5  # mean vote from which one kind prevails; votes are -1 (OLTP), 0 and 1 (OLAP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """Values up to ``oltp`` speak for OLTP, those from ``olap`` on for OLAP, those between for neither."""
+
+    name: str
+    oltp: float
+    olap: float
+
+    def vote(self, value: float) -> int:
+        if value <= self.oltp:
+            return -1
+        return 1 if value >= self.olap else 0
+
+
+# A transaction of an application answers a person; one of a report may take its time. Rows and blocks say how much it
+# looks at, bytes per read whether the device sees blocks of 8 kB or a scan with read-ahead. 200 is pg_expecto's limit.
+TRANSACTION_SECONDS = Feature(name=N_("time of a transaction"), oltp=0.1, olap=1.0)
+ROWS = Feature(name=N_("rows read per transaction"), oltp=1_000, olap=100_000)
+BLOCKS = Feature(name=N_("blocks per transaction"), oltp=1_000, olap=10_000)
+BYTES_PER_READ = Feature(name=N_("bytes per read"), oltp=16 * 1024, olap=64 * 1024)
+READ_PER_DIRTIED = Feature(name=N_("blocks read per block dirtied"), oltp=40, olap=200)
+
+_SOME_READS = 10.0  # per second, below which the size of a read means nothing
+
+
+def describe_load_kinds(evidence: Evidence, timelines: Sequence[Timeline], values: Values) -> tuple[LoadKind, ...]:
+    """Per arm and load level."""
+    return tuple(
+        _describe(arm, level, cell, _time_weighted_latency(evidence, values, cell))
+        for (arm, level), cell in group_cells(timelines).items()
+    )
+
+
+def judge_kind(features: Sequence[tuple[Feature, float]]) -> Kind:
+    """The kind that most features speak for; "mixed" where they do not agree."""
+    if len(features) < FEWEST:
+        return "undetermined"
+    mean = sum(feature.vote(value) for feature, value in features) / len(features)
+    if mean >= CLEAR:
+        return "OLAP"
+    return "OLTP" if mean <= -CLEAR else "mixed"
+
+
+def _describe(arm: str, level: int, cell: tuple[Timeline, ...], seconds: float | None) -> LoadKind:
+    hit, read, dirtied = (_rate(cell, name) for name in ("db.hit", "db.read", "statements.dirtied"))
+    throughput = pooled_mean(cell, THROUGHPUT) or 0.0
+    blocks = None if hit is None or read is None else hit + read
+    rows = _rate(cell, "db.tuples_returned")
+    reads = sum(rate for _, rate in rank_objects(cell, "iostat.r"))
+    read_bytes = sum(rate for _, rate in rank_objects(cell, "iostat.r_bytes"))
+    found = LoadKind(
+        arm=arm,
+        load_level=level,
+        kind="undetermined",
+        hit_ratio=hit / blocks if hit is not None and blocks else None,
+        read_per_dirtied=blocks / dirtied if blocks is not None and dirtied else None,
+        bytes_per_read=read_bytes / reads if reads >= _SOME_READS else None,
+        rows_per_transaction=rows / throughput if rows is not None and throughput > 0 else None,
+        transaction_seconds=seconds,
+        blocks_per_transaction=blocks / throughput if blocks is not None and throughput > 0 else None,
+        text="",
+    )
+    features = tuple(_features(found))
+    kind = judge_kind(features)
+    return found.model_copy(update={"kind": kind, "text": _tell(found, kind, features)})
+
+
+def _rate(cell: tuple[Timeline, ...], metric: str) -> float | None:
+    """Mean over all objects of a metric together."""
+    objects = {about for timeline in cell for about in timeline.objects(metric)}
+    means = [mean for about in sorted(objects) if (mean := pooled_mean(cell, metric, about)) is not None]
+    return sum(means) if means else None
+
+
+def _time_weighted_latency(evidence: Evidence, values: Values, cell: tuple[Timeline, ...]) -> float | None:
+    """Mean latency of the scenario in which a session is at a random moment, in seconds.
+
+    A plain mean over transactions would hide one long report among a thousand short inserts, which is where most of
+    the sessions are: so each scenario counts by the time of its transactions, throughput × latency.
+    """
+    several = len(evidence.scenarios) > 1
+    weighted = total = 0.0
+    for timeline in cell:
+        for scenario in evidence.scenarios if several else (None,):
+            latency = values.get((timeline.run, LATENCY_MEAN.name, scenario, timeline.level))
+            throughput = values.get((timeline.run, TPS.name, scenario, timeline.level))
+            if latency is not None and throughput:
+                weighted += throughput * latency * latency
+                total += throughput * latency
+    return weighted / total if total > 0 else None
+
+
+def _features(found: LoadKind) -> Iterator[tuple[Feature, float]]:
+    for feature, value in (
+        (TRANSACTION_SECONDS, found.transaction_seconds),
+        (ROWS, found.rows_per_transaction),
+        (BLOCKS, found.blocks_per_transaction),
+        (BYTES_PER_READ, found.bytes_per_read),
+        (READ_PER_DIRTIED, found.read_per_dirtied),
+    ):
+        if value is not None:
+            yield feature, value
+
+
+def _tell(found: LoadKind, kind: Kind, features: Sequence[tuple[Feature, float]]) -> str:
+    if kind == "undetermined":
+        return tr("Too little is known to say: {known} of {all} features.", known=len(features), all=5)
+    formats = {BYTES_PER_READ: format_bytes, TRANSACTION_SECONDS: format_duration}
+    votes = {-1: "OLTP", 0: tr("neither"), 1: "OLAP"}
+    told = ", ".join(
+        f"{tr(feature.name)} {formats.get(feature, format_count)(value)} ({votes[feature.vote(value)]})"
+        for feature, value in features
+    )
+    text = tr("mixed, by {features}.", features=told)
+    if kind != "mixed":
+        text = tr("{kind}, by {features}.", kind=kind, features=told)
+    if found.hit_ratio is None:
+        return text
+    hit = tr("{share} of the blocks were in shared buffers.", share=format_percent(found.hit_ratio))
+    return f"{text} {hit}"

@@ -1,0 +1,1 @@
+"""Arm against control: the effects, the verdict on the claim, and the rule for stopping."""

@@ -1,0 +1,278 @@
+"""The effect as it would be if a covariate, such as stolen CPU time, had been the same for both arms of each block."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.effects.estimate import Estimated
+from pgtrial.analysis.evidence import Evidence, measured
+from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import Adjustment
+from pgtrial.language import N_, ntr, tr
+from pgtrial.model.run import RunRow
+from pgtrial.stats.base import Interval
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_quantile
+from pgtrial.units import format_change, format_percent, format_share
+
+FEWEST_BLOCKS = 4  # two are spent on the effect and the slope
+_LARGEST_EXPONENT = 700.0  # its exponential is still a number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjusted:
+    """``ratio``, ``low`` and ``high`` are arm / control at equal covariates, dimensionless.
+
+    ``slope`` is the change of the log ratio per unit by which the covariate is larger in the arm's run, with its
+    interval. ``sd_before`` and ``sd_after`` are the standard deviations between blocks of the log ratio, without and
+    with the covariate: an adjustment that does not lower it has only cost a degree of freedom.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    slope: float
+    slope_low: float
+    slope_high: float
+    sd_before: float
+    sd_after: float
+    blocks: int
+
+
+def adjust_for(
+    log_ratios: Sequence[float] | NDArray[np.float64],
+    differences: Sequence[float] | NDArray[np.float64],
+    *,
+    confidence: float = 0.95,
+    comparisons: int = 1,
+) -> Adjusted | None:
+    """Analysis of covariance of paired blocks: the intercept of the log ratio over the covariate's difference.
+
+    log_ratios : (n_blocks,), log(arm / control); NaN is a block without a ratio.
+    differences : (n_blocks,), covariate of the arm's run - that of the control's, in its unit; NaN is unknown.
+    Blocks in which either is missing are left out. None with fewer than FEWEST_BLOCKS, or where the difference was the
+    same in all blocks, or so nearly that no slope can be told from it; the unadjusted estimate is then all there is.
+
+    It is unbiased only for a covariate that the arm itself does not change, such as what other guests of the host do:
+    to adjust for something the arm causes takes away part of its effect. One that all arms of a block share, because
+    they took turns, cancels in the ratio already. It counts only where it was declared before the first run, and beside
+    the unadjusted estimate. The interval has n - 2 degrees of freedom and holds for ``comparisons`` arms together
+    (Bonferroni); the slope's is of itself alone.
+    Source: Fisher, "Statistical Methods for Research Workers", 4th ed. (1932), section 49.1; for differences of pairs:
+    Cox & McCullagh, Biometrics 38 (1982) 541-561. ValueError when the lengths differ.
+    """
+    ratios, shifts = np.asarray(log_ratios, dtype=np.float64), np.asarray(differences, dtype=np.float64)
+    if ratios.shape != shifts.shape:
+        raise ValueError(f"expected a difference for each block, got {shifts.size} for {ratios.size}")
+    known = np.isfinite(ratios) & np.isfinite(shifts)
+    y, x = ratios[known], shifts[known]
+    count = int(y.size)
+    if count < FEWEST_BLOCKS:
+        return None
+    spread = float(((x - x.mean()) ** 2).sum())
+    if math.sqrt(spread / count) <= NO_SPREAD * max(1.0, float(np.abs(x).max())):
+        return None
+    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
+    intercept = float(y.mean()) - slope * float(x.mean())
+    residual = math.sqrt(float(((y - intercept - slope * x) ** 2).sum()) / (count - 2))
+    # Half widths with n - 2 degrees of freedom: of the mean at zero difference, and of the slope.
+    level = 1 - (1 - confidence) / comparisons
+    of_intercept = residual * math.sqrt(1 / count + float(x.mean()) ** 2 / spread)
+    half = t_quantile((1 + level) / 2, count - 2) * of_intercept
+    if abs(intercept) + half > _LARGEST_EXPONENT:
+        return None
+    slope_half = t_quantile((1 + confidence) / 2, count - 2) * residual / math.sqrt(spread)
+    return Adjusted(
+        ratio=math.exp(intercept),
+        low=math.exp(intercept - half),
+        high=math.exp(intercept + half),
+        slope=slope,
+        slope_low=slope - slope_half,
+        slope_high=slope + slope_half,
+        sd_before=float(y.std(ddof=1)),
+        sd_after=residual,
+        blocks=count,
+    )
+
+
+# The claim's effect at equal values of a covariate, where the file declared one before the first run.
+
+
+_LABELS = {"steal": N_("stolen CPU time"), "pressure": N_("CPU pressure")}
+_MORE_OF_IT = N_(
+    "The arm's runs have {share} more {covariate} than the control's: if the arm itself is the cause, the adjustment "
+    "takes away part of its effect."
+)
+_LESS_OF_IT = N_(
+    "The arm's runs have {share} less {covariate} than the control's: if the arm itself is the cause, the adjustment "
+    "takes away part of its effect."
+)
+_SLOPE = N_(
+    "One percentage point more of it goes with {change}; the standard deviation between blocks is {after} with the "
+    "adjustment and {before} without."
+)
+_SLOPE_BETWEEN = N_(
+    "One percentage point more of it goes with {change} ({low} to {high}); the standard deviation between blocks is "
+    "{after} with the adjustment and {before} without."
+)
+_POINT = 0.01  # a slope is told for one percentage point
+_LARGEST_LOG = 20.0  # of a ratio that is put into words
+
+
+def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated | None) -> Adjustment | None:
+    """The effect that the claim is about, ``primary``, adjusted; None where the file declares no covariate.
+
+    For the report beside the unadjusted effect: no verdict, caveat or rule for stopping looks at it.
+    """
+    covariate = evidence.experiment.design.covariate
+    if covariate is None:
+        return None
+    if any(run.slices for run in evidence.valid):
+        shared = tr("the arms shared the time of each block, so they shared it too, and it cancels")
+        return _without(covariate, 0, shared)
+    if primary is None:
+        return _without(covariate, 0, tr("no block has a ratio"))
+    log_ratios = np.array([np.nan if each is None else math.log(each) for each in primary.effect.block_ratios])
+    differences = np.array(
+        [
+            _share(reduction, run, covariate) - _share(reduction, control, covariate)
+            for control, run in evidence.pairs(primary.effect.arm)
+        ]
+    )
+    known = np.isfinite(log_ratios) & np.isfinite(differences)
+    blocks = int(known.sum())
+    due = evidence.confidence_at(primary.comparison.blocks)
+    found = adjust_for(log_ratios, differences, confidence=due or evidence.confidence, comparisons=evidence.comparisons)
+    if found is None:
+        if blocks == 0:
+            return _without(covariate, blocks, tr("it was not read"))
+        if blocks < FEWEST_BLOCKS:
+            few = tr("it takes {needed} blocks, and {blocks} have it in both arms", needed=FEWEST_BLOCKS, blocks=blocks)
+            return _without(covariate, blocks, few)
+        same = tr("its difference between the arms was the same in all blocks, or nearly so")
+        return _without(covariate, blocks, same)
+    mean, sd = mean_and_sd(differences[known])
+    shift = t_interval(mean, sd, blocks, confidence=evidence.confidence)
+    return Adjustment(
+        covariate=covariate,
+        ratio=found.ratio,
+        low=found.low if due else None,
+        high=found.high if due else None,
+        slope=found.slope,
+        slope_low=found.slope_low if due else None,
+        slope_high=found.slope_high if due else None,
+        difference=mean,
+        difference_low=shift.low,
+        difference_high=shift.high,
+        sd_before=found.sd_before,
+        sd_after=found.sd_after,
+        blocks=blocks,
+        text=_words(evidence, covariate, found, unadjusted=primary.comparison.ratio, mean=mean, shift=shift, due=due),
+    )
+
+
+def _share(reduction: Reduction, run: RunRow, covariate: str) -> float:
+    """The covariate over all measured windows of a run; NaN where it was not read."""
+    part, whole = 0.0, 0.0
+    for window in measured(run):
+        level = window.level or 0
+        if covariate == "pressure":
+            waited, passed = reduction.increase(run.id, level, (CPU_PRESSURE,)), window.end - window.start
+        else:
+            waited = reduction.increase(run.id, level, (CPU_STEAL,), object=CPU_OBJECT)
+            used = reduction.increase(run.id, level, (*CPU_BUSY, *CPU_IDLE), object=CPU_OBJECT)
+            passed = math.nan if waited is None or used is None else waited + used
+        part += math.nan if waited is None else waited
+        whole += passed
+    return part / whole if whole else math.nan
+
+
+def _without(covariate: str, blocks: int, why: str) -> Adjustment:
+    return Adjustment(
+        covariate=covariate,
+        ratio=None,
+        low=None,
+        high=None,
+        slope=None,
+        slope_low=None,
+        slope_high=None,
+        difference=None,
+        difference_low=None,
+        difference_high=None,
+        sd_before=None,
+        sd_after=None,
+        blocks=blocks,
+        text=tr("The effect is not adjusted for {covariate}: {why}.", covariate=tr(_LABELS[covariate]), why=why),
+    )
+
+
+def _words(
+    evidence: Evidence,
+    covariate: str,
+    found: Adjusted,
+    *,
+    unadjusted: float | None,
+    mean: float,
+    shift: Interval,
+    due: float | None,
+) -> str:
+    label = tr(_LABELS[covariate])
+    interval = tr("without an interval yet")
+    if due:
+        interval = tr(
+            "{confidence} interval {low} to {high}",
+            confidence=format_share(evidence.confidence),
+            low=_change(math.log(found.low)),
+            high=_change(math.log(found.high)),
+        )
+    adjusted = {
+        "covariate": label,
+        "change": _change(math.log(found.ratio)),
+        "interval": interval,
+        "unadjusted": "" if unadjusted is None else format_change(unadjusted),
+    }
+    sentences = [
+        _tell_adjusted(found.blocks, **adjusted),
+        _tell_slope(found, has_interval=bool(due)),
+        tr("The verdict is about the unadjusted effect."),
+    ]
+    if shift.low > NO_SPREAD or shift.high < -NO_SPREAD:
+        text = _MORE_OF_IT if mean > 0 else _LESS_OF_IT
+        sentences.append(tr(text, share=format_percent(abs(mean)), covariate=label))
+    return " ".join(sentences)
+
+
+def _tell_adjusted(blocks: int, *, covariate: str, change: str, interval: str, unadjusted: str) -> str:
+    told = {"covariate": covariate, "change": change, "interval": interval}
+    if not unadjusted:
+        return ntr(
+            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
+            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
+            blocks,
+            **told,
+        )
+    return ntr(
+        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
+        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
+        blocks,
+        **told,
+        unadjusted=unadjusted,
+    )
+
+
+def _tell_slope(found: Adjusted, *, has_interval: bool) -> str:
+    return tr(
+        _SLOPE_BETWEEN if has_interval else _SLOPE,
+        change=_change(found.slope * _POINT),
+        low=_change(found.slope_low * _POINT),
+        high=_change(found.slope_high * _POINT),
+        after=format_percent(found.sd_after),
+        before=format_percent(found.sd_before),
+    )
+
+
+def _change(log_ratio: float) -> str:
+    return format_change(math.exp(min(log_ratio, _LARGEST_LOG)))

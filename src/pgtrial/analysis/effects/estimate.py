@@ -1,0 +1,202 @@
+"""Observations -> effects: every arm against the control, over the blocks in which both have a valid run."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.metrics import COMPARED, METRICS
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.findings.findings import Effect, SingleRuns
+from pgtrial.model.arm import Arm
+from pgtrial.model.metric import Metric
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.equivalence import decide
+from pgtrial.stats.interval import holm
+from pgtrial.stats.paired import compare_blocks
+from pgtrial.stats.power import blocks_needed
+from pgtrial.stats.sequential import hide_interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """An effect as the findings show it, and the comparison that it comes from."""
+
+    effect: Effect
+    comparison: Comparison
+
+
+def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str | None, ...]) -> tuple[Estimated, ...]:
+    """Effects of the candidates, then of the placebo, for every metric, scenario and load level that was observed.
+
+    Intervals hold simultaneously for all candidates (Bonferroni), and for all looks of a rule for stopping; p-values of
+    the candidates are adjusted by Holm's method within a metric, scenario and load level, as if there were one look.
+    The placebo is no claim of the experiment, so its p-value stays as it is; its interval has the candidates' level, so
+    that both can be compared at sight.
+    """
+    found: list[Estimated] = []
+    levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
+    claimed = tuple(metric for metric in METRICS if metric.name == evidence.experiment.hypothesis.metric)
+    for metric in dict.fromkeys((*COMPARED, *claimed)):
+        for scenario in scenarios:
+            for level in levels:
+                found += _adjust(
+                    [
+                        _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
+                        for arm in evidence.candidates
+                        if _is_observed(evidence, values, arm, (metric.name, scenario, level))
+                    ]
+                )
+                found += [
+                    _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
+                    for arm in (evidence.placebo,)
+                    if arm is not None and _is_observed(evidence, values, arm, (metric.name, scenario, level))
+                ]
+    return tuple(found)
+
+
+def find_effect(
+    estimated: tuple[Estimated, ...], *, arm: str, metric: str, scenario: str | None, level: int | str = ALL
+) -> Estimated | None:
+    wanted = (arm, metric, scenario, level)
+    return next(
+        (
+            one
+            for one in estimated
+            if (one.effect.arm, one.effect.metric, one.effect.scenario, one.effect.load_level) == wanted
+        ),
+        None,
+    )
+
+
+def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: str) -> Estimated | None:
+    """The arm's effect on the hypothesis' metric over all load levels."""
+    return find_effect(
+        estimated, arm=arm, metric=evidence.experiment.hypothesis.metric, scenario=_primary_scenario(evidence)
+    )
+
+
+def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
+    """The effect that the claim is about, estimated alone; its p-value is not adjusted for other arms."""
+    arm = next((arm for arm in evidence.arms if arm.name == evidence.hypothesis_arm), None)
+    metric = next(metric for metric in METRICS if metric.name == evidence.experiment.hypothesis.metric)
+    scenario = _primary_scenario(evidence)
+    if arm is None or not _is_observed(evidence, values, arm, (metric.name, scenario, ALL)):
+        return None
+    return _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=ALL)
+
+
+def _primary_scenario(evidence: Evidence) -> str | None:
+    # The only scenario is all scenarios together, which is how it was observed.
+    hypothesis = evidence.experiment.hypothesis
+    return None if evidence.scenarios == (hypothesis.scenario,) else hypothesis.scenario
+
+
+def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
+    """Whether at least one block gives a ratio."""
+    return any(
+        values.get((control.id, *key), 0) > 0 and values.get((run.id, *key), 0) > 0
+        for control, run in evidence.pairs(arm.name)
+    )
+
+
+def _estimate(
+    evidence: Evidence, values: Values, *, arm: Arm, metric: Metric, scenario: str | None, level: int | str
+) -> Estimated:
+    pairs = evidence.pairs(arm.name)
+    control, treated = (
+        np.array([_value(evidence, values, (run.id, metric.name, scenario, level)) for run in runs])
+        for runs in zip(*pairs, strict=True)
+    )
+    comparison = compare_when_due(evidence, control, treated, comparisons=evidence.comparisons)
+    needed = blocks_needed(
+        comparison,
+        expect=None,
+        margin=evidence.margin,
+        better=metric.better,
+        comparisons=evidence.comparisons,
+    )
+    effect = Effect(
+        arm=arm.name,
+        metric=metric.name,
+        better=metric.better,
+        scenario=scenario,
+        load_level=level,
+        ratio=comparison.ratio,
+        low=comparison.low,
+        high=comparison.high,
+        confidence=evidence.confidence,
+        p_value=comparison.p_value,
+        p_adjusted=comparison.p_value,
+        p_sign_flip=comparison.p_sign_flip,
+        hodges_lehmann=comparison.hodges_lehmann,
+        margin=evidence.margin,
+        decision=decide(comparison, margin=evidence.margin, better=metric.better),
+        blocks=comparison.blocks,
+        needed=needed.blocks,
+        block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
+        caveats=comparison.caveats,
+    )
+    return Estimated(effect=effect, comparison=comparison)
+
+
+def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:
+    """A run's observation; NaN where there is none.
+
+    Over all levels there is none where some are zero. That is zero here, of which there is no ratio: to leave out just
+    the blocks in which a metric came down to nothing would choose blocks by their result.
+    """
+    run, metric, scenario, level = key
+    if level == ALL and key not in values:
+        levels = [values.get((run, metric, scenario, each.index)) for each in evidence.levels]
+        return np.nan if None in levels else 0.0
+    return values.get(key, np.nan)
+
+
+def compare_when_due(
+    evidence: Evidence, control: NDArray[np.float64], treated: NDArray[np.float64], *, comparisons: int
+) -> Comparison:
+    """The comparison at the confidence that is due after so many blocks, without an interval where none is.
+
+    control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
+    """
+    complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
+    due = evidence.confidence_at(complete)
+    comparison = compare_blocks(control, treated, confidence=due or evidence.confidence, comparisons=comparisons)
+    return comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
+
+
+def _adjust(estimated: list[Estimated]) -> list[Estimated]:
+    """Put Holm's adjusted p-values in."""
+    adjusted = holm([one.comparison.p_value for one in estimated])
+    return [
+        Estimated(effect=one.effect.model_copy(update={"p_adjusted": p}), comparison=one.comparison)
+        for one, p in zip(estimated, adjusted, strict=True)
+    ]
+
+
+# What would have been concluded from one run per arm: the blocks of the experiment, each taken alone.
+
+
+def take_single_runs(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[SingleRuns, ...]:
+    """Every arm beside the control whose primary metric has a ratio in at least one block, in the arms' order.
+
+    A single ratio has no interval, so whoever has only that can but compare the ratio itself with the margin.
+    """
+    found = []
+    for arm in evidence.arms:
+        primary = find_primary(evidence, estimated, arm=arm.name)
+        ratios = [ratio for ratio in primary.effect.block_ratios if ratio is not None] if primary else []
+        if ratios:
+            found.append(
+                SingleRuns(
+                    arm=arm.name,
+                    blocks=len(ratios),
+                    above=sum(ratio > 1 + evidence.margin for ratio in ratios),
+                    below=sum(ratio < 1 - evidence.margin for ratio in ratios),
+                    lowest=min(ratios),
+                    highest=max(ratios),
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Huge pages: whether the runs had them, and what they gain."""

@@ -1,0 +1,30 @@
+"""All that the checks of quality look at."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pgtrial.analysis.effects.estimate import Estimated
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import Values
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.findings import Slices, Stopping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric.
+
+    ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping.
+    """
+
+    evidence: Evidence
+    reduction: Reduction
+    values: Values
+    primary: Estimated | None
+    placebo: Estimated | None
+    slices: Slices | None = None
+    stopping: Stopping | None = None
+
+    def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
+        """The same as of the reduction."""
+        return self.reduction.increase(run, level, counters, object=object)

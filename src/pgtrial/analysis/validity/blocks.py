@@ -1,0 +1,213 @@
+"""Checks of the design: are there enough blocks, are they alike, and does the placebo do nothing."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.slices import counted_seconds
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.experiment_file.restore import effective_restore
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
+from pgtrial.findings.naming import name_level
+from pgtrial.model.caveat import Severity
+from pgtrial.model.run import LoadLevel, RunState
+from pgtrial.model.verdict import Decision
+from pgtrial.stats.dependence import ORDER_ALPHA, drift
+
+MIN_BLOCKS = 2  # below, there is no interval at all
+MIN_BLOCKS_FOR_DRIFT = 5
+LONG_PAUSE = 600.0  # s between two runs of a block, and …
+PAUSE_IN_RUNS = 3.0  # … in lengths of a run, beyond what repeating an invalid one takes
+
+
+def check_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    if not evidence.valid:
+        yield caveat("no-runs.all-failed", count=len(evidence.runs)) if evidence.runs else caveat("no-runs")
+        return
+    if _lacks_blocks(assessment):
+        blocks, planned = len(evidence.pairs(evidence.hypothesis_arm)), _planned(assessment)
+        yield caveat(
+            "too-few-blocks.planned" if planned < MIN_BLOCKS else "too-few-blocks",
+            fewest=MIN_BLOCKS,
+            blocks=blocks,
+            planned=planned,
+        )
+
+
+def _lacks_blocks(assessment: Assessment) -> bool:
+    return len(assessment.evidence.pairs(assessment.evidence.hypothesis_arm)) < MIN_BLOCKS
+
+
+def _planned(assessment: Assessment) -> int:
+    return len({slot.block for slot in assessment.evidence.slots})
+
+
+def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """The placebo's true effect is zero, so what is found of it is error.
+
+    An interval that excludes 1 happens by chance with probability 1 - confidence: a warning. An interval wholly
+    beyond the margin means that these runs show effects that matter where there are none, so none of their effects
+    can be believed. Without a margin the two cannot be told apart, and it stays a warning.
+    """
+    if assessment.placebo is None:
+        return
+    effect = assessment.placebo.effect
+    if effect.low is None or effect.high is None or effect.ratio is None or effect.low <= 1 <= effect.high:
+        return
+    is_biased = effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE)
+    yield caveat(
+        "placebo-effect.beyond-margin" if is_biased else "placebo-effect",
+        change=effect.ratio,
+        low=effect.low,
+        high=effect.high,
+        margin=effect.margin,
+    )
+
+
+def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What the comparison itself says of the effect that the claim is about, unless ``check_blocks`` has said it."""
+    if assessment.primary is not None:
+        lacks_blocks = _lacks_blocks(assessment)
+        for caveat in assessment.primary.effect.caveats:
+            if caveat.code != "no-interval" or not lacks_blocks:
+                yield caveat
+
+
+def check_completeness(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Runs of the schedule that are missing; but none is, once the rule for stopping has ended the experiment."""
+    evidence = assessment.evidence
+    if assessment.stopping is not None and assessment.stopping.ended is not None:
+        return
+    done = {run.slot.number for run in evidence.valid}
+    missing = [slot for slot in evidence.slots if slot.number not in done]
+    if missing and evidence.valid:
+        yield caveat(
+            "incomplete",
+            missing=len(missing),
+            slots=len(evidence.slots),
+            complete=len(evidence.complete_blocks()),
+            blocks=_planned(assessment),
+        )
+
+
+def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    invalid = [run for run in evidence.runs if run.state in (RunState.INVALID, RunState.INTERRUPTED)]
+    if invalid:
+        by_arm = Counter(run.slot.arm for run in invalid)
+        yield caveat(
+            "invalid-runs.shared-time" if any(run.slices for run in evidence.valid) else "invalid-runs",
+            about=(run.id for run in invalid),
+            severity=None if any(run.state is RunState.INVALID for run in invalid) else Severity.INFO,
+            invalid=len(invalid),
+            runs=len(evidence.runs),
+            by_arm=tuple(message("arm-count", arm=arm, number=number) for arm, number in by_arm.items()),
+        )
+
+
+def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Blocks that were interrupted and gone on with much later: what a block has in common no longer cancels in it."""
+    times: dict[int, list[tuple[float, float]]] = {}
+    for run in assessment.evidence.valid:
+        if not run.slices and run.started is not None and run.ended is not None:
+            times.setdefault(run.slot.block, []).append((run.started, run.ended))
+    lengths = [end - start for block in times.values() for start, end in block]
+    limit = max(LONG_PAUSE, PAUSE_IN_RUNS * float(np.median(lengths))) if lengths else 0.0
+    found = {}
+    for block, runs in times.items():
+        in_order = sorted(runs)
+        pause = max((later[0] - earlier[1] for earlier, later in pairwise(in_order)), default=0.0)
+        if pause > limit:
+            found[block] = pause
+    if found:
+        yield caveat("torn-blocks", count=len(found), pause=max(found.values()), blocks=tuple(map(str, sorted(found))))
+
+
+def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A trend of the control itself. Comparing inside blocks removes it, but it says that the world was changing."""
+    level = _log_control(assessment)
+    if len(level) < MIN_BLOCKS_FOR_DRIFT:
+        return
+    trend = drift(level)
+    if trend.slope_per_block is not None and trend.p_value is not None and trend.p_value <= ORDER_ALPHA:
+        yield caveat("level-drift", change=float(np.exp(trend.slope_per_block)))
+
+
+def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
+    restore = effective_restore(assessment.evidence.experiment)
+    # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
+    is_each_run = restore == "each-run" or (
+        restore == "each-block"
+        and bool(assessment.evidence.valid)
+        and all(run.slices for run in assessment.evidence.valid)
+    )
+    if not is_each_run:
+        is_own = assessment.evidence.experiment.target.database is not None
+        if restore == "each-block":
+            yield caveat("data-not-restored.own-database-each-block" if is_own else "data-not-restored.each-block")
+        else:
+            yield caveat("data-not-restored.own-database" if is_own else "data-not-restored")
+
+
+def _log_control(assessment: Assessment) -> list[float]:
+    """Logarithms of the control's primary metric over all load levels, by block."""
+    evidence = assessment.evidence
+    if assessment.primary is None or evidence.control is None:
+        return []
+    effect = assessment.primary.effect
+    found = [
+        assessment.values.get((run.id, effect.metric, effect.scenario, ALL), 0.0)
+        for run in evidence.runs_of(evidence.control.name)
+    ]
+    return [float(np.log(value)) for value in found if value > 0]
+
+
+# Check of how much there was to count: a throughput of a handful of transactions moves in steps.
+
+
+FEWEST = 20  # transactions of a run at a load level, of which one more or less is 5 %
+
+
+def check_counts(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Transactions that ended in the measured time, of the scenario and the two arms that the claim is about."""
+    evidence = assessment.evidence
+    scenario = evidence.experiment.hypothesis.scenario
+    for level in evidence.levels:
+        counts = _counts(assessment, level)
+        empty = tuple(sorted(run for run, count in counts.items() if count == 0))
+        label = name_level(level)
+        if empty and scenario:
+            yield caveat(
+                "no-transactions.of-scenario",
+                about=empty,
+                level=label,
+                scenario=scenario,
+                runs=len(empty),
+                of=len(counts),
+            )
+        elif empty:
+            yield caveat("no-transactions", about=empty, level=label, runs=len(empty), of=len(counts))
+        elif counts and (fewest := min(counts.values())) < FEWEST:
+            step = 1 / fewest
+            if scenario:
+                yield caveat("few-transactions.of-scenario", level=label, scenario=scenario, count=fewest, step=step)
+            else:
+                yield caveat("few-transactions", level=label, count=fewest, step=step)
+
+
+def _counts(assessment: Assessment, level: LoadLevel) -> dict[int, int]:
+    """By the id of a run; none of runs whose number of transactions at the level is not known."""
+    evidence = assessment.evidence
+    control = evidence.control.name if evidence.control else ""
+    name, scenario = evidence.load.throughput.name, evidence.experiment.hypothesis.scenario
+    return {
+        run.id: round(rate * counted_seconds(run, level.index))
+        for run in evidence.valid
+        if run.slot.arm in {control, evidence.hypothesis_arm}
+        and (rate := assessment.values.get((run.id, name, scenario, level.index))) is not None
+    }

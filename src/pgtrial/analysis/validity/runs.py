@@ -1,0 +1,228 @@
+"""Checks of the runs: was the load steady, did the machine and the load generator keep up, was it all seen."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from pgtrial.analysis.evidence import measured
+from pgtrial.analysis.metrics import (
+    CHECKPOINTS,
+    CPU_BUSY,
+    CPU_IDLE,
+    CPU_OBJECT,
+    CPU_STEAL,
+    FAILURES,
+    LATE,
+    SKIPPED,
+)
+from pgtrial.analysis.observations import ALL
+from pgtrial.analysis.slices import windows
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.validity.machine import in_runs, stolen_share
+from pgtrial.design.file_jobs import file_jobs
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import message
+from pgtrial.model.caveat import Severity
+from pgtrial.model.file_job import FileJob
+from pgtrial.model.run import Phase, RunRow
+from pgtrial.stats.interval import mean_log_interval
+
+STEAL_SHARE = 0.01
+GAP_SECONDS = 3.0  # readings are one second apart
+FAILURE_SHARE = 0.001
+LATE_SHARE = 0.05
+SKIPPED_SHARE = 0.01
+HALVES_CHANGE = 0.05
+CHECKPOINT_DIFFERENCE = 0.5  # checkpoints per run
+BUSY_SHARE = 0.95
+ACTIVE_SHARE = 0.5  # of the clients
+
+WARMUP_CAPPED = "warmup-capped"  # kind of event
+
+
+def check_warmup(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A fact about the runs and no fault of theirs: ``check_steadiness`` says what it did to the measured time."""
+    valid = {run.id for run in assessment.evidence.valid}
+    capped = {event.run for event in assessment.evidence.events if event.kind == WARMUP_CAPPED} & valid
+    if capped:
+        yield caveat("warmup-capped", about=sorted(capped), in_runs=in_runs(len(capped), len(valid)))
+
+
+def check_steadiness(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Throughput of the second half of the measured time against the first, over the runs of an arm."""
+    evidence = assessment.evidence
+    for arm in evidence.arms:
+        halves = [
+            ratio for run in evidence.runs_of(arm.name) if (ratio := _second_against_first(assessment, run)) is not None
+        ]
+        if len(halves) < 2:
+            continue
+        mean, low, high = mean_log_interval(halves, confidence=evidence.confidence)
+        if mean is None or low is None or high is None:
+            continue
+        if abs(mean - 1) > HALVES_CHANGE and not low <= 1 <= high:
+            yield caveat("unsteady", arm=arm.name, change=mean)
+
+
+def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
+    """Ratio of the second half's transactions to the first's, geometric mean over the load levels."""
+    logs = []
+    for window in windows(run):
+        bins = assessment.reduction.bins.get((run.id, window.level), ())
+        count = int(window.counted / assessment.reduction.widths[run.id])
+        # The middle bin of an odd number belongs to neither half, and a bin that is not full to none.
+        first = sum(bin_.count for bin_ in bins if bin_.index < count // 2)
+        second = sum(bin_.count for bin_ in bins if count - count // 2 <= bin_.index < count)
+        if first > 0 and second > 0:
+            logs.append(np.log(second / first))
+    return float(np.exp(np.mean(logs))) if logs else None
+
+
+def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Checkpoints cost throughput, so arms that had more of them are not compared under the same conditions."""
+    means = unequal_checkpoints(assessment)
+    if means:
+        yield caveat(
+            "unequal-checkpoints",
+            counts=tuple(message("arm-checkpoints", arm=arm, number=mean) for arm, mean in means.items()),
+        )
+
+
+def unequal_checkpoints(assessment: Assessment) -> dict[str, float]:
+    """Mean number of checkpoints per run by arm, if the arms differ in it by more than CHECKPOINT_DIFFERENCE."""
+    means: dict[str, float] = {}
+    for arm in assessment.evidence.arms:
+        counts = [
+            count
+            for run in assessment.evidence.runs_of(arm.name)
+            if (count := count_checkpoints(assessment, run)) is not None
+        ]
+        if counts:
+            means[arm.name] = sum(counts) / len(counts)
+    is_unequal = bool(means) and max(means.values()) - min(means.values()) > CHECKPOINT_DIFFERENCE
+    return means if is_unequal else {}
+
+
+def count_checkpoints(assessment: Assessment, run: RunRow) -> float | None:
+    """Checkpoints in the measured time of a run; None where the server's counters were not read."""
+    total = 0.0
+    for window in measured(run):
+        counts = (assessment.increase(run.id, window.level or 0, names) for names in CHECKPOINTS)
+        count = next((count for count in counts if count is not None), None)
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
+    yield from _check_share(assessment, "failed-transactions", metric=FAILURES.name, limit=FAILURE_SHARE)
+
+
+def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
+    experiment = assessment.evidence.experiment
+    if experiment.workload.rate is not None and experiment.hypothesis.metric == "pgbench.tps":
+        yield caveat("rate-sets-throughput")
+    yield from _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
+    yield from _check_share(assessment, "late-transactions", metric=LATE.name, limit=LATE_SHARE)
+
+
+def _check_share(assessment: Assessment, code: str, *, metric: str, limit: float) -> Iterator[CaveatFinding]:
+    for arm in assessment.evidence.arms:
+        shares = [
+            share
+            for run in assessment.evidence.runs_of(arm.name)
+            if (share := assessment.values.get((run.id, metric, None, ALL))) is not None
+        ]
+        if shares and (mean := sum(shares) / len(shares)) > limit:
+            yield caveat(code, share=mean, arm=arm.name)
+
+
+def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:
+    for what, runs in (
+        ("samples.parquet", assessment.reduction.without_samples),
+        ("waits.parquet", assessment.reduction.without_waits),
+        ("slices.parquet", assessment.reduction.without_slices),
+    ):
+        if runs:
+            yield caveat("no-samples", about=runs, count=len(runs), file=what)
+
+
+def check_gaps(assessment: Assessment) -> Iterator[CaveatFinding]:
+    gaps = {run: gap for run, gap in assessment.reduction.gaps.items() if gap > GAP_SECONDS}
+    if gaps:
+        yield caveat("sampler-gaps", about=sorted(gaps), count=len(gaps), seconds=max(gaps.values()))
+
+
+def check_steal(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Of the measured windows; where a run has no samples, of all the time in which its server was up."""
+    shares: dict[int, float] = {}
+    for run in assessment.evidence.valid:
+        found = [s for window in measured(run) if (s := _steal_share(assessment, run, window)) is not None]
+        share = max(found) if found else stolen_share(assessment.evidence, run.id)
+        if share is not None:
+            shares[run.id] = share
+    stolen = {run: share for run, share in shares.items() if share > STEAL_SHARE}
+    if stolen:
+        yield caveat(
+            "cpu-steal", about=sorted(stolen), in_runs=in_runs(len(stolen), len(shares)), share=max(stolen.values())
+        )
+
+
+def _steal_share(assessment: Assessment, run: RunRow, window: Phase) -> float | None:
+    level = window.level or 0
+    stolen = assessment.increase(run.id, level, (CPU_STEAL,), object=CPU_OBJECT)
+    rest = assessment.increase(run.id, level, (*CPU_BUSY, *CPU_IDLE), object=CPU_OBJECT)
+    if stolen is None or rest is None or stolen + rest == 0:
+        return None
+    return stolen / (stolen + rest)
+
+
+def check_generator(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """No CPU is left, and yet most of the load's sessions have nothing to do: the load generator holds them up."""
+    evidence = assessment.evidence
+    clients = {level.index: level.clients for level in evidence.levels if level.rate is None}
+    saturated = []
+    for run in evidence.valid:
+        for window in measured(run):
+            level = window.level or 0
+            busy = assessment.increase(run.id, level, CPU_BUSY, object=CPU_OBJECT)
+            idle = assessment.increase(run.id, level, CPU_IDLE, object=CPU_OBJECT)
+            waits = assessment.reduction.waits.get((run.id, level))
+            if level not in clients or waits is None or busy is None or idle is None or busy + idle == 0:
+                continue
+            active = sum(wait.sessions for wait in waits)
+            if busy / (busy + idle) > BUSY_SHARE and active < ACTIVE_SHARE * clients[level]:
+                saturated.append(run.id)
+    if saturated:
+        runs = tuple(dict.fromkeys(saturated))
+        yield caveat("generator-saturated", about=runs, in_runs=in_runs(len(runs), len(evidence.valid)))
+
+
+# Checks of loads on files whose latencies are not the whole time of a request.
+
+
+_LATENCY = "fio.latency_"
+# What fio's histograms of completions (clat) leave out: stat.c counts flushes apart (add_sync_clat_sample), and the
+# submission (slat) is not logged.
+_HIDDEN: tuple[tuple[str, Callable[[FileJob], bool]], ...] = (
+    ("partial-latency.without-flushes", lambda job: job.hides_flushes),
+    ("partial-latency.without-submission", lambda job: job.hides_submission),
+)
+
+
+def check_latencies(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A latency that leaves out what is waited for can be a hundredth of the time that a request takes."""
+    evidence = assessment.evidence
+    if not evidence.is_on_files:
+        return
+    jobs = [job for arm in evidence.arms for job in file_jobs(evidence.experiment, arm)]
+    is_claimed = (evidence.experiment.hypothesis.metric or "").startswith(_LATENCY)
+    for code, is_hidden in _HIDDEN:
+        names = dict.fromkeys(job.name for job in jobs if is_hidden(job))
+        if names:
+            yield caveat(
+                code,
+                severity=Severity.WARNING if is_claimed else None,
+                jobs=tuple(names),
+            )

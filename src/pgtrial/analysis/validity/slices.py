@@ -1,0 +1,297 @@
+"""Checks of runs that shared the time of a block: did the turns go as planned, and do the arms disturb each other.
+
+Sources of the thresholds: none of them decides a verdict; each is where a disturbance would show beside a margin of a
+few percent.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.slices import slices_of, windows
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.validity.runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
+from pgtrial.design.methods import plan_steps, recorded_choice, turn_seed
+from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.message import Message, message
+from pgtrial.model.run import RunRow
+
+LENGTH_DIFFERENCE = 0.2  # of a slice's length, relative to the others of its level or to the plan …
+LEAST_DIFFERENCE = 0.1  # … and in seconds, below which it is the scheduler's usual delay
+SLOW_SHARE = 0.25  # of the median throughput of a run's slices …
+BY_CHANCE = 0.01  # … and fewer transactions than chance leaves in any slice of a run with this probability
+AUTOVACUUM_WORKERS = 0.05  # on average over the polls
+MOST_SLICE = 60.0  # s, in an experiment file
+
+
+def check_shared_counters(assessment: Assessment) -> Iterator[CaveatFinding]:
+    if sliced(assessment.evidence):
+        yield caveat("no-host-costs")
+
+
+def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A machine that stalled, a clock that was set, or a switch that took long, all show in the length of slices."""
+    evidence = assessment.evidence
+    usual = _usual_lengths(evidence)
+    found = {run.id: number for run in sliced(evidence) if (number := _uneven(evidence, run, usual))}
+    if found:
+        worst = max(
+            abs(each.ended - each.started - usual[_planned(evidence, run), each.level])
+            for run in sliced(evidence)
+            if run.id in found
+            for each in run.slices
+        )
+        yield caveat(
+            "uneven-slices",
+            about=found,
+            count=sum(found.values()),
+            in_runs=message("in-some-runs", count=len(found)),
+            seconds=worst,
+        )
+
+
+def _uneven(evidence: Evidence, run: RunRow, usual: Mapping[tuple[float, int], float]) -> int:
+    number = 0
+    for each in run.slices:
+        length = usual[_planned(evidence, run), each.level]
+        is_other = abs(each.ended - each.started - length) > max(LEAST_DIFFERENCE, LENGTH_DIFFERENCE * length)
+        number += is_other or not each.started <= each.counted < each.ended
+    return number
+
+
+def _planned(evidence: Evidence, run: RunRow) -> float:
+    """Seconds of a slice in the run's block: blocks may take turns in slices of two lengths."""
+    return recorded_choice(evidence.meta).slice_in(run.slot.block)
+
+
+def _usual_lengths(evidence: Evidence) -> dict[tuple[float, int], float]:
+    """The usual length of slices that were planned as long, at a level: their median."""
+    found: dict[tuple[float, int], list[float]] = {}
+    for run in sliced(evidence):
+        for each in run.slices:
+            found.setdefault((_planned(evidence, run), each.level), []).append(each.ended - each.started)
+    return {key: float(np.median(lengths)) for key, lengths in found.items()}
+
+
+def check_slow_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Nothing is dropped for it: what slows all arms down cancels, and what hits one widens the interval."""
+    evidence = assessment.evidence
+    slow = {run.id: number for run in sliced(evidence) if (number := _slow(assessment, run))}
+    if slow:
+        yield caveat(
+            "slow-slices",
+            about=slow,
+            count=sum(slow.values()),
+            of_runs=message("of-some-runs", count=len(slow)),
+            share=SLOW_SHARE,
+        )
+
+
+def _slow(assessment: Assessment, run: RunRow) -> int:
+    number = 0
+    for window in windows(run):
+        parts = assessment.reduction.parts.get((run.id, window.level))
+        seconds = np.array([each.seconds for each in slices_of(run, window.level)])
+        if parts is None or not (seconds > 0).all():
+            continue
+        counts = parts.sum(axis=1)
+        rates = counts / seconds
+        usual = np.median(rates)
+        is_rare = _exponent(counts, usual * seconds) > math.log(counts.size / BY_CHANCE)
+        number += int(((rates < SLOW_SHARE * usual) & is_rare).sum())
+    return number
+
+
+def _exponent(counts: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """So few events of a Poisson process have at most the probability of e to the power of minus this.
+
+    Source: Chernoff, Ann. Math. Statist. 23 (1952) 493-507.
+    """
+    return expected - counts + counts * np.log(np.maximum(counts, 1) / np.maximum(expected, 1))
+
+
+def check_one_sided(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Work of its own that one server did in a block and another did not; the ratio of that block contains it."""
+    evidence = assessment.evidence
+    if not sliced(evidence):
+        return
+    checkpoints = _by_block(evidence, {run.id: count_checkpoints(assessment, run) for run in sliced(evidence)})
+    vacuums = _by_block(evidence, {run.id: _workers(assessment, run) for run in sliced(evidence)})
+    found = {} if unequal_checkpoints(assessment) else _differing(checkpoints, CHECKPOINT_DIFFERENCE)
+    if found:
+        yield caveat("one-sided-work.checkpoints", found=len(found), count=len(checkpoints), blocks=_name_blocks(found))
+    found = _differing(vacuums, AUTOVACUUM_WORKERS)
+    if found:
+        yield caveat("one-sided-work.autovacuum", found=len(found), count=len(checkpoints), blocks=_name_blocks(found))
+
+
+def _name_blocks(found: Mapping[int, Sequence[str]]) -> tuple[Message, ...]:
+    """ "block 1: off", "block 3: off and on"."""
+    return tuple(message("block-arms", block=block, arms=tuple(arms)) for block, arms in found.items())
+
+
+def _workers(assessment: Assessment, run: RunRow) -> float | None:
+    found = [assessment.reduction.autovacuum.get((run.id, window.level)) for window in windows(run)]
+    known = [workers for workers in found if workers is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+def _by_block(evidence: Evidence, values: Mapping[int, float | None]) -> dict[int, dict[str, float]]:
+    """Block to arm to value; what is not known is left out."""
+    found: dict[int, dict[str, float]] = {}
+    for run in sliced(evidence):
+        value = values[run.id]
+        arms = found.setdefault(run.slot.block, {})
+        if value is not None:
+            arms[run.slot.arm] = value
+    return found
+
+
+def _differing(blocks: Mapping[int, Mapping[str, float]], limit: float) -> dict[int, list[str]]:
+    """Blocks in which an arm has more than another by ``limit``, and these arms."""
+    found = {}
+    for block, arms in sorted(blocks.items()):
+        above = [arm for arm, value in arms.items() if value - min(arms.values()) > limit]
+        if above:
+            found[block] = above
+    return found
+
+
+def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """An effect that grows inside a slice was smaller at its start: state of one arm's turn leaks into the other's."""
+    if assessment.slices is None:
+        return
+    margin = assessment.evidence.margin
+    for arm in assessment.slices.arms:
+        if arm.growth is None or arm.growth_low is None or arm.growth_high is None or not _is_large(arm.growth, margin):
+            continue
+        if arm.growth_low <= 1 <= arm.growth_high:
+            continue
+        yield caveat(
+            "effect-grows-inside-slices.duet" if is_duet(assessment.evidence) else "effect-grows-inside-slices",
+            arm=arm.arm,
+            change=arm.growth,
+            low=arm.growth_low,
+            high=arm.growth_high,
+            longer=min(MOST_SLICE, 4 * assessment.slices.length),
+        )
+
+
+def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What builds up over more than a slice: the ratio in blocks with slices of double length against the others."""
+    for arm in assessment.slices.arms if assessment.slices is not None else ():
+        low, high = arm.longer_low, arm.longer_high
+        if arm.longer is None or low is None or high is None or low <= 1 <= high:
+            continue
+        if _is_large(arm.longer, assessment.evidence.margin):
+            yield caveat("effect-grows-with-slices", arm=arm.arm, change=arm.longer, low=low, high=high)
+
+
+def _is_large(growth: float, margin: float) -> bool:
+    """Whether it may matter: what grows by half of the margin between halves grows by all of it over a slice."""
+    return abs(growth - 1) > margin / 2
+
+
+def check_block_spread(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """More spread between blocks than slices can explain: something is drawn anew with each block."""
+    if assessment.slices is None:
+        return
+    for arm in assessment.slices.arms:
+        if arm.is_spread_explained is False and arm.sd_blocks is not None and arm.sd_expected is not None:
+            yield caveat("blocks-differ", arm=arm.arm, found=arm.sd_blocks, expected=arm.sd_expected)
+
+
+def sliced(evidence: Evidence) -> tuple[RunRow, ...]:
+    """Valid runs that shared the time of their block."""
+    return tuple(run for run in evidence.valid if run.slices)
+
+
+# Checks of arms that ran at the same time: are their CPUs alike, and does a device that they share hold them up.
+
+
+DUET = "duet"
+IO_SHARE = 0.25  # of the active sessions
+CPU_SET_CHANGE = 0.05
+_WAL_LOCK = ("LWLock", "WALWrite")  # held by the session that writes the WAL; the others wait for the device with it
+
+
+def check_cpu_sets(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Half of what the log ratio differs by when the arms have exchanged their CPUs is the log ratio of the speeds of
+    the two sets; the median over the blocks is told.
+    """
+    evidence = assessment.evidence
+    if not is_duet(evidence) or evidence.control is None or len(evidence.arms) != 2:
+        return
+    found = [
+        ratio
+        for control, run in evidence.pairs(evidence.arms[1].name)
+        for window in windows(run)
+        if (ratio := _compare_sets(assessment, control, run, window.level)) is not None
+    ]
+    if len(found) >= 2 and (typical := math.exp(abs(float(np.median(found))))) > 1 + CPU_SET_CHANGE:
+        yield caveat("unequal-cpus", change=typical)
+
+
+def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> float | None:
+    """Log ratio of the speeds of the first and the second set of CPUs in a block; None where it is not known."""
+    evidence, ratios = assessment.evidence, _log_ratios(assessment, control, run, level)
+    design, block = evidence.experiment.design, run.slot.block
+    steps = plan_steps(
+        recorded_choice(evidence.meta),
+        sorted(arm.name for arm in evidence.arms),
+        seconds=evidence.experiment.workload.duration,
+        seed=turn_seed(design.seed, block, level),
+        block=block,
+    )
+    on_first: list[float] = []
+    on_second: list[float] = []
+    for ratio, each in zip(ratios or (), slices_of(run, level), strict=False):
+        (on_first if steps[each.number].arms[0] == run.slot.arm else on_second).append(ratio)
+    if not on_first or not on_second:
+        return None
+    return float(np.mean(on_first) - np.mean(on_second)) / 2
+
+
+def _log_ratios(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> list[float] | None:
+    """Log ratio of throughput in each slice that both runs have at the same place."""
+    found = []
+    for each in (control, run):
+        parts = assessment.reduction.parts.get((each.id, level))
+        seconds = np.array([one.seconds for one in slices_of(each, level)])
+        if parts is None or not (seconds > 0).all() or not (parts.sum(axis=1) > 0).all():
+            return None
+        found.append(np.log(parts.sum(axis=1) / seconds))
+    return (found[1] - found[0]).tolist() if found[0].shape == found[1].shape else None
+
+
+def check_shared_device(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """At the same time on one device, each arm waits for the other's requests: an effect on them looks smaller."""
+    evidence = assessment.evidence
+    if not is_duet(evidence):
+        return
+    shares = {}
+    for arm in evidence.arms:
+        waits = [
+            wait
+            for run in evidence.runs_of(arm.name)
+            for window in windows(run)
+            for wait in assessment.reduction.waits.get((run.id, window.level), ())
+        ]
+        total = sum(wait.sessions for wait in waits)
+        for_device = sum(
+            wait.sessions for wait in waits if wait.wait_type == "IO" or (wait.wait_type, wait.wait_event) == _WAL_LOCK
+        )
+        if total > 0:
+            shares[arm.name] = for_device / total
+    if shares and max(shares.values()) > IO_SHARE:
+        yield caveat(
+            "shared-device",
+            shares=tuple(message("arm-waits", arm=arm, share=share) for arm, share in shares.items()),
+        )
+
+
+def is_duet(evidence: Evidence) -> bool:
+    return evidence.meta.get("method", evidence.experiment.design.method) == DUET

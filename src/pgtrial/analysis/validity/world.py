@@ -1,0 +1,91 @@
+"""Checks of what surrounds the load: settings, machine, and what was noted while measuring."""
+
+from collections.abc import Iterator, Mapping
+
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
+from pgtrial.analysis.world.settings import ABSENT, find_of_server, find_undeclared
+from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
+from pgtrial.findings.message import Message, message
+from pgtrial.model.caveat import Severity
+
+# Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
+_OF_BUILD = frozenset(
+    {"block_size", "data_checksums", "debug_assertions", "segment_size", "wal_block_size", "wal_segment_size"}
+)
+_VERSION = frozenset({"server_version", "server_version_num"})
+_CODES = {
+    Kind.ARMS: "undeclared-difference",
+    Kind.RUNS: "fingerprint-differs",
+    Kind.WITHIN: "fingerprint-changed",
+}
+
+
+def check_settings(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """A setting that differs without having been declared may be the cause of any effect."""
+    for difference in find_undeclared(assessment.evidence):
+        yield caveat("undeclared-difference.setting", setting=difference.name, values=_values(difference.values))
+
+
+def check_settings_read(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    if evidence.is_on_files:
+        return  # there is no server that has any
+    unread = tuple(run.id for run in evidence.valid if run.id not in evidence.settings)
+    if unread:
+        yield caveat("settings-unknown", about=unread, count=len(unread))
+
+
+def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What a declared difference of servers brings along beside the version itself."""
+    of_server = find_of_server(assessment.evidence)
+    of_build = [found for found in of_server if found.name in _OF_BUILD]
+    rest = [found for found in of_server if found.name not in _OF_BUILD | _VERSION]
+    for found in of_build:
+        yield caveat("server-build", setting=found.name, values=_values(found.values))
+    changed = tuple(_named(found.name, found.values) for found in rest if ABSENT not in found.values.values())
+    absent = len(rest) - len(changed)
+    if changed and absent:
+        yield caveat("server-defaults.both", settings=changed, count=absent)
+    elif changed:
+        yield caveat("server-defaults", settings=changed)
+    elif absent:
+        yield caveat("server-defaults.absent", count=absent)
+
+
+def check_assertions(assessment: Assessment) -> Iterator[CaveatFinding]:
+    evidence = assessment.evidence
+    runs = [
+        run for run in evidence.valid if evidence.settings.get(run.id, {}).get("debug_assertions", ("",))[0] == "on"
+    ]
+    if runs:
+        yield caveat("assertions", arms=tuple(dict.fromkeys(run.slot.arm for run in runs)))
+
+
+def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Facts of the world that differ without having been declared, by the published rule."""
+    groups: dict[tuple[Kind, Severity], list[FactDifference]] = {}
+    for difference in compare_facts(assessment.evidence):
+        if difference.severity is not None:
+            groups.setdefault((difference.kind, difference.severity), []).append(difference)
+    for (kind, severity), differences in groups.items():
+        code = _CODES[kind]
+        yield caveat(
+            code, severity=severity, facts=tuple(_named(found.phrase, found.values()) for found in differences)
+        )
+
+
+def _named(name: str | Message, values: Mapping[str, str]) -> Message:
+    return message("named-values", name=name, values=_values(values))
+
+
+def _values(values: Mapping[str, str]) -> tuple[Message, ...]:
+    return tuple(message("value-at", where=where, value=value or repr("")) for where, value in values.items())
+
+
+def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What was noted while measuring, of the experiment as a whole and of the valid runs."""
+    valid = {run.id for run in assessment.evidence.valid}
+    for run, recorded in assessment.evidence.caveats:
+        if run is None or run in valid:
+            yield as_finding(recorded, () if run is None else (run,))

@@ -1,0 +1,1 @@
+"""Settings and fingerprints: what differs between runs, and whether the experiment asked for it."""

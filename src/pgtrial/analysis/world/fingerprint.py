@@ -1,0 +1,339 @@
+"""The published rule: what becomes of a fact of the world that is not the same everywhere.
+
+docs/fingerprint.md shows it. Also which facts a knob changes: these may differ where arms set the knob differently.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.world.settings import find_undeclared
+from pgtrial.design.arms import effective_knobs
+from pgtrial.findings.findings import Difference, Fact, Fingerprint
+from pgtrial.language import tr
+from pgtrial.model.caveat import Severity
+from pgtrial.model.fingerprint import NOW
+from pgtrial.units import parse_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """``facts`` are patterns. ``arms`` is what a difference between arms is, ``runs`` what a change meanwhile is.
+
+    None: it is not compared. ``tolerance`` is the relative difference of sizes that is none.
+    """
+
+    facts: tuple[str, ...]
+    arms: Severity | None
+    runs: Severity | None
+    why: str
+    tolerance: float = 0.0
+
+
+# The first that fits a fact counts.
+RULES: tuple[Rule, ...] = (
+    Rule(
+        facts=("now/*",),
+        arms=None,
+        runs=None,
+        why="It changes by nature and is judged by thresholds, see below.",
+    ),
+    Rule(
+        facts=(
+            *("PostgreSQL/programs", "PostgreSQL/found by", "pgtrial/Python"),
+            *("storage/* directory", "storage/* mount point", "storage/* source"),
+        ),
+        arms=None,
+        runs=None,
+        why="A name or a place; what is found there is compared itself.",
+    ),
+    Rule(
+        facts=("PostgreSQL/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="Another server, or the same built in another way, or another load generator.",
+    ),
+    Rule(
+        facts=("pgtrial/version",),
+        arms=Severity.WARNING,
+        runs=Severity.WARNING,
+        why="Another pgtrial may measure in another way.",
+    ),
+    Rule(
+        facts=("system/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="The C library sorts, copies and allocates for the server.",
+    ),
+    Rule(
+        facts=("kernel/boot id",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="After a reboot memory is laid out anew, caches are empty, and a virtual machine may run elsewhere.",
+    ),
+    Rule(
+        facts=("kernel/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="Version and settings of the kernel decide about memory, write-back, scheduling and clocks.",
+    ),
+    Rule(
+        facts=("machine/memory", "machine/swap"),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="It decides what is cached. Less than 2 % is no difference: a hypervisor may take and give a little.",
+        tolerance=0.02,
+    ),
+    Rule(
+        facts=("machine/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="Other CPUs, or the same at another speed.",
+    ),
+    Rule(
+        facts=("limits/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="Control groups limit CPU time, memory (with its page cache) and I/O of the server.",
+    ),
+    Rule(
+        facts=("storage/*",),
+        arms=Severity.INVALID,
+        runs=Severity.WARNING,
+        why="Another device, file system, mount option or queue.",
+    ),
+    Rule(
+        facts=("*",),
+        arms=Severity.WARNING,
+        runs=Severity.INFO,
+        why="Facts that this pgtrial does not know, of a folder made by a newer one.",
+    ),
+)
+
+# Knob to patterns of the facts that it changes. A kernel setting changes the fact of its name, see SYSCTL_PAIRS.
+KNOB_FACTS: Mapping[str, tuple[str, ...]] = {
+    "server": ("PostgreSQL/*",),
+    "storage": ("storage/*", "limits/I/O"),
+    "filesystem": ("storage/*",),
+    "cgroup": ("limits/*",),
+    # One value of a queue may bring others along: a scheduler has its own nr_requests, and bfq switches wbt off.
+    "block_device": ("storage/* queue *", "storage/* read_ahead_kb"),
+    # The kernel keeps more memory free where it may need huge pages (set_recommended_min_free_kbytes).
+    "transparent_huge_pages": ("kernel/transparent_hugepage.*", "kernel/vm.min_free_kbytes"),
+    "huge_pages": ("kernel/huge pages of *", "kernel/vm.nr_hugepages"),
+}
+# Kernel setting to what else it changes: of a pair of ratio and bytes the other is 0 as soon as one is set.
+SYSCTL_PAIRS: Mapping[str, tuple[str, ...]] = {
+    "kernel.watchdog": ("kernel/kernel.nmi_watchdog",),
+    "vm.dirty_background_bytes": ("kernel/vm.dirty_background_ratio",),
+    "vm.dirty_background_ratio": ("kernel/vm.dirty_background_bytes",),
+    "vm.dirty_bytes": ("kernel/vm.dirty_ratio",),
+    "vm.dirty_ratio": ("kernel/vm.dirty_bytes",),
+    "vm.nr_hugepages": ("kernel/huge pages of *",),
+    "vm.overcommit_kbytes": ("kernel/vm.overcommit_ratio",),
+    "vm.overcommit_ratio": ("kernel/vm.overcommit_kbytes",),
+}
+
+
+def rule_of(fact: str) -> Rule:
+    return next(rule for rule in RULES if any(fnmatchcase(fact, pattern) for pattern in rule.facts))
+
+
+def changes(knob: str, name: str, fact: str) -> bool:
+    """Whether setting ``name`` of a knob may change a fact."""
+    if knob != "sysctl":
+        return any(fnmatchcase(fact, pattern) for pattern in KNOB_FACTS.get(knob, ()))
+    dotted = name.replace("/", ".")  # either separates the parts of a name, and the other may be in a part
+    return fact.removeprefix("kernel/").replace("/", ".") == dotted or any(
+        fnmatchcase(fact, pattern) for pattern in SYSCTL_PAIRS.get(dotted, ())
+    )
+
+
+# The world around the runs: facts of the machine and the server, and what was not the same in all runs.
+
+
+class Kind(StrEnum):
+    """``arms``: between arms, in half of the blocks or more; ``runs``: it was changed some time; ``within``: it changed
+    while the load was on, in every run in the same way; ``declared``: as the arms declare it.
+    """
+
+    DECLARED = "declared"
+    ARMS = "arms"
+    RUNS = "runs"
+    WITHIN = "within"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDifference:
+    """A fact that was not the same everywhere; ``by_run`` is its value in each valid run that has it."""
+
+    name: str
+    kind: Kind
+    by_run: Mapping[int, str]
+    by_arm: Mapping[str, str]
+    rule: Rule
+
+    @property
+    def severity(self) -> Severity | None:
+        """What the rule makes of it; None: nothing."""
+        if self.kind is Kind.DECLARED:
+            return None
+        return self.rule.arms if self.kind is Kind.ARMS else self.rule.runs
+
+    @property
+    def label(self) -> str:
+        return self.name.replace("/", ": ", 1)
+
+    @property
+    def phrase(self) -> str:
+        """As it reads in a sentence: "vm.swappiness", "kernel release", "limit of memory"."""
+        group, _, name = self.name.partition("/")
+        if group == "limits":
+            return tr("limit of {name}", name=name)
+        is_clear = group in ("machine", "storage", "system") or (group == "kernel" and "." in name)
+        return name if is_clear else f"{group} {name}"
+
+    def values(self) -> dict[str, str]:
+        """Where it had which value: by arm where they differ, otherwise by runs ("runs 1–3")."""
+        if self.kind in (Kind.DECLARED, Kind.ARMS):
+            return dict(self.by_arm)
+        runs: dict[str, list[int]] = {}
+        for run, value in self.by_run.items():
+            runs.setdefault(value, []).append(run)
+        return {name_runs(found): value for value, found in runs.items()}
+
+
+def describe_world(evidence: Evidence) -> Fingerprint:
+    """Facts of the experiment as a whole and those that all valid runs agree on; differences of all others.
+
+    Settings that differ without having been declared are among the differences.
+    """
+    return Fingerprint(
+        facts=tuple(
+            _fact(name, value) for name, value in collect_facts(evidence).items() if not name.startswith(f"{NOW}/")
+        ),
+        differences=(
+            *(
+                Difference(name=found.label, values=found.values(), declared=found.kind is Kind.DECLARED)
+                for found in compare_facts(evidence)
+            ),
+            *find_undeclared(evidence),
+        ),
+    )
+
+
+def collect_facts(evidence: Evidence) -> dict[str, str]:
+    """Facts that hold for all valid runs, "group/name" to value; what was read in runs overrules what was before.
+
+    Of what differs as declared there is what was noted of the experiment as a whole, all arms together.
+    """
+    facts = dict(evidence.fingerprints.get(None, {}))
+    for name, by_run in _by_run(evidence).items():
+        values = [value for values in by_run.values() for value in values]
+        if is_same(values, rule_of(name).tolerance):
+            facts[name] = values[0]
+    for difference in compare_facts(evidence):
+        if difference.kind is not Kind.DECLARED:
+            facts.pop(difference.name, None)
+    return facts
+
+
+def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
+    """Facts that were not the same in all valid runs, or not before and after their load, by name."""
+    arms = {arm.name: effective_knobs(evidence.experiment, arm) for arm in evidence.arms}
+    found = []
+    for name, by_run in _by_run(evidence).items():
+        rule = rule_of(name)
+        is_compared = rule.arms is not None or rule.runs is not None
+        if not is_compared or is_same((value for values in by_run.values() for value in values), rule.tolerance):
+            continue
+        texts = {
+            run: before
+            if is_same((before, after), rule.tolerance)
+            else tr("{before}, then {after}", before=before, after=after)
+            for run, (before, after) in by_run.items()
+        }
+        declared = {
+            arm: tuple(
+                (knob, key, value)
+                for knob, table in knobs.items()
+                for key, value in table.items()
+                if changes(knob, key, name)
+            )
+            for arm, knobs in arms.items()
+        }
+        by_arm = {
+            arm.name: " / ".join(dict.fromkeys(texts[run.id] for run in evidence.runs_of(arm.name) if run.id in texts))
+            for arm in evidence.arms
+        }
+        found.append(
+            FactDifference(
+                name=name,
+                kind=_kind(evidence, texts, declared),
+                by_run=texts,
+                by_arm={arm: value for arm, value in by_arm.items() if value},
+                rule=rule,
+            )
+        )
+    return tuple(found)
+
+
+def _kind(
+    evidence: Evidence, by_run: Mapping[int, str], declared: Mapping[str, tuple[tuple[str, str, str], ...]]
+) -> Kind:
+    """What arms declare the same must be the same in their runs of a block, and over the blocks."""
+    overall: dict[object, set[str]] = {}
+    blocks: dict[tuple[int, object], list[str]] = {}
+    for run in evidence.valid:
+        if run.id in by_run:
+            key = declared[run.slot.arm]
+            overall.setdefault(key, set()).add(by_run[run.id])
+            blocks.setdefault((run.slot.block, key), []).append(by_run[run.id])
+    if all(len(values) == 1 for values in overall.values()):
+        return Kind.DECLARED if len(set(by_run.values())) > 1 else Kind.WITHIN
+    comparable = {block for (block, _), values in blocks.items() if len(values) > 1}
+    different = {block for (block, _), values in blocks.items() if len(set(values)) > 1}
+    return Kind.ARMS if different and 2 * len(different) >= len(comparable) else Kind.RUNS
+
+
+def _by_run(evidence: Evidence) -> dict[str, dict[int, tuple[str, str]]]:
+    """Fact to valid run to value before and after its load, by name; where only one was read, it is taken for both."""
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for run in evidence.valid:
+        after = evidence.fingerprints_after.get(run.id, {})
+        for name, value in evidence.fingerprints.get(run.id, {}).items():
+            found.setdefault(name, {})[run.id] = value, after.get(name, value)
+    return dict(sorted(found.items()))
+
+
+def is_same(values: Iterable[str], tolerance: float) -> bool:
+    """Whether all values of a fact are equal, or sizes within ``tolerance`` (a share) of the largest."""
+    distinct = set(values)
+    if len(distinct) < 2 or not tolerance:
+        return len(distinct) < 2
+    try:
+        sizes = [parse_bytes(value) for value in distinct]
+    except ValueError:
+        return False
+    return max(sizes) - min(sizes) <= tolerance * max(sizes)
+
+
+def name_runs(runs: Iterable[int]) -> str:
+    """ "run 3", "runs 1–4, 7"."""
+    ranges: list[list[int]] = []
+    for run in sorted(runs):
+        if ranges and run == ranges[-1][1] + 1:
+            ranges[-1][1] = run
+        else:
+            ranges.append([run, run])
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return tr("run {runs}", runs=texts[0])
+    return tr("runs {runs}", runs=", ".join(texts))
+
+
+def _fact(name: str, value: str) -> Fact:
+    group, _, rest = name.partition("/")
+    return Fact(group=group, name=rest, value=value)
