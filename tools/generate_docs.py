@@ -1,5 +1,5 @@
-"""Write docs/experiment-file.md, docs/experiment.schema.json, docs/knobs.md and docs/methods.md from the code; tests
-compare them.
+"""Write docs/experiment-file.md, docs/experiment.schema.json, docs/knobs.md, docs/methods.md and docs/caveats.md from the
+code; tests compare them.
 
 python tools/generate_docs.py docs
 """
@@ -32,6 +32,13 @@ from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables
 from pgtrial.experiment_file.schema import render_schema
 from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
 from pgtrial.experiment_file.values import Form, Name
+from pgtrial.findings.catalogue import ENTRIES
+from pgtrial.findings.catalogue.base import Entry
+from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
+from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
+from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
+from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
+from pgtrial.findings.catalogue.world import WORLD_CAVEATS
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
@@ -374,6 +381,38 @@ def _settling_cells(rule: Rule) -> tuple[str, ...]:
     return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason
 
 
+_CAVEATS = """\
+# Caveats
+
+A caveat limits the trust that a number deserves. "invalid" takes the verdict away, "warning" takes some trust, "info" none. Each has a code that stays the same, the values
+that it names, and a sentence and a hint, which stand in `src/pgtrial/findings/catalogue/`; findings.json has all of them ([result-folder.md](result-folder.md#findingsjson)).
+Caveats that are noted while measuring are in [result-folder.md](result-folder.md#caveats-noted-while-measuring).
+
+This page is written by `tools/generate_docs.py`.
+"""
+_CAVEAT_TABLES = {
+    "Experiment and runs": VALIDITY_CAVEATS,
+    "Arms that share a block's time": SHARING_CAVEATS,
+    "Settings, servers, machine": WORLD_CAVEATS,
+    "A single effect": EFFECT_CAVEATS,
+    "Calibration": CALIBRATION_CAVEATS,
+}
+
+
+def render_caveats() -> str:
+    """The table of caveats by question, in the order of the catalogue."""
+    parts = [_CAVEATS]
+    for title, table in _CAVEAT_TABLES.items():
+        rows = [_caveat_row(code, entry) for code, entry in table.items() if entry.when]
+        parts.append(f"## {title}\n\n| Code | Severity | When |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _caveat_row(code: str, entry: Entry) -> str:
+    name = code.partition(".")[0]
+    return f"| `{name}` | {entry.severity or ENTRIES[code].severity} | {entry.when} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -381,6 +420,7 @@ def main() -> None:
     (folder / "experiment-file.md").write_text(render_page(), encoding="utf-8")
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
+    (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

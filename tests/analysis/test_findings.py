@@ -40,7 +40,7 @@ def test_missing_findings_say_how_to_make_them(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path, version: object) -> None:
     (tmp_path / layout.FINDINGS).write_text(json.dumps({"schema_version": version}))
 
-    with pytest.raises(StoreError, match="reads up to version 1"):
+    with pytest.raises(StoreError, match=f"reads up to version {SCHEMA_VERSION}"):
         read_findings(tmp_path)
 
 

@@ -35,6 +35,10 @@ def test_the_page_of_the_knobs_is_up_to_date(generator: ModuleType) -> None:
     assert (ROOT / "docs" / "knobs.md").read_text() == generator.render_knobs()
 
 
+def test_the_page_of_the_caveats_is_up_to_date(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "caveats.md").read_text() == generator.render_caveats()
+
+
 def test_the_json_schema_is_up_to_date() -> None:
     assert (ROOT / "docs" / "experiment.schema.json").read_text() == render_schema()
 

@@ -56,8 +56,8 @@ def forms(text: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
 
 
 def fields(text: str) -> Counter[str]:
-    """Which places of values a template has, how often."""
-    return Counter(re.findall(r"(?<!\{)\{([a-z]\w*)\}", text))
+    """Which places of values a template has, with the ways to write them, how often."""
+    return Counter(re.findall(r"(?<!\{)\{([a-z]\w*(?::[\w ]+)?)\}", text))
 
 
 def marked(text: str) -> list[str]:
@@ -72,15 +72,16 @@ def test_they_have_exactly_the_texts_of_the_package(catalogue: Catalog, texts: C
     assert sorted(map(str, mine - found)) == [], "make catalogues removes them"
 
 
-def test_every_text_has_a_translation_in_every_plural_form(catalogue: Catalog) -> None:
-    missing = [
+def test_a_translation_is_there_in_every_plural_form(catalogue: Catalog) -> None:
+    """A text without any stays English, of which make catalogues warns: who adds one need not know the language."""
+    translated = (message for message in messages(catalogue) if any(forms(message.string)))
+
+    assert [
         message.id
-        for message in messages(catalogue)
+        for message in translated
         if len(forms(message.string)) != (catalogue.num_plurals if message.pluralizable else 1)
         or not all(forms(message.string))
-    ]
-
-    assert missing == []
+    ] == []
 
 
 def test_none_is_a_guess(catalogue: Catalog) -> None:

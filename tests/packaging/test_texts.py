@@ -112,7 +112,7 @@ def test_the_first_arguments_are_literals_that_the_catalogues_can_have() -> None
         for name, call in nodes()
         if name != "report/markup.py"  # hands on what templates give it
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-        for given in call.args[: {"tr": 1, "mark": 1, "ntr": 2, "ptr": 2}.get(call.func.id, 0)]
+        for given in call.args[: {"tr": 1, "N_": 1, "ntr": 2, "ptr": 2}.get(call.func.id, 0)]
         if isinstance(given, ast.JoinedStr | ast.BinOp)
         or (call.func.id != "tr" and not isinstance(given, ast.Constant))
     ]

@@ -157,7 +157,7 @@ def differences_table(findings: Findings) -> Table:
 
 def caveats_table(findings: Findings) -> Table:
     columns = (
-        text("code", "kind of caveat, see docs/result-folder.md"),
+        text("code", "kind of caveat, see docs/caveats.md"),
         text("severity", "info, warning or invalid"),
         text("text", "what limits the trust"),
         text("hint", "what to do about it"),

@@ -28,7 +28,7 @@ class Entry:
     """The words of one code: its sentence, and for a caveat also what to do, how grave it is, and when it is raised.
 
     The code of a variant is that of the caveat, a dot, and a name ("swapping.meant"): what it leaves out is as in the
-    entry of the caveat itself. ``when`` is for the table in docs/result-folder.md, which is in English.
+    entry of the caveat itself. ``when`` is for the table in docs/caveats.md, which is in English.
     """
 
     text: Template = ""

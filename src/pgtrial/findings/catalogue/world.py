@@ -9,10 +9,6 @@ _MORE_MEMORY = N_("Leave more memory free: smaller shared_buffers or work_mem, f
 WORLD_PARTS = {
     "value-at": Entry(text="{where}: {value}"),  # of an arm, or of some runs
     "named-values": Entry(text="{name} ({values:items})"),
-    "fact.limit": Entry(text=N_("limit of {name}")),
-    "fact.before-after": Entry(text=N_("{before}, then {after}")),
-    "one-run": Entry(text=N_("run {runs}")),
-    "several-runs": Entry(text=N_("runs {runs:list}")),
 }
 
 WORLD_CAVEATS = {
