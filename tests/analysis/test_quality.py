@@ -3,17 +3,7 @@ from pgtrial.analysis.validity.check import CHECKS
 from pgtrial.findings.caveat import CaveatFinding, merge_runs
 from pgtrial.model.caveat import Severity
 
-MODULES = (
-    blocks,
-    blocks,
-    machine,
-    slices,
-    runs,
-    machine,
-    runs,
-    slices,
-    world,
-)
+MODULES = (blocks, machine, runs, slices, world)
 
 
 def test_every_check_is_registered_once() -> None:

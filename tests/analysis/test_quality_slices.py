@@ -11,7 +11,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.analysis.slices import describe_slices
-from pgtrial.analysis.validity import slices
+from pgtrial.analysis.validity import slices as slice_checks
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.blocks import check_invalid_runs, check_restore
 from pgtrial.analysis.validity.runs import check_gaps, check_generator, check_samples, check_steadiness, check_steal
@@ -23,7 +23,7 @@ from support import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
 NUMBER = "pg_stat_checkpointer.num_timed"
-CHECKS = {**vars(slices), **vars(slices)}
+CHECKS = vars(slice_checks)
 
 
 def build(evidence: Evidence, reduction: Reduction, *, slices: Slices | None = None, **reduced: Any) -> Assessment:
@@ -89,7 +89,7 @@ def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Re
     evidence, reduction = turns
     first = evidence.valid[1].slices[2]
     longer = with_slice(evidence, evidence.valid[1].id, 2, ended=first.ended + 4)
-    (caveat,) = slices.check_slice_lengths(build(longer, reduction))
+    (caveat,) = slice_checks.check_slice_lengths(build(longer, reduction))
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("uneven-slices", Severity.WARNING, (evidence.valid[1].id,))
     assert "1 slice in 1 run was shorter or longer than planned, by up to 4 s" in caveat.text
@@ -107,14 +107,14 @@ def test_blocks_with_slices_of_double_length_are_as_planned(duration: str, tmp_p
     evidence, reduction = read(write_result_folder(tmp_path / "doubled", simulation=gain, text=text))
 
     assert {round(each.ended - each.started) for run in evidence.valid for each in run.slices} == {5, 10}
-    assert list(slices.check_slice_lengths(build(evidence, reduction))) == []
+    assert list(slice_checks.check_slice_lengths(build(evidence, reduction))) == []
 
 
 def test_a_clock_that_was_set_back_is_told(duet: tuple[Evidence, Reduction]) -> None:
     evidence, reduction = duet
     back = with_slice(evidence, 1, 1, ended=evidence.valid[0].slices[1].started - 30)
 
-    assert [caveat.code for caveat in slices.check_slice_lengths(build(back, reduction))] == ["uneven-slices"]
+    assert [caveat.code for caveat in slice_checks.check_slice_lengths(build(back, reduction))] == ["uneven-slices"]
 
 
 def test_runs_that_are_left_out_together_are_not_blamed_on_an_arm(turns: tuple[Evidence, Reduction]) -> None:
@@ -131,7 +131,7 @@ def test_slices_in_which_the_machine_nearly_stood_still_are_counted(turns: tuple
     evidence, reduction = turns
     slow = reduction.parts[2, 0].copy()
     slow[1:3] /= 10
-    (caveat,) = slices.check_slow_slices(build(evidence, reduction, parts={**reduction.parts, (2, 0): slow}))
+    (caveat,) = slice_checks.check_slow_slices(build(evidence, reduction, parts={**reduction.parts, (2, 0): slow}))
 
     assert (caveat.code, caveat.severity, caveat.runs) == ("slow-slices", Severity.INFO, (2,))
     assert caveat.text.startswith("In 2 slices of 1 run throughput was below 25.0 %")
@@ -145,8 +145,8 @@ def test_a_slice_in_which_few_transactions_are_usual_is_not_slow_without_one(
     few[2, 0][1] = 0
     more = {key: 4 * counts for key, counts in few.items()}
 
-    assert list(slices.check_slow_slices(build(evidence, reduction, parts=few))) == []
-    (caveat,) = slices.check_slow_slices(build(evidence, reduction, parts=more))
+    assert list(slice_checks.check_slow_slices(build(evidence, reduction, parts=few))) == []
+    (caveat,) = slice_checks.check_slow_slices(build(evidence, reduction, parts=more))
     assert caveat.text.startswith("In 1 slice of 1 run")
 
 
@@ -154,7 +154,7 @@ def test_a_checkpoint_in_one_twin_only_is_told(turns: tuple[Evidence, Reduction]
     evidence, reduction = turns
     off = evidence.runs_of("off")[1]
     increases = {**reduction.increases, (off.id, 0, NUMBER): {"": 1.0}}
-    (caveat,) = slices.check_one_sided(build(evidence, reduction, increases=increases))
+    (caveat,) = slice_checks.check_one_sided(build(evidence, reduction, increases=increases))
 
     assert (caveat.code, caveat.severity) == ("one-sided-work", Severity.WARNING)
     assert "In 1 of 3 blocks only some of the servers had a checkpoint" in caveat.text
@@ -165,13 +165,13 @@ def test_checkpoints_that_one_arm_has_everywhere_are_told_once(turns: tuple[Evid
     evidence, reduction = turns
     increases = {**reduction.increases, **{(run.id, 0, NUMBER): {"": 1.0} for run in evidence.runs_of("off")}}
 
-    assert list(slices.check_one_sided(build(evidence, reduction, increases=increases))) == []
+    assert list(slice_checks.check_one_sided(build(evidence, reduction, increases=increases))) == []
 
 
 def test_autovacuum_in_one_twin_only_is_told(turns: tuple[Evidence, Reduction]) -> None:
     evidence, reduction = turns
     autovacuum = {**reduction.autovacuum, (evidence.runs_of("on")[0].id, 0): 0.4}
-    (caveat,) = slices.check_one_sided(build(evidence, reduction, autovacuum=autovacuum))
+    (caveat,) = slice_checks.check_one_sided(build(evidence, reduction, autovacuum=autovacuum))
 
     assert "only some of the servers had autovacuum at work in their measured time (block 1: on)" in caveat.text
 
@@ -185,14 +185,15 @@ def test_a_duet_that_waits_for_the_shared_device_is_told(
         Wait(wait_type="", wait_event="", sessions=2.0),
         Wait(wait_type=waits[0], wait_event=waits[1], sessions=1.0),
     )
-    found = list(slices.check_shared_device(build(evidence, reduction, waits=dict.fromkeys(reduction.waits, both))))
+    assessment = build(evidence, reduction, waits=dict.fromkeys(reduction.waits, both))
+    found = list(slice_checks.check_shared_device(assessment))
 
     assert [caveat.code for caveat in found] == (["shared-device"] if is_told else [])
     assert all("off 33.3 % of its active sessions" in caveat.text for caveat in found)
 
 
 def test_alike_sets_of_cpus_are_not_told(duet: tuple[Evidence, Reduction]) -> None:
-    assert list(slices.check_cpu_sets(build(*duet))) == []
+    assert list(slice_checks.check_cpu_sets(build(*duet))) == []
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_growth_inside_slices_is_told_where_it_is_sure_and_matters(
         is_spread_explained=None,
     )
     slices = Slices(length=20.0, guard=0.1, number=6, counted=114, arms=(arm,))
-    found = list(slices.check_inside_slices(build(*turns, slices=slices)))
+    found = list(slice_checks.check_inside_slices(build(*turns, slices=slices)))
 
     assert [caveat.code for caveat in found] == (["effect-grows-inside-slices"] if is_told else [])
     # No more than a file may ask for.
