@@ -19,7 +19,7 @@ def test_a_model_is_named_before_and_behind_its_text(said) -> None:
     lines = write_model_text(said).splitlines()
 
     assert lines[0] == "== Text of a model (tiny-1), not of pgtrial =="
-    assert lines[1].startswith("pgtrial put 2 computed facts into it;")
+    assert lines[1].startswith("pgtrial put 2 computed facts into it.")
     assert "| Throughput changed by +165 %." in lines
     assert lines[-1] == "== End of the model's text =="
 

@@ -96,10 +96,7 @@ def test_a_models_text_is_added_with_facts_put_in_and_labelled(folder, capsys, m
     status, out, err = run(capsys, folder, "--model", "tiny")
 
     assert status == 0
-    assert err == (
-        "warning: the model's text is refused (it has no placeholder, so it tells nothing of the facts); "
-        "it is told why and asked once more\n"
-    )
+    assert err == "warning: the model's text is refused for 3 reasons; it is told why and asked again\n"
     assert "What would refute it" in out
     assert "== Text of a model (stand-in), not of pgtrial ==" in out
     assert "| The margin is 3 %, with 6 blocks." in out

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pgtrial.language import find_language, speak
+from pgtrial.language import LANGUAGES, find_language, speak, tr
 from pgtrial.narrate.dossier import (
     SYSTEM,
     Dossier,
@@ -204,6 +204,14 @@ def test_the_question_has_rules_outline_and_all_facts(dossier) -> None:
     assert "Write in English." in system.content
     assert all(f"\n- {teller.title}\n" in user.content for teller in TELLERS)
     assert all(f"\n{fact.id} | " in user.content for fact in dossier.facts)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_titles_that_a_model_is_asked_for_are_not_refused(dossier, code: str) -> None:
+    with speak(find_language(code)):
+        titles = "\n".join(f"## {tr(teller.title)}" for teller in TELLERS)
+
+    assert dossier.check(f"{titles}\n{{{{arms}}}}").faults == ()
 
 
 def test_a_name_cannot_leave_the_table(story) -> None:

@@ -29,8 +29,8 @@ class ModelText:
     @property
     def summary(self) -> str:
         """Who vouches for what."""
-        text = f"pgtrial put {plural(len(self.placed), 'computed fact')} into it; the words between are the model's. "
-        text += "Numbers and comparisons of its own are refused, not what it says with the facts."
+        text = f"pgtrial put {plural(len(self.placed), 'computed fact')} into it. The words between are the model's: "
+        text += "there are no numbers and comparisons among them, but what they say with the facts is not checked."
         return f"{text} The model's answer was cut off because it became too long." if self.is_cut else text
 
     @property

@@ -52,16 +52,16 @@ _COMPARISONS = """
     smaller shorter longer stronger weaker more most less least fewer above below increase* increasing rise* rising rose
     grow* grew fall* fell drop* decrease* decreasing decline* declining gain* loss* lose* losing lost improve* improving
     degrade* degrading degradation* reduce* reducing reduction* save* saving* outperform* beat* win wins won speedup*
-    slowdown* slowed slows accelerat* deteriorat* shrink* shrank worsen* exceed* supported supports refut* confirm*
-    disprov* inconclusive equivalent significant*
+    slowdown* slowed slows accelerat* deteriorat* shrink* shrank worsen* exceed* supported supports refuted refutes
+    confirm* disprove* inconclusive equivalent significant*
 
     быстре* медленне* лучш* хуж* худш* выше ниже больш* меньш* более менее дольше короче увелич* вырос* возрос* рост
     роста ростом раст* повыс* повыш* сниз* сниж* уменьш* упал* пада* сократ* сокращ* ускор* замедл* улучш* ухудш* выигр*
-    проигр* прирост* превы* подтвержд* подтверд* опроверг*
+    проигр* прирост* превы* подтвержд* подтверд* опровергнут* опровергает
 
     más mejor* peor* mayor* menor* superior* inferior* aument* reduc* reduj* baja* bajó subi* sube* disminu* increment*
     crec* descen* descien* caíd* cae cayó aceler* desaceler* ralentiz* gana* ganó pierd* perd* supera* superó rebas*
-    confirm* respald*
+    confirmad* refutad* respaldad*
 """
 
 

@@ -18,7 +18,7 @@ from pgtrial.narrate.facts import Fact, tell_facts
 from pgtrial.narrate.pseudonyms import Pseudonyms, choose_pseudonyms
 from pgtrial.report.markdown import escape
 from pgtrial.report.narrative.narrative import TELLERS
-from pgtrial.report.words import make_visible
+from pgtrial.report.words import make_visible, plural
 
 _LONGEST = 400  # characters of one cell; what is longer is cut
 
@@ -150,7 +150,7 @@ def ask_for_text(
     answer = ask(question)
     checked = dossier.check(answer.text)
     if checked.faults:
-        warn(f"the model's text is refused ({checked.faults[0]}); it is told why and asked once more")
+        warn(f"the model's text is refused for {plural(len(checked.faults), 'reason')}; it is told why and asked again")
         told = "\n".join(
             ("Your text is refused:", *(f"- {fault}" for fault in checked.faults), "Write it again, whole.")
         )

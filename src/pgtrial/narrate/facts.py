@@ -67,13 +67,10 @@ class Fact:
 
 def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
     """In the order of a report. Free texts of the user and of queries, which may name anything, only ``with_texts``."""
-    yield from _asked(findings, with_texts=with_texts)
+    yield from _experiment(findings, with_texts=with_texts)
     yield from _arms(findings)
-    yield from _done(findings)
-    yield from _runs(findings)
     yield from _machine(findings)
     yield from _effects(findings)
-    yield from _trust(findings)
     yield from _curve(findings)
     yield from _caveats(findings)
     yield from _differences(findings)
@@ -94,38 +91,76 @@ def _quote(name: str) -> str:
     return tr("“{text}”", text=name)
 
 
-def _asked(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
-    asked, experiment = findings.hypothesis, findings.experiment
-    yield _fact("experiment", "name of the experiment", _quote(experiment.name), "experiment.name")
-    if with_texts and asked.claim:
-        yield _fact("claim.words", "the claim in its author's words", asked.claim, "hypothesis.claim")
-    if with_texts and experiment.description:
-        description = experiment.description
-        yield _fact("experiment.description", "description by its author", description, "experiment.description")
+def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+    """What was asked and done, and how sure the answer is, as far as it is one fact each."""
+    asked, experiment, arms = findings.hypothesis, findings.experiment, findings.experiment.arms
     quoted = asked.model_copy(update={"arm": _quote(asked.arm), "control": _quote(asked.control)})
     tested = tested_text(findings.model_copy(update={"hypothesis": quoted}))
-    yield _fact("claim", "what was tested", tested, "hypothesis.expect")
-    yield _fact("claim.metric", "metric of the claim", metric_label(asked.metric), "hypothesis.metric")
-    if asked.scenario is not None:
-        yield _fact("claim.scenario", "scenario of the claim", _quote(asked.scenario), "hypothesis.scenario")
-    yield _fact("claim.margin", "smallest change that matters", format_share(asked.margin), "hypothesis.margin")
-    yield _fact("claim.confidence", "of the intervals", format_share(asked.confidence), "hypothesis.confidence")
-    yield _fact("claim.verdict", "verdict on the claim", verdict_word(asked.verdict), "hypothesis.verdict")
-    if needed_text(findings):
-        yield _fact("claim.needed", "still needed to decide", needed_text(findings), "needed.text")
+    real_arms = sum(arm.role != "placebo" for arm in arms)
+    done, invalid = sum(arm.runs_done for arm in arms), sum(arm.runs_invalid for arm in arms)
+    version = experiment.target.get("postgres version")
+    overhead, detectable = findings.overhead.share, findings.noise.detectable
+    started, ended = experiment.started, experiment.ended
+    total = "" if started is None or ended is None else format_duration(ended - started)
+    for key, text, value, path in (
+        ("experiment", "its name", _quote(experiment.name), "experiment.name"),
+        ("claim.words", "the claim in its author's words", with_texts and asked.claim, "hypothesis.claim"),
+        ("experiment.words", "its author's words", with_texts and experiment.description, "experiment.description"),
+        ("claim", "what was tested", tested, "hypothesis.expect"),
+        ("claim.metric", "metric of the claim", metric_label(asked.metric), "hypothesis.metric"),
+        ("claim.scenario", "scenario", asked.scenario and _quote(asked.scenario), "hypothesis.scenario"),
+        ("claim.margin", "smallest change that matters", format_share(asked.margin), "hypothesis.margin"),
+        ("claim.confidence", "of the intervals", format_share(asked.confidence), "hypothesis.confidence"),
+        ("claim.verdict", "verdict on the claim", verdict_word(asked.verdict), "hypothesis.verdict"),
+        ("claim.needed", "still needed to decide", needed_text(findings), "needed.text"),
+        ("arms", "without the placebo", ntr("{count} arm", "{count} arms", real_arms), "experiment.arms"),
+        ("method", "method", experiment.method, "experiment.method"),
+        ("blocks.planned", "blocks planned", _blocks(experiment.blocks_planned), "experiment.blocks_planned"),
+        ("blocks.complete", "blocks complete", _blocks(experiment.blocks_complete), "experiment.blocks_complete"),
+        ("runs.begun", "runs begun, also those that do not count", _runs(len(findings.runs)), "runs"),
+        ("runs.done", "runs that count", _runs(done), "experiment.arms[].runs_done"),
+        ("runs.invalid", "invalid runs", _runs(invalid), "experiment.arms[].runs_invalid"),
+        ("server", "server", version and f"PostgreSQL {version}", 'experiment.target["postgres version"]'),
+        ("time.started", "begun", _moment(started), "experiment.started"),
+        ("time.total", "took", total, "experiment.ended"),
+        ("time.overhead", "not measured load", overhead is not None and format_percent(overhead), "overhead.share"),
+        (
+            *("noise.detectable", "smallest change that these blocks find with 80 % probability"),
+            *(detectable is not None and detectable_text(findings), "noise.detectable"),
+        ),
+        ("placebo", "what the placebo says", placebo_text(findings), "placebo"),
+        ("single_runs", "what one run of each arm would have said", single_runs_text(findings), "single_runs"),
+        ("adjusted", "for a covariate", findings.adjusted and findings.adjusted.text, "adjusted.text"),
+        ("stopping", "rule for stopping", findings.stopping and findings.stopping.text, "stopping.text"),
+        ("why", "why, in short", causes_of(findings).text, "causes.text"),
+    ):
+        if value:
+            yield _fact(key, text, value, path)
+    for name, value in experiment.workload.items():
+        yield _fact("load", f"load: {name}", value, key_path("experiment.workload", name), name)
+    for number, level in enumerate(experiment.levels):
+        path = f"experiment.levels[{number}].label"
+        yield _fact("level", "name of a load level", level.label, path, str(level.index))
+
+
+def _blocks(count: int) -> str:
+    return ntr("{count} block", "{count} blocks", count)
+
+
+def _runs(count: int) -> str:
+    return ntr("{count} run", "{count} runs", count)
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _arms(findings: Findings) -> Iterator[Fact]:
-    arms = findings.experiment.arms
-    without = sum(arm.role != "placebo" for arm in arms)
-    count = ntr("{count} arm", "{count} arms", without)
-    yield _fact("arms", "arms, without the placebo", count, "experiment.arms")
-    for number, arm in enumerate(arms):
+    for number, arm in enumerate(findings.experiment.arms):
         path, who = f"experiment.arms[{number}]", f"arm “{arm.name}”"
         yield _fact("arm", f"name of the {arm.role}", _quote(arm.name), f"{path}.name", arm.name)
         for name, value in arm.settings.items():
-            place = key_path(f"{path}.settings", name)
-            yield _fact("arm", f"{who} sets {name}", value, place, arm.name, name)
+            yield _fact("arm", f"{who} sets {name}", value, key_path(f"{path}.settings", name), arm.name, name)
         for table, values in arm.knobs.items():
             for name, value in values.items():
                 place = key_path(key_path(f"{path}.knobs", table), name)
@@ -133,48 +168,10 @@ def _arms(findings: Findings) -> Iterator[Fact]:
         if arm.version:
             version = f"PostgreSQL {arm.version}"
             yield _fact("arm", f"server of {who}", version, f"{path}.version", arm.name, "version")
-        runs = ntr("{count} run", "{count} runs", arm.runs_done)
-        yield _fact("arm", f"runs of {who} that count", runs, f"{path}.runs_done", arm.name, "runs")
+        yield _fact("arm", f"runs of {who} that count", _runs(arm.runs_done), f"{path}.runs_done", arm.name, "runs")
         if arm.runs_invalid:
-            runs = ntr("{count} run", "{count} runs", arm.runs_invalid)
-            yield _fact("arm", f"invalid runs of {who}", runs, f"{path}.runs_invalid", arm.name, "invalid")
-
-
-def _done(findings: Findings) -> Iterator[Fact]:
-    experiment = findings.experiment
-    yield _fact("method", "method", experiment.method, "experiment.method")
-    for key, text, blocks in (
-        ("planned", "blocks planned", experiment.blocks_planned),
-        ("complete", "blocks complete", experiment.blocks_complete),
-    ):
-        count = ntr("{count} block", "{count} blocks", blocks)
-        yield _fact(f"blocks.{key}", text, count, f"experiment.blocks_{key}")
-    for name, value in experiment.workload.items():
-        yield _fact("load", f"load: {name}", value, key_path("experiment.workload", name), name)
-    for number, level in enumerate(experiment.levels):
-        path = f"experiment.levels[{number}].label"
-        yield _fact("level", "name of a load level", level.label, path, str(level.index))
-    version = experiment.target.get("postgres version")
-    if version:
-        yield _fact("server", "server", f"PostgreSQL {version}", 'experiment.target["postgres version"]')
-    if experiment.started is not None:
-        shown = datetime.fromtimestamp(experiment.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        yield _fact("time.started", "started", shown, "experiment.started")
-    if experiment.started is not None and experiment.ended is not None:
-        yield _fact("time.total", "took", format_duration(experiment.ended - experiment.started), "experiment.ended")
-    if findings.overhead.share is not None:
-        share = format_percent(findings.overhead.share)
-        yield _fact("time.overhead", "share of the runs' time that is not measured load", share, "overhead.share")
-
-
-def _runs(findings: Findings) -> Iterator[Fact]:
-    arms = findings.experiment.arms
-    for key, text, count, path in (
-        ("begun", "runs begun, repeats and invalid ones among them", len(findings.runs), "runs"),
-        ("done", "runs that count", sum(arm.runs_done for arm in arms), "experiment.arms[].runs_done"),
-        ("invalid", "invalid runs", sum(arm.runs_invalid for arm in arms), "experiment.arms[].runs_invalid"),
-    ):
-        yield _fact(f"runs.{key}", text, ntr("{count} run", "{count} runs", count), path)
+            invalid = _runs(arm.runs_invalid)
+            yield _fact("arm", f"invalid runs of {who}", invalid, f"{path}.runs_invalid", arm.name, "invalid")
 
 
 def _machine(findings: Findings) -> Iterator[Fact]:
@@ -259,21 +256,6 @@ def _direction(effect: Effect, control: str) -> str:
             return tr("not clearly different from {control}", control=name)
 
 
-def _trust(findings: Findings) -> Iterator[Fact]:
-    noise = findings.noise
-    if noise.detectable is not None:
-        text, value = "smallest change that these blocks find with 80 % probability", detectable_text(findings)
-        yield _fact("noise.detectable", text, value, "noise.detectable")
-    yield _fact("placebo", "what the placebo says", placebo_text(findings), "placebo")
-    if single_runs_text(findings):
-        text = "what one run of each arm would have said"
-        yield _fact("single_runs", text, single_runs_text(findings), "single_runs")
-    if findings.adjusted is not None:
-        yield _fact("adjusted", "adjusted for a covariate", findings.adjusted.text, "adjusted.text")
-    if findings.stopping is not None:
-        yield _fact("stopping", "rule for stopping", findings.stopping.text, "stopping.text")
-
-
 def _curve(findings: Findings) -> Iterator[Fact]:
     """Throughput and latency themselves, by arm and load level."""
     for number, point in enumerate(findings.curve):
@@ -296,10 +278,7 @@ def _caveats(findings: Findings) -> Iterator[Fact]:
 
 def _differences(findings: Findings) -> Iterator[Fact]:
     """Where the difference between the arms comes from."""
-    causes = causes_of(findings)
-    if causes.text:
-        yield _fact("why", "why, in short", causes.text, "causes.text")
-    for number, pair in enumerate(causes.differences):
+    for number, pair in enumerate(causes_of(findings).differences):
         if pair.load_level != ALL:
             continue
         path, text = f"causes.differences[{number}]", f"mean latency of “{pair.arm}” less that of “{pair.control}”"
