@@ -1,6 +1,7 @@
 """The command: text, Markdown, JSON, a model through a stand-in, the pack for use by hand, and every error."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,23 @@ def test_a_models_text_is_added_with_facts_put_in_and_labelled(folder, capsys, m
     assert "== Text of a model (stand-in), not of pgtrial ==" in out
     assert "| The margin is 3 %, with 6 blocks." in out
     assert SECRET not in out
+
+
+def test_the_transcript_of_the_documentation_is_what_happens(
+    make_story, tmp_path, capsys, monkeypatch, stand_in
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "narrate.md"
+    facts, refused, reasons, answer, shown = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    write_findings(make_story(("on", "off", "placebo")), tmp_path)
+    monkeypatch.setenv(URL, stand_in.url)
+    stand_in.say(refused)
+    stand_in.say(answer)
+    _, out, _ = run(capsys, tmp_path, "--model", "llama3.3")
+    first, second = (json.loads(body)["messages"] for _, _, body in stand_in.requests)
+
+    assert set(facts.splitlines()) <= set(first[1]["content"].splitlines())
+    assert second[3]["content"] == reasons.rstrip()
+    assert out.endswith(shown)
 
 
 def test_the_key_is_nowhere_in_the_folder_or_the_question(folder, capsys, monkeypatch, stand_in) -> None:

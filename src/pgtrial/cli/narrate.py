@@ -1,4 +1,4 @@
-"""pgtrial narrate: a result folder in plain words, and on request a model's text that is checked against the facts."""
+"""pgtrial narrate: a result folder in plain words, and on request a model's text with the facts put in."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
 @click.option(
     "--answer",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Add a model's text from a file, checked likewise; - for standard input.",
+    help="Add a model's text from a file, likewise; - for standard input.",
 )
 @click.option(
     "--dossier",
