@@ -21,6 +21,7 @@ PASSING = (
     "## Why\nI/O waits; ({{effect.new.tps}}), {{arm.new}}’s.",
     "In experiment_A the change is {{ effect.new.tps }}\r\nand nothing else is known.",
     r"Escaped for Markdown: \{\{effect.new.tps\}\} of table\_A.",
+    "The candidate—{{arm.new}}—changed throughput.",
     "It is one of the first things to look at – {{effect.new.tps}}…",
     "Пропускная способность изменилась на {{effect.new.tps}}; вариант {{arm.new}} {{effect.new.tps.direction}}.",
     "El caudal cambió {{effect.new.tps}}: {{arm.new}} es {{effect.new.tps.direction}}, según la prueba.",

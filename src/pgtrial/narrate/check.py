@@ -23,7 +23,7 @@ _MARKUP = re.compile(r"[{}\[\]\\&@%‰‱]|://")
 _WORD = re.compile(r"[^\W\d_]+")
 # A value is a word of its own: "-{{change}}", "{{count}}k" and "{{low}}/{{high}}" say something else than it does.
 _GLUED = re.compile(
-    r"""(?<=[^\s(“"«„‘'*_:,;])\{\{[^{}]*\}\}|(?<=\S )- *\{\{[^{}]*\}\}|\{\{[^{}]*\}\}(?=[^\s.,;:!?)”"»“’'*_])"""
+    r"""(?<=[^\s(“"«„‘'*_:,;—])\{\{[^{}]*\}\}|(?<=\S )- *\{\{[^{}]*\}\}|\{\{[^{}]*\}\}(?=[^\s.,;:!?)”"»“’'*_—])"""
 )
 _DENIED = re.compile(
     r"(?:\b(?:not|never|no|without|cannot|hardly|не|нет|ни|без|nunca|sin|ni)|n['’]t)\s+(?:\w+\s+)?\{\{", re.IGNORECASE

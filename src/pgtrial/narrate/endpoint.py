@@ -118,18 +118,16 @@ def _check_url(url: str, name: str) -> str:
         parts = urlsplit(url)
         is_address = parts.scheme in {"http", "https"} and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise EndpointUsageError(f"{name} is not an address") from None
+        raise EndpointUsageError(f"{name} is not an address of the web") from None
     # What no name can be would be found out only on the way, by another kind of error.
     labels = (parts.hostname or "").removesuffix(".").split(".")
-    if not is_address or not url.isprintable() or not url.isascii() or not all(0 < len(part) < 64 for part in labels):
+    is_plain = url.isascii() and url.isprintable() and not set("@?# ") & set(url)
+    if not is_address or not is_plain or not all(0 < len(label) < 64 for label in labels):
         raise EndpointUsageError(
-            f"{name} is not an address of the web",
-            hint="It should look like http://127.0.0.1:11434/v1; names of other alphabets begin with xn--.",
+            f"{name} is not an address of the web that can be used",
+            hint="It should look like http://127.0.0.1:11434/v1: no user or password in it, nothing behind the path, "
+            f"names of other alphabets as xn--…. A key goes into {KEY}.",
         )
-    if "@" in parts.netloc:
-        raise EndpointUsageError(f"{name} holds a user or a password", hint=f"Put the key into {KEY}.")
-    if parts.query or parts.fragment or " " in url:
-        raise EndpointUsageError(f"{name} holds more than an address", hint="Leave out what follows the path.")
     return url.rstrip("/")
 
 
@@ -227,22 +225,22 @@ def _read_answer(body: bytes, model: str) -> Answer:
 
 
 def _refused(endpoint: Endpoint, error: urllib.error.HTTPError, model: str) -> EndpointError:
-    code, detail, hint = error.code, "", ""
-    if code in {401, 403}:  # what a server says here may hold parts of the key
-        message, hint = "refuses the key", f"Look at {KEY} or {OPENAI_KEY}."
-    elif 300 <= code < 400:
-        message = "redirects to another address, which is not followed"
-        hint = f"Set {URL} or {OPENAI_URL} to the address that it really has."
-    else:
-        detail = _said(endpoint, error)
-        match code:
-            case 404:
-                message = f'has no model "{make_visible(model)}", or is no such API'
-                hint = "Look at the model's name; the address often ends in /v1."
-            case 429:
-                message, hint = "takes no more requests for now", "Try again later, or look at the account's limits."
-            case _:
-                message = "answers with an error"
+    code, hint = error.code, ""
+    match code:
+        case 401 | 403:
+            message, hint = "refuses the key", f"Look at {KEY} or {OPENAI_KEY}."
+        case 404:
+            message = f'has no model "{make_visible(model)}", or is no such API'
+            hint = "Look at the model's name; the address often ends in /v1."
+        case 429:
+            message, hint = "takes no more requests for now", "Try again later, or look at the account's limits."
+        case _ if 300 <= code < 400:
+            message = "redirects to another address, which is not followed"
+            hint = f"Set {URL} or {OPENAI_URL} to the address that it really has."
+        case _:
+            message = "answers with an error"
+    # What a server says about a key may hold parts of it.
+    detail = "" if code in {401, 403} else _said(endpoint, error)
     return EndpointError(f"{endpoint.place} {message} (HTTP {code})", detail=detail, hint=hint)
 
 

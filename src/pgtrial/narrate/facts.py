@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pgtrial.analysis.cause_findings import Estimate, Level
+from pgtrial.analysis.cause_findings import Level
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Effect, Findings
 from pgtrial.language import ntr, tr
@@ -25,6 +25,7 @@ from pgtrial.report.words import (
     change_text,
     detectable_text,
     effect_text,
+    format_metric,
     format_p,
     interval_text,
     level_label,
@@ -37,13 +38,6 @@ from pgtrial.units import format_duration, format_percent, format_share, format_
 
 # Facts of the machine that explain a result; names of hosts and paths are not among them.
 _MACHINE = ("CPU", "memory", "release", "scheduler", "file system", "huge pages", "swap", "version")
-# Metrics of the load curve that have a unit people know.
-_CURVES = {
-    "pgbench.tps": "1/s",
-    "fio.iops": "1/s",
-    "fio.bandwidth": "B/s",
-    **{f"{kind}.latency_{name}": "s" for kind in ("pgbench", "fio") for name in ("mean", "p95", "p99")},
-}
 # How many of each kind are told, so that a model can read all of it.
 _MOST_PARTS = 5
 _MOST_EVIDENCE = 3
@@ -259,9 +253,10 @@ def _direction(effect: Effect, control: str) -> str:
 def _curve(findings: Findings) -> Iterator[Fact]:
     """Throughput and latency themselves, by arm and load level."""
     for number, point in enumerate(findings.curve):
-        unit = _CURVES.get(point.metric)
-        if unit is not None and point.value is not None:
-            value = estimate_text(Estimate(value=point.value, low=point.low, high=point.high), unit)
+        if point.metric in METRIC_LABELS and point.value is not None:
+            value, low, high = (format_metric(point.metric, each) for each in (point.value, point.low, point.high))
+            if point.low is not None and point.high is not None:
+                value += f" ({tr('{low} to {high}', low=low, high=high)})"
             text = f"{metric_label(point.metric)} of “{point.arm}”, {level_label(findings, point.load_level)}"
             names = (point.arm, _short(point.metric), str(point.load_level))
             yield _fact("measured", text, value, f"curve[{number}]", *names)
@@ -340,9 +335,8 @@ def _stability(findings: Findings) -> Iterator[Fact]:
                 yield _fact("stability", f"{text}, {who}", value, f"{path}.{field}", *names, field)
         for place, dip in enumerate(evenness.dips[:_MOST_DIPS]):
             where, near = f"{path}.dips[{place}]", f", near {', '.join(dip.near)}" if dip.near else ""
-            text = f"depth of a dip of throughput{near}"
-            yield _fact("stability", text, format_percent(dip.depth), where, *names, "dip")
-            yield _fact("stability", "its length", format_duration(dip.length), where, *names, "dip_length")
+            depth = f"{format_percent(dip.depth)} ({format_duration(dip.length)})"
+            yield _fact("stability", f"depth and length of a dip of throughput{near}", depth, where, *names, "dip")
         if evenness.aligned:
             yield _fact("stability", f"dips and events, {who}", evenness.aligned, f"{path}.aligned", *names, "events")
 
@@ -357,9 +351,8 @@ def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
             name = f"“{item.name}”" if with_texts else f"statement {letter}"
             where, names = f"causes.paretos[{number}].items[{place}]", (pareto.arm, letter)
             text = f"share of {name} in the time of all sessions, arm “{pareto.arm}”"
-            yield _fact("statement", text, format_percent(item.share), where, *names)
-            if item.detail:
-                yield _fact("statement", "where it spends it", item.detail, where, *names, "waits")
+            detail = f" ({item.detail})" if item.detail else ""
+            yield _fact("statement", text, f"{format_percent(item.share)}{detail}", where, *names)
 
 
 def _advice(findings: Findings) -> Iterator[Fact]:
