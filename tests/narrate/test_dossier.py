@@ -206,6 +206,32 @@ def test_the_question_has_rules_outline_and_all_facts(dossier) -> None:
     assert all(f"\n{fact.id} | " in user.content for fact in dossier.facts)
 
 
+REPORTS = (
+    """## What was found
+    The verdict is {{claim.verdict}}. Averaged over all load levels, {{arm.2GB}} is {{effect.2GB.tps.direction}}:
+    throughput changed by {{effect.2GB.tps.change}} (interval {{effect.2GB.tps.interval}}). With {{level.1}} it changed by
+    {{effect.2GB.tps.1.change}}; {{metric.latency_p99}} changed by {{effect.2GB.latency_p99.change}}.
+
+    ## Why
+    {{why}} Commits of the control wait for the log to reach the disk; the candidate does not have to.
+
+    ## What to do next
+    - Repeat it on dedicated hardware. {{caveat.1.advice}}
+    - Decide whether the durability trade-off is acceptable: a repetition could refute the claim.""",
+    """## Что получилось
+    Итог: {{claim.verdict}}. Вариант {{arm.2GB}} {{effect.2GB.tps.direction}}; пропускная способность изменилась на
+    {{effect.2GB.tps}}. Плацебо изменилось на {{effect.placebo.tps.change}}. Есть одно предостережение: {{caveat.1}}""",
+    """## Por qué
+    La variante {{arm.2GB}} es {{effect.2GB.tps.direction}}; el caudal cambió {{effect.2GB.tps}}. Las confirmaciones ya
+    no esperan a que el registro llegue al disco. {{why}}""",
+)
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_report_as_a_model_would_write_it_passes(dossier, report: str) -> None:
+    assert dossier.check(report).faults == ()
+
+
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_the_titles_that_a_model_is_asked_for_are_not_refused(dossier, code: str) -> None:
     with speak(find_language(code)):

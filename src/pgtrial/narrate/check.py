@@ -49,11 +49,11 @@ _NUMBER_WORDS = """
 """
 _COMPARISONS = """
     faster fastest quicker slower slowest better best worse worst higher highest lower* lowest greater larger bigger
-    smaller shorter longer stronger weaker more most less least fewer above below increase* increasing rise* rising rose
-    grow* grew fall* fell drop* decrease* decreasing decline* declining gain* loss* lose* losing lost improve* improving
-    degrade* degrading degradation* reduce* reducing reduction* save* saving* outperform* beat* win wins won speedup*
-    slowdown* slowed slows accelerat* deteriorat* shrink* shrank worsen* exceed* supported supports refuted refutes
-    confirm* disprove* inconclusive equivalent significant*
+    largest smallest biggest smaller shorter longer stronger weaker more most less least fewer above below increase*
+    increasing rise* rising rose grow* grew fall* fell drop* decrease* decreasing decline* declining gain* loss* lose*
+    losing lost improve* improving degrade* degrading degradation* reduce* reducing reduction* save* saving* outperform*
+    beat* win wins won speedup* slowdown* slowed slows accelerat* deteriorat* shrink* shrank worsen* exceed* supported
+    supports refuted refutes confirm confirms confirmed disprove* inconclusive equivalent significant*
 
     быстре* медленне* лучш* хуж* худш* выше ниже больш* меньш* более менее дольше короче увелич* вырос* возрос* рост
     роста ростом раст* повыс* повыш* сниз* сниж* уменьш* упал* пада* сократ* сокращ* ускор* замедл* улучш* ухудш* выигр*
