@@ -209,8 +209,8 @@ def test_the_question_has_rules_outline_and_all_facts(dossier) -> None:
 REPORTS = (
     """## What was found
     The verdict is {{claim.verdict}}. Averaged over all load levels, {{arm.2GB}} is {{effect.2GB.tps.direction}}:
-    throughput changed by {{effect.2GB.tps.change}} (interval {{effect.2GB.tps.interval}}). With {{level.1}} it changed by
-    {{effect.2GB.tps.1.change}}; {{metric.latency_p99}} changed by {{effect.2GB.latency_p99.change}}.
+    throughput changed by {{effect.2GB.tps.change}} (interval {{effect.2GB.tps.interval}}). With {{level.1}} it changed
+    by {{effect.2GB.tps.1.change}}; {{metric.latency_p99}} changed by {{effect.2GB.latency_p99.change}}.
 
     ## Why
     {{why}} Commits of the control wait for the log to reach the disk; the candidate does not have to.
