@@ -196,7 +196,9 @@ def _effects(findings: Findings) -> Iterator[Fact]:
 
 
 def _is_told(findings: Findings, effect: Effect) -> bool:
-    """All metrics over everything, and the claim's metric at each level and in each scenario."""
+    """All metrics over everything, and the claim's metric in each scenario and at each of several levels."""
+    if effect.load_level != ALL and len(findings.experiment.levels) == 1:
+        return False
     if effect.metric == findings.hypothesis.metric:
         return effect.scenario is None or effect.load_level == ALL
     return effect.metric in METRIC_LABELS and effect.scenario is None and effect.load_level == ALL
