@@ -144,21 +144,26 @@ def test_the_narrative_is_in_the_language_and_for_programs_in_english(simulated,
     assert run("narrate", simulated, "--lang", "ru", "--format", "markdown")[1].startswith(
         "# commit\n\n## ⟦What was asked⟧\n"
     )
-    for option in (("--json",), ("--dossier", "-")):
-        assert run("narrate", simulated, "--lang", "ru", *option) == run("narrate", simulated, *option)
+    assert run("narrate", simulated, "--lang", "ru", "--json") == run("narrate", simulated, "--json")
 
 
-def test_what_is_said_of_a_models_text_stays_english(simulated, run, tmp_path) -> None:
+def test_a_model_is_told_facts_in_the_language_that_it_is_to_write_in(simulated, run) -> None:
+    _, pack, _ = run("narrate", simulated, "--lang", "ru", "--dossier", "-")
+
+    assert "| `claim.verdict` | verdict on the claim | ⟦supported⟧ |" in pack
+    assert "Write in русский." in pack
+
+
+def test_what_is_said_of_a_models_text_stays_english_and_its_facts_do_not(simulated, run, tmp_path) -> None:
     answer = tmp_path / "answer.txt"
-    answer.write_text("It is 12345 times as fast.", encoding="utf-8")
+    answer.write_text("Итог: {{claim.verdict}}.", encoding="utf-8")
     _, english, _ = run("narrate", simulated, "--answer", answer)
     status, told, _ = run("narrate", simulated, "--answer", answer, "--lang", "ru")
     said = english[english.index("\n\n", english.index("What would refute it")) :]
 
     assert status == 0
-    assert told.endswith(said)
-    assert "⟦" in told
-    assert "12345" in said
+    assert said.count("supported") == 1
+    assert told.endswith(said.replace("supported", "⟦supported⟧"))
 
 
 @pytest.mark.parametrize("code", [ENGLISH, "ru"])

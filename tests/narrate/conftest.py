@@ -86,6 +86,11 @@ def _effects(
         )
 
 
+@pytest.fixture(scope="session", name="make_story")
+def _make_story() -> Callable[..., Findings]:
+    return make_story
+
+
 @pytest.fixture(scope="session")
 def story() -> Findings:
     return make_story()

@@ -1,6 +1,7 @@
 """The command: text, Markdown, JSON, a model through a stand-in, the pack for use by hand, and every error."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,23 +89,42 @@ def test_a_file_that_cannot_be_written_is_an_error(folder, tmp_path, capsys) -> 
     assert err.startswith("error: cannot write ")
 
 
-def test_a_models_text_is_added_checked_and_labelled(folder, capsys, monkeypatch, stand_in) -> None:
+def test_a_models_text_is_added_with_facts_put_in_and_labelled(folder, capsys, monkeypatch, stand_in) -> None:
     monkeypatch.setenv(URL, stand_in.url)
     monkeypatch.setenv(KEY, SECRET)
-    stand_in.say("The margin is 5 %. It has 6 blocks.")
+    stand_in.say("The margin is 5 %.")
+    stand_in.say("The margin is {{claim.margin}}, with {{blocks.complete}}.")
     status, out, err = run(capsys, folder, "--model", "tiny")
 
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert err == "warning: the model's text is refused for 3 reasons; it is told why and asked again\n"
     assert "What would refute it" in out
     assert "== Text of a model (stand-in), not of pgtrial ==" in out
-    assert "| The margin is 5 % [?1]. It has 6 blocks." in out
+    assert "| The margin is 3 %, with 6 blocks." in out
     assert SECRET not in out
+
+
+def test_the_transcript_of_the_documentation_is_what_happens(
+    make_story, tmp_path, capsys, monkeypatch, stand_in
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "narrate.md"
+    facts, refused, reasons, answer, shown = re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    write_findings(make_story(("on", "off", "placebo")), tmp_path)
+    monkeypatch.setenv(URL, stand_in.url)
+    stand_in.say(refused)
+    stand_in.say(answer)
+    _, out, _ = run(capsys, tmp_path, "--model", "llama3.3")
+    first, second = (json.loads(body)["messages"] for _, _, body in stand_in.requests)
+
+    assert set(facts.splitlines()) <= set(first[1]["content"].splitlines())
+    assert second[3]["content"] == reasons.rstrip()
+    assert out.endswith(shown)
 
 
 def test_the_key_is_nowhere_in_the_folder_or_the_question(folder, capsys, monkeypatch, stand_in) -> None:
     monkeypatch.setenv(URL, stand_in.url)
     monkeypatch.setenv(KEY, SECRET)
-    stand_in.say("Fine.")
+    stand_in.say("Fine, {{arms}}.")
     run(capsys, folder, "--model", "tiny")
     files = [path for path in folder.rglob("*") if path.is_file()]
 
@@ -112,16 +132,29 @@ def test_the_key_is_nowhere_in_the_folder_or_the_question(folder, capsys, monkey
     assert SECRET.encode() not in stand_in.requests[0][2]
 
 
-def test_json_holds_the_models_text_with_its_marks(folder, capsys, monkeypatch, stand_in) -> None:
+def test_json_holds_the_models_text_with_the_places_of_its_facts(folder, capsys, monkeypatch, stand_in) -> None:
     monkeypatch.setenv(OPENAI_URL, stand_in.url)
-    stand_in.say("The margin is 5 %.\x1b[m")
+    stand_in.say("The margin is {{claim.margin}}.")
     status, out, _ = run(capsys, folder, "--model", "tiny", "--json")
     model = json.loads(out)["model"]
 
     assert status == 0
     assert model["is_model_text"] is True
-    assert [mark["text"] for mark in model["marks"]] == ["5 %"]
-    assert "\x1b" not in out
+    assert model["text"] == "The margin is 3 %."
+    assert model["facts"] == [{"id": "claim.margin", "path": "hypothesis.margin", "start": 14, "end": 17}]
+
+
+def test_a_model_that_insists_on_its_own_numbers_is_one_error_and_no_story(
+    folder, capsys, monkeypatch, stand_in
+) -> None:
+    monkeypatch.setenv(URL, stand_in.url)
+    stand_in.say("The margin is 5 %.")
+    status, out, err = run(capsys, folder, "--model", "tiny")
+
+    assert (status, out) == (1, "")
+    assert "error: the model's text is refused" in err
+    assert '"5": a numeral' in err
+    assert len(stand_in.requests) == 2
 
 
 def test_an_unencrypted_way_to_another_machine_is_warned_of(folder, capsys, monkeypatch) -> None:
@@ -153,12 +186,22 @@ def test_without_an_address_it_is_a_usage_error(folder, capsys) -> None:
 
 def test_a_text_got_by_hand_is_checked_too(folder, tmp_path, capsys) -> None:
     answer = tmp_path / "answer.txt"
-    answer.write_text("The margin is 5 %.\n", encoding="utf-8")
-    status, out, _ = run(capsys, folder, "--answer", answer)
+    answer.write_text("The margin is {{claim.margin}}.\n", encoding="utf-8")
+    status, out, _ = run(capsys, folder, "--answer", answer, "--sources")
 
     assert status == 0
     assert "Text of a model (from answer.txt)" in out
-    assert "5 % [?1]" in out
+    assert "| The margin is 3 %.\n" in out
+    assert "3 % ← hypothesis.margin" in out
+
+
+def test_a_text_got_by_hand_with_own_numbers_is_refused(folder, tmp_path, capsys) -> None:
+    answer = tmp_path / "answer.txt"
+    answer.write_text("The margin is 5 %.\n", encoding="utf-8")
+    status, out, err = run(capsys, folder, "--answer", answer)
+
+    assert (status, out) == (1, "")
+    assert '"5": a numeral' in err
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", None])
@@ -179,7 +222,7 @@ def test_the_pack_is_written_for_use_by_hand(folder, tmp_path, capsys) -> None:
     assert (status, out) == (0, "")
     text = pack.read_text(encoding="utf-8")
     assert text.startswith("# Prompt pack\n")
-    assert "| F1 " in text
+    assert "| `claim.margin` | smallest change that matters | 3 % |" in text
     assert "experiment_A" in text
 
 

@@ -1,4 +1,4 @@
-"""pgtrial narrate: a result folder in plain words, and on request a model's text that is checked against the facts."""
+"""pgtrial narrate: a result folder in plain words, and on request a model's text with the facts put in."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
-from pgtrial.language import ENGLISH, Language, speak
+from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.units import parse_duration
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, in English, with the place of every number.")
 @click.option("--sources", is_flag=True, help="Below each paragraph, say where its numbers are in findings.json.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead.")
-@click.option("--model", metavar="NAME", help="Add the text of this model, with every number in it checked.")
+@click.option("--model", metavar="NAME", help="Add the text of this model, into which the facts are put.")
 @click.option(
     "--answer",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Add a model's text from a file, checked likewise; - for standard input.",
+    help="Add a model's text from a file, likewise; - for standard input.",
 )
 @click.option(
     "--dossier",
@@ -97,57 +97,70 @@ def command(
     if as_json and form != "text":
         raise click.UsageError("--json and --format exclude each other")
     findings = _read(folder)
-    if dossier is not None:
-        from pgtrial.narrate.prompt import write_pack
+    # What programs read is in English; in another language the findings are made anew, with their texts in it.
+    language = find_language(ENGLISH) if as_json else language
+    with speak(language):
+        told = findings if language.code == ENGLISH else _read_anew(folder)
+        said = None
+        if model is not None or answer is not None or dossier is not None:
+            facts = _dossier(told, findings, no_redact=no_redact, redact_arms=redact_arms)
+            if dossier is not None:
+                from pgtrial.narrate.dossier import write_pack
 
-        _put(write_pack(_dossier(findings, no_redact=no_redact, redact_arms=redact_arms)), dossier)
-        return
-    said = None
-    if answer is not None:
-        said = _check_file(answer, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms))
-    elif model is not None:
-        said = _ask(model, _dossier(findings, no_redact=no_redact, redact_arms=redact_arms), timeout=timeout)
-    if as_json:
-        text = _as_json(findings, said)
-    else:
-        shown = _tell(folder, findings, language=language, form=form, sources=sources)
-        text = _with_model(shown, said, form=form)
+                _put(write_pack(facts), dossier)
+                return
+            said = _ask(model, facts, timeout=timeout) if answer is None else _check_file(answer, facts)
+        text = _as_json(told, said) if as_json else _tell(told, said, form=form, sources=sources)
     _put(text, output or Path(_STANDARD))
 
 
 def _read(folder: Path) -> "Findings":
     """The findings as they were written; made anew where there are none yet."""
-    from pgtrial.analysis.analyze import analyze
     from pgtrial.experiment_file.places import is_file
     from pgtrial.store import layout
     from pgtrial.store.findings_file import read_findings
 
-    return read_findings(folder) if is_file(folder / layout.FINDINGS) else analyze(folder)
+    return read_findings(folder) if is_file(folder / layout.FINDINGS) else _read_anew(folder)
 
 
-def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":
+def _read_anew(folder: Path) -> "Findings":
+    """With texts in the language in use."""
+    from pgtrial.analysis.analyze import analyze
+
+    return analyze(folder)
+
+
+def _dossier(told: "Findings", english: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":
     from pgtrial.narrate.dossier import make_dossier
 
-    return make_dossier(findings, redact=not no_redact, redact_arms=redact_arms)
+    return make_dossier(told, redact=not no_redact, redact_arms=redact_arms, english=english)
 
 
-def _ask(model: str, dossier: "Dossier", *, timeout: float) -> "ModelText":
-    from pgtrial.narrate.answer import ModelText
-    from pgtrial.narrate.endpoint import ask, read_endpoint
-    from pgtrial.narrate.prompt import write_prompt
+def _ask(model: str | None, dossier: "Dossier", *, timeout: float) -> "ModelText":
+    from pgtrial.narrate.dossier import ask_for_text
+    from pgtrial.narrate.endpoint import Answer, Message, ask, read_endpoint
 
     endpoint = read_endpoint(os.environ)
     if endpoint.is_open:
-        click.echo("warning: the endpoint's address begins with http://, so the facts go there unencrypted", err=True)
-    found = ask(endpoint, write_prompt(dossier), model=model, timeout=timeout)
-    return ModelText(model=found.model, checked=dossier.check(found.text), is_cut=found.is_cut)
+        _warn("the endpoint's address begins with http://, so the facts go there unencrypted")
+
+    def ask_endpoint(messages: tuple[Message, ...]) -> Answer:
+        return ask(endpoint, messages, model=model or "", timeout=timeout)
+
+    return ask_for_text(dossier, ask_endpoint, warn=_warn)
+
+
+def _warn(text: str) -> None:
+    from pgtrial.report.words import make_visible
+
+    click.echo(f"warning: {make_visible(text)}", err=True)
 
 
 def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
     """A model's text that was got by hand."""
     from pgtrial.errors import StoreError
-    from pgtrial.narrate.answer import ModelText
-    from pgtrial.narrate.endpoint import MOST_CHARACTERS
+    from pgtrial.narrate.check import MOST_CHARACTERS
+    from pgtrial.narrate.dossier import accept_text
 
     try:
         with click.open_file(str(path), encoding="utf-8") as stream:
@@ -155,35 +168,27 @@ def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise StoreError(f'cannot read "{path}": {reason}') from error
-    if len(text) > MOST_CHARACTERS:
-        raise StoreError(f'"{path}" is longer than {MOST_CHARACTERS} characters, which no report is')
-    name = "standard input" if str(path) == _STANDARD else path.name
-    return ModelText(model=f"from {name}", checked=dossier.check(text.strip()))
+    return accept_text(dossier, text, model=f"from {'standard input' if str(path) == _STANDARD else path.name}")
 
 
-def _tell(folder: Path, findings: "Findings", *, language: Language, form: str, sources: bool) -> str:
-    """The rule-based text; in another language than English the findings are made anew, with their texts in it."""
-    from pgtrial.analysis.analyze import analyze
+def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources: bool) -> str:
+    """The rule-based text; what a model said, and what is said of it in English, follows."""
     from pgtrial.report.markdown import heading
     from pgtrial.report.narrative.narrative import tell_story
     from pgtrial.report.narrative.write import write_markdown, write_text
     from pgtrial.report.words import make_visible
 
-    name = findings.experiment.name
-    with speak(language):
-        story = tell_story(findings if language.code == ENGLISH else analyze(folder))
-        if form == "markdown":
-            return f"{heading(1, name)}\n\n{write_markdown(story, with_sources=sources)}"
-        return f"{make_visible(name)}\n\n{write_text(story, with_sources=sources)}"
+    name, story = findings.experiment.name, tell_story(findings)
+    if form == "markdown":
+        parts = [heading(1, name), write_markdown(story, with_sources=sources)]
+    else:
+        parts = [make_visible(name), write_text(story, with_sources=sources)]
+    if said is not None:
+        from pgtrial.narrate.answer import write_model_markdown, write_model_text
 
-
-def _with_model(text: str, said: "ModelText | None", *, form: str) -> str:
-    """What a model said and what is said of it follows, in English."""
-    from pgtrial.narrate.answer import write_model_markdown, write_model_text
-
-    if said is None:
-        return f"{text}\n"
-    return f"{text}\n\n{write_model_markdown(said) if form == 'markdown' else write_model_text(said)}\n"
+        write = write_model_markdown if form == "markdown" else write_model_text
+        parts.append(write(said, with_sources=sources))
+    return "\n\n".join(parts) + "\n"
 
 
 def _as_json(findings: "Findings", said: "ModelText | None") -> str:

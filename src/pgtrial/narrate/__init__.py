@@ -1,3 +1,3 @@
-"""A model's text about an experiment: from computed facts only, each number in it checked against them, always marked
-as a model's. What a model says feeds nothing back.
+"""A model's text about an experiment: the model writes placeholders, pgtrial puts in the facts, and the text is always
+marked as a model's. What a model says feeds nothing back.
 """

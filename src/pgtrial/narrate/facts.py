@@ -1,163 +1,374 @@
-"""A fact: a line of the dossier with the numbers that it allows a text to use."""
+"""The facts that a model is told: what was asked, done and found, how sure it is, and why, as the reports write it.
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+Values are in the language in use. What a fact is, only the model reads: that is in English.
+"""
 
-from pgtrial.findings.findings import Effect
-from pgtrial.findings.record import Estimate
-from pgtrial.narrate.context import find_contexts, find_metrics
-from pgtrial.narrate.directions import Way, find_direction
-from pgtrial.narrate.mentions import find_mentions
-from pgtrial.narrate.quantity import WRITTEN, Number, Quantity
-from pgtrial.report.cause_words import format_signed, format_value
-from pgtrial.report.words import change_text, effect_text, format_p, metric_label, p_of
-from pgtrial.units import format_share, format_times
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-# Units of the causes, and what they measure.
-_QUANTITIES = {
-    "share": Quantity.PERCENT,
-    "s": Quantity.SECONDS,
-    "B": Quantity.BYTES,
-    "B/s": Quantity.BYTE_RATE,
-    "1/s": Quantity.RATE,
-    "1/min": Quantity.RATE,
-}
+from pgtrial.analysis.causes.words import part_name
+from pgtrial.findings.causes import Level
+from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
+from pgtrial.language import ntr, tr
+from pgtrial.model.caveat import Severity
+from pgtrial.model.verdict import Decision
+from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
+from pgtrial.report.narrative.base import find_primary, key_path
+from pgtrial.report.terms import verdict_word
+from pgtrial.report.trust_words import placebo_text, single_runs_text
+from pgtrial.report.words import (
+    ALL,
+    LATENCY_METRICS,
+    METRIC_LABELS,
+    RATES,
+    change_text,
+    detectable_text,
+    effect_text,
+    format_metric,
+    format_p,
+    interval_text,
+    level_label,
+    metric_label,
+    needed_text,
+    p_of,
+    tested_text,
+)
+from pgtrial.units import format_duration, format_percent, format_share, format_times
+
+# Facts of the machine that explain a result; names of hosts and paths are not among them.
+_MACHINE = ("CPU", "memory", "release", "scheduler", "file system", "huge pages", "swap", "version")
+# How many of each kind are told, so that a model can read all of it.
+_MOST_PARTS = 5
+_MOST_EVIDENCE = 3
+_MOST_STATEMENTS = 3
+_MOST_DIPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """``text`` says what it is, ``value`` what was found, as the reports write it; ``path`` is its place in the
-    findings. ``id`` is given when the dossier is put together.
+    """``text`` says what it is, ``value`` what was found; ``path`` is its place in the findings.
+
+    ``key`` are the parts of its id. They may be names, which are hidden before the id is put together.
     """
 
+    key: tuple[str, ...]
     text: str
     value: str
     path: str
-    numbers: tuple[Number, ...]
     id: str = ""
 
 
-def text_fact(text: str, value: str, path: str, *, arm: str = "") -> Fact:
-    """A fact that is a sentence or a label: the numbers in it may be used as it uses them."""
-    return Fact(text=text, value=value, path=path, numbers=tuple(replace(n, arm=arm) for n in numbers_in(value)))
+def tell_facts(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+    """In the order of a report. Free texts of the user and of queries, which may name anything, only ``with_texts``."""
+    yield from _experiment(findings, with_texts=with_texts)
+    yield from _arms(findings)
+    yield from _machine(findings)
+    yield from _effects(findings)
+    yield from _curve(findings)
+    yield from _caveats(findings)
+    yield from _differences(findings)
+    yield from _budgets(findings)
+    yield from _limits(findings)
+    yield from _stability(findings)
+    yield from _statements(findings, with_texts=with_texts)
+    yield from _advice(findings)
 
 
-def count_fact(text: str, count: int, noun: str, path: str) -> Fact:
-    """So many blocks, runs, …"""
-    number = Number(value=float(count), quantity=Quantity.COUNT, noun=noun, shown=f"{count} {noun}s")
-    return Fact(text=text, value=f"{count} {noun}{'' if count == 1 else 's'}", path=path, numbers=(number,))
+def _fact(key: str, text: str, value: str, path: str, *names: str) -> Fact:
+    """``names`` follow the parts of the id in ``key``, which have dots between them."""
+    return Fact(key=(*key.split("."), *names), text=text, value=value, path=path)
 
 
-def share_fact(text: str, share: float, path: str, *, is_bound: bool = False) -> Fact:
-    """A share that somebody chose: a margin, a confidence."""
-    shown = format_share(share)
-    number = Number(value=share, quantity=Quantity.PERCENT, shown=shown, is_bound=is_bound)
-    return Fact(text=text, value=shown, path=path, numbers=(number,))
+def _quote(name: str) -> str:
+    """Names that are everyday words are hidden in quotes only."""
+    return tr("“{text}”", text=name)
 
 
-def value_fact(
-    text: str,
-    estimate: Estimate,
-    unit: str,
-    path: str,
-    *,
-    arm: str = "",
-    metric: str = "",
-    clients: int = 0,
-    is_signed: bool = False,
-) -> Fact:
-    """A measured value with its interval, in a unit of the causes; ``is_signed`` for a difference."""
-    write = format_signed if is_signed else format_value
-    quantity = _QUANTITIES.get(unit, Quantity.PLAIN)
-    scale = 1 / 60 if unit == "1/min" else 1.0
-    present = [value for value in (estimate.value, estimate.low, estimate.high) if value is not None]
-    numbers = [
-        Number(
-            value=value * scale,
-            quantity=quantity,
-            shown=write(value, unit),
-            metric=metric,
-            better="lower" if quantity is Quantity.SECONDS else "",
-            clients=clients,
-            arm=arm,
-            is_signed=is_signed,
-        )
-        for value in present
-    ]
-    shown = write(estimate.value, unit)
-    if len(present) == 3:
-        shown += f" (interval {write(estimate.low, unit)} to {write(estimate.high, unit)})"
-    # What is written is rounded, and may be rounded again.
-    numbers += [
-        replace(numbers[0], value=number.value, shown=number.shown)
-        for number in numbers_in(shown)
-        if number.quantity is quantity and number.is_signed == is_signed
-    ]
-    return Fact(text=text, value=shown, path=path, numbers=tuple(numbers))
+def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+    """What was asked and done, and how sure the answer is, as far as it is one fact each."""
+    asked, experiment, arms = findings.hypothesis, findings.experiment, findings.experiment.arms
+    quoted = asked.model_copy(update={"arm": _quote(asked.arm), "control": _quote(asked.control)})
+    tested = tested_text(findings.model_copy(update={"hypothesis": quoted}))
+    real_arms = sum(arm.role != "placebo" for arm in arms)
+    done, invalid = sum(arm.runs_done for arm in arms), sum(arm.runs_invalid for arm in arms)
+    version = experiment.target.get("postgres version")
+    overhead, detectable = findings.overhead.share, findings.noise.detectable
+    started, ended = experiment.started, experiment.ended
+    total = "" if started is None or ended is None else format_duration(ended - started)
+    for key, text, value, path in (
+        ("experiment", "its name", _quote(experiment.name), "experiment.name"),
+        ("claim.words", "the claim in its author's words", with_texts and asked.claim, "hypothesis.claim"),
+        ("experiment.words", "its author's words", with_texts and experiment.description, "experiment.description"),
+        ("claim", "what was tested", tested, "hypothesis.expect"),
+        ("claim.metric", "metric of the claim", metric_label(asked.metric), "hypothesis.metric"),
+        ("claim.scenario", "scenario", asked.scenario and _quote(asked.scenario), "hypothesis.scenario"),
+        ("claim.margin", "smallest change that matters", format_share(asked.margin), "hypothesis.margin"),
+        ("claim.confidence", "of the intervals", format_share(asked.confidence), "hypothesis.confidence"),
+        ("claim.verdict", "verdict on the claim", verdict_word(asked.verdict), "hypothesis.verdict"),
+        ("claim.needed", "still needed to decide", needed_text(findings), "needed.text"),
+        ("arms", "without the placebo", ntr("{count} arm", "{count} arms", real_arms), "experiment.arms"),
+        ("method", "method", experiment.method, "experiment.method"),
+        ("blocks.planned", "blocks planned", _blocks(experiment.blocks_planned), "experiment.blocks_planned"),
+        ("blocks.complete", "blocks complete", _blocks(experiment.blocks_complete), "experiment.blocks_complete"),
+        ("runs.begun", "runs begun, also those that do not count", _runs(len(findings.runs)), "runs"),
+        ("runs.done", "runs that count", _runs(done), "experiment.arms[].runs_done"),
+        ("runs.invalid", "invalid runs", _runs(invalid), "experiment.arms[].runs_invalid"),
+        ("server", "server", version and f"PostgreSQL {version}", 'experiment.target["postgres version"]'),
+        ("time.started", "begun", _moment(started), "experiment.started"),
+        ("time.total", "took", total, "experiment.ended"),
+        ("time.overhead", "not measured load", overhead is not None and format_percent(overhead), "overhead.share"),
+        (
+            *("noise.detectable", "smallest change that these blocks find with 80 % probability"),
+            *(detectable is not None and detectable_text(findings), "noise.detectable"),
+        ),
+        ("placebo", "what the placebo says", placebo_text(findings), "placebo"),
+        ("single_runs", "what one run of each arm would have said", single_runs_text(findings), "single_runs"),
+        ("adjusted", "for a covariate", findings.adjusted and findings.adjusted.text, "adjusted.text"),
+        ("stopping", "rule for stopping", findings.stopping and findings.stopping.text, "stopping.text"),
+        ("why", "why, in short", causes_of(findings).text, "causes.text"),
+    ):
+        if value:
+            yield _fact(key, text, value, path)
+    for name, value in experiment.workload.items():
+        yield _fact("load", f"load: {name}", value, key_path("experiment.workload", name), name)
+    for number, level in enumerate(experiment.levels):
+        path = f"experiment.levels[{number}].label"
+        yield _fact("level", "name of a load level", say(level.label), path, str(level.index))
 
 
-def effect_fact(text: str, effect: Effect, path: str, *, clients: int = 0) -> Fact:
-    """The change of a metric with interval, p-value and decision."""
+def _blocks(count: int) -> str:
+    return ntr("{count} block", "{count} blocks", count)
+
+
+def _runs(count: int) -> str:
+    return ntr("{count} run", "{count} runs", count)
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _arms(findings: Findings) -> Iterator[Fact]:
+    for number, arm in enumerate(findings.experiment.arms):
+        path, who = f"experiment.arms[{number}]", f"arm “{arm.name}”"
+        yield _fact("arm", f"name of the {arm.role}", _quote(arm.name), f"{path}.name", arm.name)
+        for name, value in arm.settings.items():
+            yield _fact("arm", f"{who} sets {name}", value, key_path(f"{path}.settings", name), arm.name, name)
+        for table, values in arm.knobs.items():
+            for name, value in values.items():
+                place = key_path(key_path(f"{path}.knobs", table), name)
+                yield _fact("arm", f"{who} sets {table} {name}", value, place, arm.name, table, name)
+        if arm.version:
+            version = f"PostgreSQL {arm.version}"
+            yield _fact("arm", f"server of {who}", version, f"{path}.version", arm.name, "version")
+        yield _fact("arm", f"runs of {who} that count", _runs(arm.runs_done), f"{path}.runs_done", arm.name, "runs")
+        if arm.runs_invalid:
+            invalid = _runs(arm.runs_invalid)
+            yield _fact("arm", f"invalid runs of {who}", invalid, f"{path}.runs_invalid", arm.name, "invalid")
+
+
+def _machine(findings: Findings) -> Iterator[Fact]:
+    for number, fact in enumerate(findings.fingerprint.facts):
+        if any(word in fact.name for word in _MACHINE):
+            path = f"fingerprint.facts[{number}].value"
+            yield _fact("machine", f"{fact.group}: {fact.name}", fact.value, path, fact.group, fact.name)
+
+
+def _effects(findings: Findings) -> Iterator[Fact]:
+    """The effect of the claim first."""
+    primary = find_primary(findings)
+    first = "" if primary is None else primary.path
+    if primary is not None:
+        yield from _tell_effect(findings, primary.effect, primary.path, "the claim: ")
+    metrics: dict[str, str] = {} if primary is None else {primary.effect.metric: primary.path}
+    for field, what, effects in (
+        ("effects", "", findings.effects),
+        ("placebo", "placebo, true change zero: ", findings.placebo),
+    ):
+        for number, effect in enumerate(effects):
+            path = f"{field}[{number}]"
+            if effect.ratio is not None and _is_told(findings, effect) and path != first:
+                metrics.setdefault(effect.metric, path)
+                yield from _tell_effect(findings, effect, path, what)
+    for metric, path in metrics.items():
+        yield _fact("metric", "name of a metric", metric_label(metric), f"{path}.metric", _short(metric))
+
+
+def _is_told(findings: Findings, effect: Effect) -> bool:
+    """All metrics over everything, and the claim's metric in each scenario and at each of several levels."""
+    if effect.load_level != ALL and len(findings.experiment.levels) == 1:
+        return False
+    if effect.metric == findings.hypothesis.metric:
+        return effect.scenario is None or effect.load_level == ALL
+    return effect.metric in METRIC_LABELS and effect.scenario is None and effect.load_level == ALL
+
+
+def _short(metric: str) -> str:
+    """ "pgbench.latency_p95" is "latency_p95"."""
+    return metric.rpartition(".")[2]
+
+
+def _tell_effect(findings: Findings, effect: Effect, path: str, what: str) -> Iterator[Fact]:
+    """The change of a metric with its interval, and each part of that by itself."""
+    control = findings.hypothesis.control
+    where = level_label(findings, effect.load_level)
+    names = [effect.arm, _short(effect.metric)]
+    if effect.scenario:
+        where, names = f"scenario “{effect.scenario}”, {where}", [*names, effect.scenario]
+    if effect.load_level != ALL:
+        names.append(str(effect.load_level))
+    text = f"{what}change of {metric_label(effect.metric)} of “{effect.arm}” against “{control}”, {where}"
+    yield _fact("effect", text, effect_text(effect), path, *names)
     if effect.ratio is None:
-        return Fact(text=text, value="not measured", path=path, numbers=())
-    metric = metric_label(effect.metric)
-    base = Number(
-        value=effect.ratio,
-        quantity=Quantity.CHANGE,
-        shown=change_text(effect.ratio),
-        metric=metric,
-        better=effect.better,
-        clients=clients,
-        arm=effect.arm,
-        is_signed=True,
-    )
-    numbers = [
-        replace(base, value=ratio, shown=change_text(ratio))
-        for ratio in (effect.ratio, effect.low, effect.high)
-        if ratio is not None
-    ]
-    # What is written is rounded, and may be rounded again.
-    numbers += [
-        replace(base, value=1 + number.value, shown=number.shown)
-        for number in numbers_in(effect_text(effect))
-        if number.is_signed and number.quantity is Quantity.PERCENT
-    ]
-    numbers.append(Number(value=effect.confidence, quantity=Quantity.PERCENT, shown=format_share(effect.confidence)))
-    numbers.append(count_fact("", effect.blocks, "block", path).numbers[0])
-    told = [effect_text(effect), f"{format_times(effect.ratio)} that of the control", f"{effect.blocks} blocks"]
+        return
+    yield _fact("effect", "this change alone", change_text(effect.ratio), f"{path}.ratio", *names, "change")
+    if effect.low is not None and effect.high is not None:
+        interval = interval_text(effect.low, effect.high)
+        yield _fact("effect", "its interval alone", interval, f"{path}.low", *names, "interval")
+    times = format_times(effect.ratio)
+    yield _fact("effect", "the arm's value by the control's", times, f"{path}.ratio", *names, "times")
+    direction = _direction(effect, control)
+    yield _fact("effect", "direction of this change", direction, f"{path}.decision", *names, "direction")
     p_value = p_of(effect)
     if p_value is not None:
-        numbers.append(
-            Number(value=p_value, quantity=Quantity.P_VALUE, shown=f"p = {format_p(p_value)}", metric=metric)
-        )
-        told.append(f"p {format_p(p_value)}")
-    return Fact(text=text, value="; ".join([*told, str(effect.decision)]), path=path, numbers=tuple(numbers))
+        # Of a small one only a bound is said: "p <0.0001".
+        sign = "" if format_p(p_value).startswith("<") else "= "
+        yield _fact("effect", "p-value", f"p {sign}{format_p(p_value)}", f"{path}.p_value", *names, "p")
 
 
-@lru_cache(maxsize=2000)  # a fact's text is read again for its percentiles
-def numbers_in(text: str) -> tuple[Number, ...]:
-    """The numbers that a sentence of the findings holds, with the directions that it gives them."""
-    mentions = find_mentions(text)
-    contexts = find_contexts(text, mentions, ())
-    found = []
-    for mention in mentions:
-        context = contexts[mention]
-        direction = find_direction(context.clause, mention, start=context.start)
-        sign, better = mention.sign, ""
-        if not sign and direction is not None and direction.is_bound and mention.quantity not in WRITTEN:
-            better = "higher" if direction.way in {Way.GOOD, Way.BAD} else ""
-            sign = direction.sign(better)
-        metrics = find_metrics(context.clause)
-        found.append(
-            Number(
-                value=mention.value * (sign or 1),
-                quantity=mention.quantity,
-                shown=mention.text,
-                noun=mention.noun,
-                metric=next(iter(metrics)) if len(metrics) == 1 else "",
-                better=better,
-                is_signed=sign != 0,
-                written=mention.written,
-            )
-        )
-    return tuple(found)
+def _direction(effect: Effect, control: str) -> str:
+    """The direction names what it is compared with, so that a sentence cannot turn it round."""
+    name = _quote(control)
+    is_speed = effect.metric in RATES or effect.metric in LATENCY_METRICS
+    match effect.decision:
+        case Decision.BETTER:
+            return tr("faster than {control}", control=name) if is_speed else tr("better than {control}", control=name)
+        case Decision.WORSE:
+            return tr("slower than {control}", control=name) if is_speed else tr("worse than {control}", control=name)
+        case Decision.EQUIVALENT:
+            return tr("equivalent to {control}", control=name)
+        case Decision.INCONCLUSIVE:
+            return tr("not clearly different from {control}", control=name)
+
+
+def _curve(findings: Findings) -> Iterator[Fact]:
+    """Throughput and latency themselves, by arm and load level."""
+    for number, point in enumerate(findings.curve):
+        if point.metric in METRIC_LABELS and point.value is not None:
+            value, low, high = (format_metric(point.metric, each) for each in (point.value, point.low, point.high))
+            if point.low is not None and point.high is not None:
+                value += f" ({tr('{low} to {high}', low=low, high=high)})"
+            text = f"{metric_label(point.metric)} of “{point.arm}”, {level_label(findings, point.load_level)}"
+            names = (point.arm, _short(point.metric), str(point.load_level))
+            yield _fact("measured", text, value, f"curve[{number}]", *names)
+
+
+def _caveats(findings: Findings) -> Iterator[Fact]:
+    for number, caveat in enumerate(findings.caveats):
+        if caveat.severity is not Severity.INFO:
+            path, name = f"caveats[{number}]", str(number)
+            yield _fact("caveat", f"caveat ({caveat.severity})", caveat.text, f"{path}.text", name)
+            if caveat.hint:
+                yield _fact("caveat", "what it advises", caveat.hint, f"{path}.hint", name, "advice")
+
+
+def _differences(findings: Findings) -> Iterator[Fact]:
+    """Where the difference between the arms comes from."""
+    for number, pair in enumerate(causes_of(findings).differences):
+        if pair.load_level != ALL:
+            continue
+        path, text = f"causes.differences[{number}]", f"mean latency of “{pair.arm}” less that of “{pair.control}”"
+        yield _fact("difference", text, difference_text(pair.difference, "s"), f"{path}.difference", pair.arm)
+        for place, part in enumerate(pair.parts[:_MOST_PARTS]):
+            name, where = part_name(part.kind, part.event), f"{path}.parts[{place}].seconds"
+            value = difference_text(part.seconds, "s")
+            yield _fact("difference", f"part of that: {name}", value, where, pair.arm, name)
+
+
+def _budgets(findings: Findings) -> Iterator[Fact]:
+    """Where the time of a transaction goes."""
+    for number, budget in enumerate(causes_of(findings).budgets):
+        if budget.load_level != ALL or budget.scenario is not None:
+            continue
+        path, who, latency = f"causes.budgets[{number}]", f"“{budget.arm}”", budget.latency
+        text = f"mean latency of {who}, all load levels"
+        yield _fact("time_of", text, estimate_text(latency, "s"), f"{path}.latency", budget.arm)
+        for place, part in enumerate(budget.parts[:_MOST_PARTS]):
+            name, where = part_name(part.kind, part.event), f"{path}.parts[{place}].seconds"
+            value = estimate_text(part.seconds, "s")
+            yield _fact("time_of", f"part of it in {name}", value, where, budget.arm, name)
+            if latency.value:
+                share = format_percent(part.seconds.value / latency.value)
+                yield _fact("time_of", f"share of it in {name}", share, where, budget.arm, name, "share")
+
+
+def _limits(findings: Findings) -> Iterator[Fact]:
+    limits = causes_of(findings).limits
+    told = lead_arms(findings, (limit.arm for limit in limits))
+    for number, limit in enumerate(limits):
+        if limit.arm not in told:
+            continue
+        path, names = f"causes.limits[{number}]", (limit.arm, str(limit.load_level))
+        who = f"“{limit.arm}” with {level_label(findings, limit.load_level)}"
+        detail = f" ({limit.detail})" if limit.detail else ""
+        yield _fact("limit", f"what limits {who}", f"{limit.resource}{detail}: {limit.text}", path, *names)
+        for place, item in enumerate(limit.suspects[0].evidence[:_MOST_EVIDENCE] if limit.suspects else ()):
+            text, where = f"evidence for {limit.suspects[0].resource}", f"{path}.suspects[0].evidence[{place}].text"
+            yield _fact("limit", text, item.text, where, *names, "evidence")
+
+
+def _stability(findings: Findings) -> Iterator[Fact]:
+    stability = causes_of(findings).stability
+    told = lead_arms(findings, (each.arm for each in stability))
+    for number, evenness in enumerate(stability):
+        if evenness.arm not in told:
+            continue
+        path, names = f"causes.stability[{number}]", (evenness.arm, str(evenness.load_level))
+        who = f"“{evenness.arm}”, {level_label(findings, evenness.load_level)}"
+        variation = evenness.coefficient_of_variation
+        for text, estimate, unit, field in (
+            ("variation of throughput inside a run", variation, "share", "coefficient_of_variation"),
+            ("share of time in dips of throughput", evenness.dip_share, "share", "dip_share"),
+            ("lowest throughput (1st percentile of seconds)", evenness.lowest, "1/s", "lowest"),
+        ):
+            if estimate is not None:
+                value = estimate_text(estimate, unit)
+                yield _fact("stability", f"{text}, {who}", value, f"{path}.{field}", *names, field)
+        for place, dip in enumerate(evenness.dips[:_MOST_DIPS]):
+            where, near = f"{path}.dips[{place}]", f", near {', '.join(dip.near)}" if dip.near else ""
+            depth = f"{format_percent(dip.depth)} ({format_duration(dip.length)})"
+            yield _fact("stability", f"depth and length of a dip of throughput{near}", depth, where, *names, "dip")
+        if evenness.aligned:
+            yield _fact("stability", f"dips and events, {who}", evenness.aligned, f"{path}.aligned", *names, "events")
+
+
+def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
+    """Statements by the time of all sessions; without their texts only what they wait for."""
+    for number, pareto in enumerate(causes_of(findings).paretos):
+        if pareto.of != "statements" or pareto.load_level != ALL or pareto.scenario is not None:
+            continue
+        for place, item in enumerate(pareto.items[:_MOST_STATEMENTS]):
+            letter = "ABCDEFGHIJ"[place]
+            name = f"“{item.name}”" if with_texts else f"statement {letter}"
+            where, names = f"causes.paretos[{number}].items[{place}]", (pareto.arm, letter)
+            text = f"share of {name} in the time of all sessions, arm “{pareto.arm}”"
+            detail = f" ({item.detail})" if item.detail else ""
+            yield _fact("statement", text, f"{format_percent(item.share)}{detail}", where, *names)
+
+
+def _advice(findings: Findings) -> Iterator[Fact]:
+    """What checks and the scorecard advise."""
+    causes = causes_of(findings)
+    told = lead_arms(findings, (check.arm for check in causes.checks))
+    for number, check in enumerate(causes.checks):
+        if check.arm in told and check.level in {Level.WARNING, Level.ALARM} and check.advice:
+            text = f"check “{check.name}” ({check.level}), “{check.arm}”, {level_label(findings, check.load_level)}"
+            yield _fact("check", text, check.advice, f"causes.checks[{number}].advice", str(number))
+    if causes.scorecard is not None:
+        for number, choice in enumerate(causes.scorecard.recommendations):
+            where = f"causes.scorecard.recommendations[{number}].text"
+            yield _fact("recommended", f"recommended for {choice.goal}", choice.text, where, str(number))
+        if causes.scorecard.trade_off:
+            yield _fact("trade_off", "trade-off", causes.scorecard.trade_off, "causes.scorecard.trade_off")

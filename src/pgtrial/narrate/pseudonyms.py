@@ -2,7 +2,7 @@
 
 Hidden are names that tell whose system it is: of the experiment, of own scenarios, tables, databases, users, hosts and
 addresses, paths, and on request the arms. A pseudonym has no digit, so that no check takes it for a number, and the
-same findings always give the same ones.
+same findings always give the same ones. Names are looked for in English sentences, and hidden in every language.
 """
 
 import re
@@ -25,17 +25,18 @@ _LIKE_A_NUMBER = re.compile(r"\d+(?:\.\d+)?\s?[A-Za-z%]*")
 _LIKE_A_WORD = re.compile(r"[a-z]{1,12}")
 _MAY_BE_WORDS = frozenset({"arm", "name", "value"})
 _NO_NAME = re.compile(r"[-+]?\d[\d.]*\s?[A-Za-z%]*|on|off|yes|no|true|false|default|auto|always|never|none|")
+_OPENING, _CLOSING = '[“«"]', '[”»"]'
 _FOUND_IN_TEXT: tuple[tuple[str, re.Pattern[str]], ...] = (
     *(("secret", pattern) for pattern in SECRETS),
     *(("host", pattern) for pattern in HOSTS),
     ("address", re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\b")),
-    ("address", re.compile(r"\b(?:postgres(?:ql)?|https?)://[^\s”\"]+")),
+    ("address", re.compile(r"\b(?:postgres(?:ql)?|https?)://[^\s”»\"]+")),
     ("address", IPV4),
     ("address", re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}(?![\w:])")),
     ("host", re.compile(r"(?<![\w.])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+\.[a-z]{2,}(?![\w.])")),
     ("path", re.compile(r"(?<![\w<.])/(?:[\w.@+-]+/)*[\w.@+-]+")),
     ("table", re.compile(r"\bauto(?:vacuum|analyze) of ([\w.$-]*[\w$])")),
-    ("name", re.compile(r"[“\"]([^\s“”\"]+)[”\"]")),
+    ("name", re.compile(rf"{_OPENING}([^\s“”«»\"]+){_CLOSING}")),
 )
 
 
@@ -50,7 +51,7 @@ class Pseudonyms:
         for name, pseudonym in self.pairs:
             pattern = re.escape(name)
             if _is_everyday(name, pseudonym):
-                text = re.sub(rf"(?<=[“\"]){pattern}(?=[”\"])", pseudonym, text)
+                text = re.sub(rf"(?<={_OPENING}){pattern}(?={_CLOSING})", pseudonym, text)
             else:
                 text = re.sub(rf"(?<!\w){pattern}(?!\w)", pseudonym, text)
         return text
