@@ -8,7 +8,7 @@ from pgtrial.store.redact.known import Known, Redaction
 from pgtrial.store.redact.log import learn_log, redact_log
 from pgtrial.store.redact.names import Names
 from pgtrial.store.server_log.facts import Kind, read_fact
-from pgtrial.store.server_log.file import read_log
+from pgtrial.store.server_log.stored import read_log
 
 TIME = "2026-01-20 10:15:00.123 UTC"
 LINES: list[dict[str, object]] = [

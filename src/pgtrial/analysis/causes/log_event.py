@@ -20,6 +20,7 @@ _NAMES: Mapping[str, str] = {
     Kind.DEADLOCK: mark("deadlock"),
     Kind.SLOW_STATEMENT: mark("slow statement"),
     Kind.ERROR: mark("error"),
+    Kind.OTHER_LANGUAGE: mark("not in English"),
 }
 
 Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start

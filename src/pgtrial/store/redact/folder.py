@@ -21,7 +21,7 @@ from pgtrial.store.redact.log import learn_log, redact_log
 from pgtrial.store.redact.names import Names
 from pgtrial.store.redact.state import copy_state, learn_state, redact_state
 from pgtrial.store.redact.tree import format_toml, lists, strings, with_strings
-from pgtrial.store.server_log.times import find_zone
+from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
 
 # Made again from the rest, held while pgtrial is at work, or SQLite's own beside a copy that has what is in them.

@@ -14,9 +14,7 @@ from pgtrial.store.redact.names import Names
 from pgtrial.store.redact.tree import strings, with_strings
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Kind, read_fact, split_duration
-from pgtrial.store.server_log.file import read_log, write_log
-from pgtrial.store.server_log.kept import keep_entries
-from pgtrial.store.server_log.language import PLAIN
+from pgtrial.store.server_log.stored import keep_entries, read_log, write_log
 
 _TABLE = re.compile(r'(?P<before> table "(?:[^".]*\.){0,2})(?P<name>[^"]*)"')
 _PERSONAL = ("user", "remote_host", "remote_port")  # nothing is concluded from them
@@ -34,7 +32,7 @@ def redact_log(path: Path, to: Path, names: Names, zone: tzinfo | None) -> None:
     concluded, as from the log of a server that others use too. ``zone`` is log_timezone.
     """
     if Redaction.QUERIES in names.known.kinds:
-        entries = keep_entries(read_log(path, zone), PLAIN, since=float("-inf"))
+        entries = keep_entries(read_log(path, zone), since=float("-inf"))
         write_log((_without_queries(entry, names) for entry in entries), to)
         return
     is_hidden = Redaction.HOSTS in names.known.kinds

@@ -17,7 +17,7 @@ from pgtrial.store.redact.patterns import (
     USERS,
     is_secret_key,
 )
-from pgtrial.store.server_log.literals import replace_quoted
+from pgtrial.store.server_log.facts import replace_quoted
 
 _HOST, _QUERY, _RELATION, _SECRET = "host", "query", "relation", "secret"
 _OWN_RELATIONS = ("pg_", "pgbench_")  # of PostgreSQL and of pgbench, which tell nothing

@@ -1,3 +1,5 @@
+import csv
+import io
 import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -6,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.store.server_log.language import PLAIN
-from pgtrial.store.server_log.prefix import has_time, prefix_pattern
-from pgtrial.store.server_log.text_lines import parse_text
+from pgtrial.postgres.existing.log_formats import CSV_COLUMNS, has_time, parse_csv, parse_text, prefix_pattern
+from pgtrial.store.server_log.entry import LogEntry
 
 DEFAULT = "%m [%p] "
 DEBIAN = "%m [%p] %q%u@%d "
@@ -64,38 +65,15 @@ def test_what_another_process_adds_does_not_belong_to_the_message():
     assert (found[0].message, found[0].detail, found[1].message) == ("one", "", "two")
 
 
-@pytest.mark.parametrize(
-    ("line", "severity", "message"),
-    [
-        ("FEHLER:  Relation »x« existiert nicht", "ERROR", "Relation »x« existiert nicht"),
-        ("ОШИБКА:  деление на ноль", "ERROR", "деление на ноль"),
-        ("ВАЖНО:  система баз данных запускается", "FATAL", "система баз данных запускается"),
-        ("ERREUR:  division par zéro", "ERROR", "division par zéro"),
-        ("错误:  除以零", "ERROR", "除以零"),
-        ("로그:  checkpoint", "LOG", "checkpoint"),
-        ("TÕRGE:  of a language that nobody knows", "TÕRGE", "of a language that nobody knows"),
-    ],
-)
-def test_severities_are_known_in_any_language(line, severity, message):
-    (entry,) = parse(f"{NOW} [12] {line}")
+@pytest.mark.parametrize("word", ["FEHLER", "ОШИБКА", "ERREUR", "错误", "TÕRGE"])
+def test_lines_in_another_language_are_entries_without_a_sqlstate(word):
+    found = parse(
+        f"{NOW} [12] 22012 {word}:  x\n{NOW} [12] 22012 ПОДРОБНОСТИ:  y\n\tz\n{NOW} [13] 00000 LOG:  next",
+        "%m [%p] %e ",
+    )
 
-    assert (entry.severity, entry.message) == (severity, message)
-
-
-@pytest.mark.parametrize(
-    ("detail", "statement"),
-    [
-        ("DETAIL:  ", "ANWEISUNG:  "),
-        ("ПОДРОБНОСТИ:  ", "ОПЕРАТОР:  "),
-        ("DÉTAIL:  ", "INSTRUCTION :  "),
-        ("詳細:  ", "文:  "),
-        ("상세정보:  ", "명령 구문:  "),
-    ],
-)
-def test_labels_are_known_in_any_language(detail, statement):
-    (entry,) = parse(f"{NOW} [1] ERROR:  x\n{NOW} [1] {detail}d: 1\n{NOW} [1] {statement}SELECT 1")
-
-    assert (entry.detail, entry.statement) == ("d: 1", "SELECT 1")
+    assert [(each.severity, each.message) for each in found] == [(word, "x"), ("ПОДРОБНОСТИ", "y\nz"), ("LOG", "next")]
+    assert [each.sqlstate for each in found] == ["", "", "00000"]
 
 
 def test_processes_that_are_no_sessions_end_the_prefix_at_its_q():
@@ -189,7 +167,7 @@ def printed(letter: str, data: st.DataObject, *, is_session: bool) -> str:
     padding=st.sampled_from(["", "", "12", "-12"]),
     stops_at=st.integers(0, 8),
     is_session=st.booleans(),
-    severity=st.sampled_from(["ERROR", "LOG", "FEHLER", "ВАЖНО"]),
+    severity=st.sampled_from(["ERROR", "LOG", "PANIC"]),
     data=st.data(),
 )
 def test_a_line_with_any_prefix_is_read_back(*, letters, padding, stops_at, is_session, severity, data):
@@ -212,7 +190,7 @@ def test_a_line_with_any_prefix_is_read_back(*, letters, padding, stops_at, is_s
     assert len(entries) == 1
     (entry,) = entries
     assert entry.t == pytest.approx(T, abs=1e-4)
-    assert entry.severity == PLAIN.severity(severity)
+    assert entry.severity == severity
     assert entry.message == "the message: 1\nand more"
     if not stopped:
         assert entry.pid == 4711
@@ -225,3 +203,75 @@ def test_any_text_is_a_prefix(prefix):
     re.compile(prefix_pattern(prefix))
 
     assert parse("nothing of a log", prefix) == []
+
+
+# --- CSV ------------------------------------------------------------------------------------------------------------
+
+ROW = {
+    "log_time": NOW,
+    "database_name": "sales",
+    "process_id": "4711",
+    "error_severity": "ERROR",
+    "sql_state_code": "40P01",
+    "message": 'deadlock "detected", or\nnot',
+    "detail": "a,b",
+    "query": "SELECT 'x\ny'",
+    "application_name": "pgbench",
+    "backend_type": "client backend",
+    "query_id": "0",
+}
+
+
+def as_csv(*rows: dict[str, str]) -> str:
+    """As csvlog.c writes: texts in quotation marks, doubled inside."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n", restval="")
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def test_a_record_of_csv_may_have_several_lines():
+    text = as_csv(ROW, {**ROW, "message": "second", "error_severity": "LOG"})
+
+    first, second = parse_csv(text.splitlines(), None)
+
+    assert first == LogEntry(
+        t=T,
+        pid=4711,
+        severity="ERROR",
+        sqlstate="40P01",
+        database="sales",
+        application="pgbench",
+        backend_type="client backend",
+        message='deadlock "detected", or\nnot',
+        detail="a,b",
+        statement="SELECT 'x\ny'",
+    )
+    assert (second.severity, second.message) == ("LOG", "second")
+
+
+def test_csv_that_begins_in_the_middle_of_a_record_is_read_from_the_next_on():
+    text = as_csv(ROW, {**ROW, "message": "second"})
+
+    found = list(parse_csv(text[60:].splitlines(), None))
+
+    assert [entry.message for entry in found][-1] == "second"
+
+
+def test_csv_without_columns_that_came_later_is_read():
+    text = as_csv({**ROW, "message": "m"}).rstrip("\n").rpartition(",")[0]
+
+    (entry,) = parse_csv(text.splitlines(), None)
+
+    assert entry.message == "m"
+
+
+@pytest.mark.parametrize("text", ["", "a,b,c", f"{NOW},", f'{NOW},"', f"{NOW},{','.join('x' * 30)}"])
+def test_what_is_no_record_of_csv_is_left_out(text):
+    assert [entry for entry in parse_csv(text.splitlines(), None) if entry.message != "x"] == []
+
+
+def test_a_text_too_long_for_csv_costs_its_own_record_only():
+    found = list(parse_csv(as_csv({**ROW, "message": "x" * 200_000}, {**ROW, "message": "y"}).splitlines(), None))
+
+    assert [entry.message for entry in found] == ["y"]
