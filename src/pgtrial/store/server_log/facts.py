@@ -2,9 +2,9 @@
 
 The messages are those of PostgreSQL 15 to 18 in English (vacuumlazy.c, analyze.c, pg_rusage.c, fd.c, proc.c,
 postgres.c, fastpath.c). In another language two things are known all the same: errors by their SQLSTATE, and
-checkpoints by what xlog.c says of them. The reason of one that begins is never translated, and the end has its numbers in one order
-and form in all translations: buffers, their share, from 18 on SLRU buffers, three numbers of WAL files, three times, a
-number of files, two times, two sizes in kB.
+checkpoints by what xlog.c says of them. The reason of one that begins is never translated, and the end has its numbers
+in one order and form in all translations: buffers, their share, from 18 on SLRU buffers, three numbers of WAL files,
+three times, a number of files, two times, two sizes in kB.
 """
 
 import re
