@@ -88,7 +88,7 @@ def read_subjects(folders: Sequence[Path]) -> tuple[Subject, ...]:
         Subject(key=letter(number), folder=folder, evidence=evidence, findings=analyze(folder))
         for number, (folder, evidence) in enumerate(zip(folders, records, strict=True))
     )
-    _check_apart(subjects)
+    _check_different(subjects)
     return subjects
 
 
@@ -98,7 +98,7 @@ def letter(number: int) -> str:
     return string.ascii_uppercase[place] + (str(round_ + 1) if round_ else "")
 
 
-def _check_apart(subjects: Sequence[Subject]) -> None:
+def _check_different(subjects: Sequence[Subject]) -> None:
     """The same runs, counted twice, would look like two experiments that agree."""
     seen: dict[tuple[object, ...], Subject] = {}
     for subject in subjects:

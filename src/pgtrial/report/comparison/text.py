@@ -49,7 +49,7 @@ def render_experiments(found: ExperimentComparison, *, width: int = 80) -> str:
         _differences(found.differences, width),
         *(_contrast(one, width) for one in found.contrasts if one.is_claimed and one.is_overall),
         _others(found, width),
-        _apart(found, width),
+        _not_comparable(found, width),
         _indirect(found, width),
         _controls(found, width),
         caveat_lines(all_caveats(found), width),
@@ -132,7 +132,7 @@ def _others(found: ExperimentComparison, width: int) -> list[str]:
     return ["Combined as well", *align_table(heads, rows, left=("", "decision"), width=width)] if rows else []
 
 
-def _apart(found: ExperimentComparison, width: int) -> list[str]:
+def _not_comparable(found: ExperimentComparison, width: int) -> list[str]:
     lines = []
     for one in found.not_combined:
         text = f"{one.first} and {one.second}: {'; '.join(one.reasons)}"

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.redact.known import Known, Redaction
-from pgtrial.store.redact.log import learn_log, redact_log
-from pgtrial.store.redact.names import Names
+from pgtrial.export.redacted_files import learn_log, redact_log
+from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.store.server_log.facts import Kind, read_fact
 from pgtrial.store.server_log.stored import read_log
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import StoreError
-from pgtrial.store import bundle
-from pgtrial.store.bundle import FACTS, SUMS, BundleFacts, pack, read_facts, unpack, verify
+from pgtrial.export import archive
+from pgtrial.export.archive import FACTS, SUMS, BundleFacts, pack, read_facts, unpack, verify
 
 FILES = {"experiment.toml": b"format = 1\n", "runs/0001-on-b1/samples.parquet": b"PAR1" * 1000, "empty": b""}
 
@@ -206,4 +206,4 @@ def test_facts_of_a_folder_that_was_not_unpacked_are_none(tmp_path: Path) -> Non
     (tmp_path / FACTS).write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         read_facts(tmp_path)
-    assert bundle.FORMAT == 1
+    assert archive.FORMAT == 1

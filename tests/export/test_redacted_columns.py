@@ -3,11 +3,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import StoreError
+from pgtrial.export.redacted_files import learn_columns, redact_columns
+from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
-from pgtrial.store.redact.columns import learn_columns, redact_columns
-from pgtrial.store.redact.known import Known, Redaction
-from pgtrial.store.redact.names import Names
 from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
 
 QUERY = "SELECT name FROM customers WHERE id = ?"

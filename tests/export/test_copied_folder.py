@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import StoreError
+from pgtrial.export.bundle import copy_folder
+from pgtrial.export.redaction import Redaction
 from pgtrial.store import layout
-from pgtrial.store.redact.folder import copy_folder
-from pgtrial.store.redact.known import Redaction
 from pgtrial.testing import EXPERIMENT, write_result_folder
 
 QUERY = "SELECT secret_name FROM customers WHERE id = :id;"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.store.redact.tree import format_toml, lists, parse_json, strings, with_strings
+from pgtrial.export.tree import format_toml, lists, parse_json, strings, with_strings
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 VALUES = st.recursive(
     TEXTS | st.integers(-(2**60), 2**60) | st.booleans() | st.floats(allow_nan=False),

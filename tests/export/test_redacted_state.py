@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import StoreError
+from pgtrial.export.redacted_files import copy_state, learn_state, redact_state
+from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.run import LoadLevel, RunState, Slot
 from pgtrial.store import layout
-from pgtrial.store.redact.known import Known, Redaction
-from pgtrial.store.redact.names import Names
-from pgtrial.store.redact.state import copy_state, learn_state, redact_state
 from pgtrial.store.state import State
 
 TOLD = ("db7", "10.1.2.3", "hunter2xyz", "customers", "alice", "s3cr3t-command")

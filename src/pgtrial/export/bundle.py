@@ -1,9 +1,13 @@
-"""A copy of a result folder for somebody else, without what only concerns this machine and what is to be taken out."""
+"""A result folder as one archive for somebody else: the data, the findings made from just these data, and the report.
+
+What only concerns this machine is left out, and what is to be taken out is taken out of the data first.
+"""
 
 import os
 import platform
 import re
 import stat
+import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -11,16 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pgtrial import __version__
+from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.findings import write_findings
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.export.archive import FACTS, SUFFIX, SUMS, TEMPORARY, BundleFacts, Packed, pack, read_facts
+from pgtrial.export.redacted_files import (
+    COLUMN_FILES,
+    copy_state,
+    learn_columns,
+    learn_log,
+    learn_state,
+    redact_columns,
+    redact_log,
+    redact_state,
+)
+from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.tree import format_toml, lists, strings, with_strings
+from pgtrial.report.html import write_html
 from pgtrial.store import layout
-from pgtrial.store.bundle import FACTS, SUFFIX, SUMS, TEMPORARY
-from pgtrial.store.redact.columns import FILES, learn_columns, redact_columns
-from pgtrial.store.redact.known import Known, Redaction
-from pgtrial.store.redact.log import learn_log, redact_log
-from pgtrial.store.redact.names import Names
-from pgtrial.store.redact.state import copy_state, learn_state, redact_state
-from pgtrial.store.redact.tree import format_toml, lists, strings, with_strings
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
 
@@ -44,6 +58,42 @@ class Copied:
     name: str
     left_out: tuple[str, ...]
     still_in: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundled:
+    """An archive that was written, and what is to be said about it."""
+
+    packed: Packed
+    copied: Copied
+    redacted: tuple[Redaction, ...]
+
+
+def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redaction] = ()) -> Bundled:
+    """Pack a result folder into ``out``, by default NAME.pgtrial.zip in the current directory.
+
+    Whatever is taken out is taken out of the data first; findings and report are then made from what is left, so they
+    hold nothing else. The folder is only read. Raises StoreError.
+    """
+    wanted = tuple(kind for kind in Redaction if kind in set(kinds))
+    before = read_facts(folder)
+    target = out.parent if out is not None else Path()
+    try:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target) as name:
+            copy = Path(name)
+            copied = copy_folder(folder, copy, wanted)
+            write_findings(findings := analyze(copy), copy)
+            write_html(findings, copy / layout.REPORT)
+            files = {str(path.relative_to(copy)): path for path in sorted(copy.rglob("*")) if path.is_file()}
+            facts = BundleFacts(
+                pgtrial_version=__version__,
+                redacted=tuple(dict.fromkeys((*(before.redacted if before else ()), *wanted))),
+                left_out=len(copied.left_out),
+            )
+            packed = pack(copied.name, files, out or target / f"{copied.name}{SUFFIX}", facts=facts)
+    except OSError as err:
+        raise StoreError(f'cannot write a bundle in "{target}": {err.strerror or err}') from err
+    return Bundled(packed=packed, copied=copied, redacted=wanted)
 
 
 def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copied:
@@ -108,7 +158,7 @@ def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, A
         known.learn(text, key)
     for words in lists(tables):
         known.learn(" ".join(words))  # what follows "--password" is told by what stands before it
-    for text in _statements(tables):
+    for text in _sql_statements(tables):
         known.learn_query(text)
     learn_state(state, known)
     for path in files:
@@ -116,7 +166,7 @@ def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, A
             text = _read_text(folder / path)
             known.learn(text)
             known.learn_query(text)
-        elif path.parts[0] == layout.RUNS and path.name in FILES:
+        elif path.parts[0] == layout.RUNS and path.name in COLUMN_FILES:
             learn_columns(folder / path, known)
         elif path.parts[0] == layout.RUNS and path.name == layout.SERVER_LOG:
             learn_log(folder / path, known)
@@ -138,7 +188,7 @@ def _copy_file(folder: Path, path: Path, to: Path, names: Names, zones: dict[str
             )
         case (layout.RUNS, run, name) if run in zones and name in _NUMBERS:
             _link(folder / path, to / path)
-        case (layout.RUNS, run, name) if run in zones and name in FILES:
+        case (layout.RUNS, run, name) if run in zones and name in COLUMN_FILES:
             redact_columns(folder / path, to / path, names)
         case (layout.RUNS, run, layout.SERVER_LOG) if run in zones:
             redact_log(folder / path, to / path, names, find_zone(zones[run]))
@@ -206,7 +256,7 @@ def _is_sql(factor: dict[str, Any]) -> bool:
     return factor.get("knob") == "sql"
 
 
-def _statements(tables: dict[str, Any]) -> Iterator[str]:
+def _sql_statements(tables: dict[str, Any]) -> Iterator[str]:
     for table in _sql_tables(tables):
         yield from (text for key, text in table.items() if key in _SQL_KEYS and isinstance(text, str))
 

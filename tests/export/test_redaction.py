@@ -1,7 +1,6 @@
 import pytest
 
-from pgtrial.store.redact.known import Known, Redaction
-from pgtrial.store.redact.names import Names
+from pgtrial.export.redaction import Known, Names, Redaction
 
 ALL = frozenset(Redaction)
 

@@ -13,11 +13,11 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import Findings
 from pgtrial.errors import StoreError
+from pgtrial.export.archive import FACTS, SUMS, unpack
+from pgtrial.export.bundle import Bundled, write_bundle
+from pgtrial.export.redaction import Redaction
 from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.report.bundle import Bundled, write_bundle
 from pgtrial.store import layout
-from pgtrial.store.bundle import FACTS, SUMS, unpack
-from pgtrial.store.redact.known import Redaction
 from pgtrial.store.samples import WaitRow, write_waits
 from pgtrial.store.state import State
 from pgtrial.testing import EXPERIMENT, write_result_folder
