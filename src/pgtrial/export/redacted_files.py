@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from pgtrial.errors import StoreError
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_json, strings, with_strings
@@ -60,20 +58,19 @@ _SQL = "sql"  # the knob whose values are statements
 
 def learn_columns(path: Path, known: Known) -> None:
     """What the texts of a file give away. Raises StoreError."""
-    with parquet.session(threads=1) as db:
-        for column in _text_columns(db, path):
-            for text in _distinct(db, path, [column]):
-                known.learn(text[0])
+    for column in _text_columns(path):
+        for text in parquet.distinct_rows(path, [column]):
+            known.learn(text[0])
 
 
 def redact_columns(path: Path, to: Path, names: Names) -> None:
     """Write the file anew without what ``names`` takes out. Raises StoreError."""
     with parquet.session(threads=1) as db:
         replaced = []
-        for place, column in enumerate(_text_columns(db, path)):
+        for place, column in enumerate(_text_columns(path)):
             keys = ["metric", column] if column == "object" else [column]
             change = _change(column, names)
-            rows = [(*row, change(*row)) for row in _distinct(db, path, keys)]
+            rows = [(*row, change(*row)) for row in parquet.distinct_rows(path, keys)]
             table = f"instead_{place}"
             columns = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in (*_keys(keys), "instead"))
             db.execute(f"CREATE TEMP TABLE {table} AS SELECT {columns}", _lists(rows, len(keys) + 1))
@@ -113,24 +110,8 @@ def _lists(rows: list[tuple[str, ...]], width: int) -> list[list[str]]:
     return [[row[place] for row in rows] for place in range(width)]
 
 
-def _text_columns(db: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    try:
-        described = db.execute(f"DESCRIBE SELECT * FROM read_parquet({_file(path)})").fetchall()
-    except duckdb.Error as err:
-        raise StoreError(f'cannot read "{path}": {str(err).splitlines()[0]}') from err
-    return [name for name, kind, *_ in described if kind == "VARCHAR" and name not in _WORD_COLUMNS]
-
-
-def _distinct(db: duckdb.DuckDBPyConnection, path: Path, columns: list[str]) -> list[tuple[str, ...]]:
-    """Different values, in order, so that what stands for them does not depend on how they were read."""
-    listed = ", ".join(map(quote, columns))
-    known = " AND ".join(f"{quote(column)} IS NOT NULL" for column in columns)
-    try:
-        return db.execute(
-            f"SELECT DISTINCT {listed} FROM read_parquet({_file(path)}) WHERE {known} ORDER BY ALL"
-        ).fetchall()
-    except duckdb.Error as err:
-        raise StoreError(f'cannot read "{path}": {str(err).splitlines()[0]}') from err
+def _text_columns(path: Path) -> list[str]:
+    return [name for name in parquet.text_columns(path) if name not in _WORD_COLUMNS]
 
 
 def _file(path: Path) -> str:
