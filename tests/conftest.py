@@ -322,8 +322,8 @@ def analysed_once() -> Iterator[None]:
     from pgtrial.analysis import analyze, opened
     from pgtrial.analysis.calibration import summary
     from pgtrial.analysis.compare import subjects
+    from pgtrial.export import bundle
     from pgtrial.language import spoken
-    from pgtrial.report import bundle
     from pgtrial.store import layout
 
     really, known = analyze.analyze, {}

@@ -13,9 +13,10 @@ from pgtrial.analysis.log_events import MOST_MARKS, LogEvent, mark_events, read_
 from pgtrial.analysis.log_pairing import SEPARATE, add_up, pair_entries
 from pgtrial.analysis.slices import windows
 from pgtrial.model.run import RunRow
+from pgtrial.postgres.existing.log_formats import parse_text
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.file import write_log
+from pgtrial.store.server_log.stored import keep_entries, write_log
 from support import INTERLEAVED, write_result_folder
 
 END = (
@@ -201,6 +202,19 @@ def test_numbers_of_an_arm_are_sums_over_its_runs(evidence: Evidence, write: Wri
     assert found["autovacuum"].text == f"public.b {2 * runs} times, 18 s; public.a {runs} times, 9 s"
     assert found["temporary file"].numbers["bytes"] == 3145728 * runs
     assert found["temporary file"].text == "3 MB each, on average"
+
+
+def test_of_a_russian_text_log_it_is_said_that_its_events_are_not_known(evidence: Evidence, write: Write) -> None:
+    """As a server of 15.18 wrote it, with temporary files, waits for locks, errors and a deadlock."""
+    log = Path(__file__).parents[1] / "postgres" / "existing" / "captured" / "ru.log"
+    lines = log.read_text(encoding="utf-8").splitlines()
+    entries = list(keep_entries(parse_text(lines, prefix="%n|%p|%e|%b|", zone=None), since=0.0))
+    changed = write({first(evidence).id: [replace(each, t=each.t - entries[0].t + 1) for each in entries]})
+
+    summaries = {each.kind: each for each in summarize_log(changed, read_log_events(changed) or ())}
+    assert set(summaries) == {"checkpoint", "not English"}
+    assert summaries["not English"].count > 20
+    assert summaries["not English"].text.startswith("what these messages tell is not known")
 
 
 def test_statements_are_summarized_by_the_most_frequent_one(evidence: Evidence, write: Write) -> None:

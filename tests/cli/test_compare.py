@@ -1,7 +1,6 @@
 """pgtrial compare: what it takes, what it prints, and what it says of wrong input."""
 
 import json
-import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,6 @@ from support import EXPERIMENT, Simulation, write_result_folder
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 2")
-START = 1_795_232_577
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +24,6 @@ def folders(tmp_path_factory) -> tuple[Path, Path]:
         for name, seed in (("monday", 1), ("tuesday", 2))
     )
     return one, other
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory) -> tuple[Path, Path]:
-    place = tmp_path_factory.mktemp("logs")
-    for name, rate in (("old", 20), ("new", 25)):
-        rng = random.Random(name)
-        lines = [
-            f"0 {number} {rng.randint(1000, 3000)} 0 {START + number // rate} {number % rate * 1_000_000 // rate}\n"
-            for number in range(90 * rate)
-        ]
-        (place / name).mkdir()
-        (place / name / "pgbench_log.7").write_text("".join(lines))
-    return place / "old", place / "new"
 
 
 def test_experiments_are_compared_and_the_folders_stay_as_they_were(folders, capsys):
@@ -72,42 +56,17 @@ def test_json_has_everything_and_nothing_else_is_printed(folders, capsys):
     assert found["contrasts"][0]["pooled"]["experiments"] == 2
 
 
-def test_logs_are_compared_without_a_verdict(logs, capsys, tmp_path):
-    page = tmp_path / "compare.html"
-    arguments = [word for path in logs for word in ("--pgbench-log", str(path))]
-
-    assert main(["compare", *arguments, "--skip", "5s", "-o", str(page)]) == 0
-
-    output = capsys.readouterr().out
-    assert output.startswith("Throughput of new: +25.0 % against old. No verdict")
-    assert "unblocked" not in output  # a code is for programs
-    assert page.is_file()
-
-
-def test_logs_as_json(logs, capsys):
-    assert main(["compare", "--json", *[word for path in logs for word in ("--pgbench-log", str(path))]]) == 0
-
-    found = json.loads(capsys.readouterr().out)
-    assert found["kind"] == "pgbench-logs"
-    assert found["caveats"][0]["code"] == "unblocked"
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         ([], "a comparison needs at least two result folders"),
         (["{one}"], "a comparison needs at least two result folders"),
-        (["--pgbench-log", "{old}"], "needs at least two --pgbench-log options"),
-        (["{one}", "{other}", "--pgbench-log", "{old}"], "not both"),
         (["{one}", "{one}"], "is given twice"),
         (["{one}", "{one}/../monday"], "is given twice"),
-        (["--pgbench-log", "{old}", "--pgbench-log", "{old}/"], "is given twice"),
-        (["{one}", "{other}", "--skip", "5s"], "--skip is for --pgbench-log"),
-        (["--pgbench-log", "{old}", "--pgbench-log", "{new}", "--skip", "soon"], "expected a time"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(folders, logs, arguments, told, capsys):
-    places = {"one": folders[0], "other": folders[1], "old": logs[0], "new": logs[1]}
+def test_what_cannot_be_meant_is_a_usage_error(folders, arguments, told, capsys):
+    places = {"one": folders[0]}
 
     assert main(["compare", *(word.format(**places) for word in arguments)]) == 2
     assert told in capsys.readouterr().err
@@ -141,12 +100,16 @@ def test_a_folder_without_runs_is_told(folders, tmp_path, capsys):
     assert "pgtrial resume" in error
 
 
-def test_a_log_that_is_none_is_told(logs, tmp_path, capsys):
-    other = tmp_path / "notes.txt"
-    other.write_text("not a log\n")
+@pytest.mark.parametrize("given", ["old/pgbench_log.7", "old"])
+def test_logs_of_pgbench_are_refused_and_it_is_said_what_to_do_instead(folders, tmp_path, given, capsys):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "pgbench_log.7").write_text("0 1 1500 0 1795232577 0\n")
 
-    assert main(["compare", "--pgbench-log", str(logs[0]), "--pgbench-log", str(other)]) == 1
-    assert "is not a log of pgbench" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path / given), str(folders[0])]) == 2
+
+    error = " ".join(capsys.readouterr().err.split())
+    assert "compares result folders" in error
+    assert "experiment file with the two settings" in error
 
 
 def test_a_page_without_a_place_is_told_before_anything_is_read(tmp_path, capsys):

@@ -8,7 +8,7 @@ import psycopg
 
 from pgtrial.analysis.log_pairing import LogEvent, pair_entries
 from pgtrial.postgres.programs import Programs
-from pgtrial.store.server_log.file import read_log
+from pgtrial.store.server_log.stored import read_log
 
 # A short deadlock_timeout, so that waits are logged soon; a worker looks every second for what there is to vacuum.
 SETTINGS = {

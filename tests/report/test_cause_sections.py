@@ -3,8 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pgtrial.findings.causes import Causes, Evidence, Level
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,
@@ -393,6 +392,13 @@ def test_the_log_is_compared_arm_by_arm(sample):
 
     assert "checkpoint 12 buffers 15 k, write 38.4 s, sync 900 ms, distance 391 MB all timed" in text
     assert "error 40001 none 400 serialization_failure none" in text
+
+
+def test_messages_in_another_language_are_said_not_to_be_known(sample):
+    said = "what these messages tell is not known"
+    russian = LogSummary(arm="on", kind="not English", count=37, numbers={}, text=said)
+
+    assert f"not in English 37 {said}" in words(section(change(sample, log=(russian,)), "server_log"))
 
 
 def test_numbers_of_the_log_have_the_unit_that_their_name_ends_with():

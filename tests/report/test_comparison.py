@@ -1,4 +1,4 @@
-"""Comparisons as text and as a page: what differs first, no verdict for logs, hostile names harmless."""
+"""Comparisons as text and as a page: what differs first, hostile names harmless."""
 
 import contextlib
 import re
@@ -13,12 +13,6 @@ from pgtrial.findings.comparison import (
     Contrast,
     ExperimentComparison,
     Indirect,
-    LogComparison,
-    LogContrast,
-    LogDistribution,
-    LogRun,
-    LogSeries,
-    LogSide,
     NotCombined,
     PooledEffect,
     StudyEffect,
@@ -28,13 +22,9 @@ from pgtrial.findings.comparison import (
 from pgtrial.findings.findings import ArmFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
-from pgtrial.report.charts.loads import change_chart, latency_chart, throughput_chart
 from pgtrial.report.charts.pooled import pooled_forest
-from pgtrial.report.comparison.experiments import EXPERIMENT_PARTS
-from pgtrial.report.comparison.logs import LOG_PARTS
-from pgtrial.report.comparison.page import render_comparison
-from pgtrial.report.comparison.table import align_table
-from pgtrial.report.comparison.text import render_experiments, render_logs
+from pgtrial.report.comparison.page import PARTS, render_comparison
+from pgtrial.report.comparison.text import align_table, render_experiments
 from pgtrial.report.comparison.words import answer_text
 
 PATIENCE = 120_000  # ms
@@ -160,85 +150,9 @@ def make_experiments(names: tuple[str, str, str] = PLAIN, *, differences: int = 
     )
 
 
-def make_logs(names: tuple[str, str, str] = PLAIN) -> LogComparison:
-    values = (
-        Value(metric="pgbench.tps", value=1234.0, low=1200.0, high=1270.0),
-        Value(metric="pgbench.latency_p95", value=0.0042, low=0.0041, high=0.0043),
-    )
-    sides = tuple(
-        LogSide(
-            key=name,
-            path=f"logs/{name}",
-            runs=(
-                LogRun(
-                    name="pgbench_log.1",
-                    files=(f"logs/{name}/pgbench_log.1",),
-                    is_aggregated=False,
-                    started=1_768_900_000.0,
-                    seconds=118.0,
-                    transactions=145_000,
-                    failed=3,
-                    skipped=0,
-                    clients=8,
-                    scripts=1,
-                    has_rate=False,
-                    logged_share=1.0,
-                    stretch=3.0,
-                    values=values,
-                ),
-            ),
-            values=values,
-            series=(LogSeries(run="pgbench_log.1", t=(0.0, 1.0, 2.0), tps=(1200.0, 1250.0, 1240.0)),),
-            distribution=LogDistribution(latency=(0.001, 0.002, 0.004), share=(0.2, 0.7, 1.0)),
-        )
-        for name in names[:2]
-    )
-    return LogComparison(
-        pgtrial_version="1",
-        confidence=0.95,
-        sides=sides,
-        differences=(
-            WorldDifference(
-                group="load",
-                name="clients",
-                values={names[0]: "8", names[1]: "16"},
-                severity=Severity.WARNING,
-                why="Another load.",
-            ),
-        ),
-        contrasts=(
-            LogContrast(
-                side=names[1], metric="pgbench.tps", better="higher", ratio=1.07, low=1.03, high=1.1, basis="within"
-            ),
-            LogContrast(
-                side=names[1],
-                metric="pgbench.latency_p95",
-                better="lower",
-                ratio=0.9,
-                low=None,
-                high=None,
-                basis="none",
-            ),
-        ),
-        caveats=(
-            CaveatFinding(
-                code="unblocked",
-                severity=Severity.WARNING,
-                text="Not made in blocks, so there is no verdict.",
-                hint='Make an experiment of it: "pgtrial run".',
-            ),
-        ),
-    )
-
-
 @pytest.fixture(scope="module")
 def experiments() -> ExperimentComparison:
     return make_experiments()
-
-
-@pytest.fixture(scope="module")
-def logs() -> LogComparison:
-    return make_logs()
 
 
 def test_differences_come_before_effects(experiments):
@@ -248,8 +162,8 @@ def test_differences_come_before_effects(experiments):
     assert "A: 2; B: 4" in text
 
 
-def test_lines_fit_a_terminal(experiments, logs):
-    for text in (render_experiments(experiments), render_logs(logs), render_experiments(make_experiments(HOSTILE))):
+def test_lines_fit_a_terminal(experiments):
+    for text in (render_experiments(experiments), render_experiments(make_experiments(HOSTILE))):
         assert max(map(len, text.splitlines())) <= 110  # a single word that is longer stays whole
     words = [line for line in render_experiments(experiments).splitlines() if "wednesdaywednesday" not in line]
     assert max(map(len, words)) <= 80
@@ -288,20 +202,12 @@ def test_what_is_not_combined_and_what_is_indirect_is_said(experiments):
     assert "Only what is the same is combined." in text
 
 
-def test_logs_have_figures_and_no_verdict(logs):
-    text = render_logs(logs)
-
-    assert text.startswith("Throughput of tuesday: +7.0 % against monday. No verdict")
-    assert re.search(r"throughput +1\.23 k tps +1\.23 k tps +\+7\.0 % +\+3\.0 % to \+10\.0 %", text)
-    assert "supported" not in text
-    assert "Not made in blocks" in text
-
-
 def test_hidden_characters_are_written_out():
-    for text in (render_experiments(make_experiments(HOSTILE)), render_logs(make_logs((HOSTILE[2], "b", "c")))):
-        assert "\x1b" not in text
-        assert "\u202e" not in text
-        assert r"\x1b[31m" in text
+    text = render_experiments(make_experiments(HOSTILE))
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert r"\x1b[31m" in text
 
 
 def test_a_table_that_is_too_wide_cuts_its_first_column():
@@ -337,9 +243,8 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-@pytest.mark.parametrize("make", [make_experiments, make_logs])
-def test_hostile_names_stay_text_on_the_page(make):
-    plain, hostile = Page(render_comparison(make())), Page(render_comparison(make(HOSTILE)))
+def test_hostile_names_stay_text_on_the_page():
+    plain, hostile = (Page(render_comparison(make_experiments(names))) for names in (PLAIN, HOSTILE))
 
     assert not any(name.startswith("on") for _, attributes in hostile.elements for name in attributes)
     assert [tag for tag, _ in hostile.elements if tag in {"script", "img"}] == [
@@ -350,47 +255,32 @@ def test_hostile_names_stay_text_on_the_page(make):
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize(("make", "parts"), [(make_experiments, EXPERIMENT_PARTS), (make_logs, LOG_PARTS)])
-def test_every_section_is_in_the_navigation_and_the_page_loads_nothing(make, parts):
-    source = render_comparison(make())
+def test_every_section_is_in_the_navigation_and_the_page_loads_nothing(experiments):
+    source = render_comparison(experiments)
     page = Page(source)
     anchors = [a["href"].removeprefix("#") for tag, a in page.elements if tag == "a" and a.get("href")]
     links = [value for _, a in page.elements for name, value in a.items() if name in {"src", "href"}]
 
-    assert anchors == ["content", *(part.name for part in parts)]
+    assert anchors == ["content", *(part.name for part in PARTS)]
     assert all(link is not None and link.startswith(("#", "data:")) for link in links)
     assert "default-src 'none'" in source
 
 
-def test_throughput_of_logs_can_be_zoomed(logs):
-    page = Page(render_comparison(logs))
-    timed = [attributes for _, attributes in page.elements if attributes.get("class") == "timed"]
-    plots = [attributes for _, attributes in page.elements if attributes.get("class") == "plot"]
-
-    assert [(one["data-from"], one["data-to"]) for one in timed] == [("0.0", "2.0")]
-    assert ["data-timed" in one for one in plots].count(True) == 1
-    assert "All charts below show the same time" not in "".join(page.text)
-
-
 def test_differences_come_first_on_the_page_after_the_answer():
-    names = [part.name for part in EXPERIMENT_PARTS]
+    names = [part.name for part in PARTS]
 
     assert names[:3] == ["answer", "differences", "effects"]
 
 
-def test_nothing_to_show_is_still_a_page(experiments, logs):
+def test_nothing_to_show_is_still_a_page(experiments):
     empty = experiments.model_copy(update={"contrasts": (), "differences": (), "indirect": (), "caveats": ()})
-    bare = logs.model_copy(update={"contrasts": (), "differences": ()})
 
     assert "No effect could be estimated" in render_comparison(empty)
-    assert "no metric in common" in render_comparison(bare)
     assert "No difference is known" in render_experiments(empty)
-    assert "No verdict" in render_logs(bare)
 
 
-def test_every_chart_compiles_and_says_its_message(experiments, logs):
+def test_every_chart_compiles_and_says_its_message(experiments):
     charts = [pooled_forest(experiments, one) for one in experiments.contrasts]
-    charts += [change_chart(logs), throughput_chart(logs), latency_chart(logs)]
 
     for chart in charts:
         assert chart is not None
@@ -412,10 +302,11 @@ def test_the_diamond_is_as_wide_as_the_interval_of_the_combined_effect(experimen
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("make", [make_experiments, make_logs])
-def test_every_chart_is_drawn_in_a_browser_without_a_complaint(make, chromium, tmp_path):
+def test_every_chart_is_drawn_in_a_browser_without_a_complaint(chromium, tmp_path):
     path = tmp_path / "compare.html"
-    path.write_text(render_comparison(make(HOSTILE)).replace("<details>", "<details open>"), encoding="utf-8")
+    path.write_text(
+        render_comparison(make_experiments(HOSTILE)).replace("<details>", "<details open>"), encoding="utf-8"
+    )
     complaints = []
     with contextlib.closing(chromium.new_context()) as context:
         page = context.new_page()

@@ -13,10 +13,9 @@ from pgtrial.findings.causes import LogSummary, Mark
 from pgtrial.language import ntr, tr
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout
-from pgtrial.store.server_log.entry import LogEntry
+from pgtrial.store.server_log.entry import LogEntry, find_zone
 from pgtrial.store.server_log.facts import Kind
-from pgtrial.store.server_log.file import read_log
-from pgtrial.store.server_log.times import find_zone
+from pgtrial.store.server_log.stored import read_log
 from pgtrial.units import format_bytes, format_duration
 
 MOST_MARKS = 300  # of a run
@@ -135,6 +134,8 @@ def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> str:
         return tr("{bytes} each, on average", bytes=format_bytes(each))
     if kind in _BY_OBJECT:
         return _describe_objects(events)
+    if kind == Kind.OTHER_LANGUAGE:
+        return tr("what these messages tell is not known; with lc_messages = 'C' the server logs in English")
     texts: Counter[str] = Counter()
     for event in events:
         texts[event.text.partition(": ")[2] if kind == Kind.SLOW_STATEMENT else event.text] += event.count

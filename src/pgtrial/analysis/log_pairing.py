@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pgtrial.language import tr
-from pgtrial.store.server_log.checkpoints import is_timed
 from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.facts import Fact, Kind, read_fact
+from pgtrial.store.server_log.facts import Fact, Kind, is_timed, read_fact
 from pgtrial.units import format_bytes, format_count, format_duration
 
 TEXT_LENGTH = 240

@@ -1,30 +1,12 @@
-"""pgtrial compare: several experiments, or several plain pgbench logs, side by side."""
+"""pgtrial compare: several experiments side by side."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from pgtrial.findings.comparison import ExperimentComparison, LogComparison
 
 
 @click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--pgbench-log",
-    "logs",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help='A log of "pgbench -l", or a folder of them. Given twice or more; the others are compared with the first.',
-)
-@click.option(
-    "--skip",
-    default=None,
-    metavar="TIME",
-    help="Leave out so much at the start of each log, as warm-up: 30s. Default: nothing.",
-)
 @click.option(
     "-o",
     "--output",
@@ -33,55 +15,64 @@ if TYPE_CHECKING:
     help="Write a page with charts there too, such as compare.html.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(
-    *, folders: tuple[Path, ...], logs: tuple[Path, ...], skip: str | None, output: Path | None, as_json: bool
-) -> None:
+def command(*, folders: tuple[Path, ...], output: Path | None, as_json: bool) -> None:
     """Show the experiments of result FOLDERS side by side: what differs between them first, then their effects.
 
     What repeats (the same arms, metric and workload, on another day or host) is combined by meta-analysis; what only
     shares the control is compared indirectly; nothing else is put together. The folders are only read.
 
-    With --pgbench-log it compares plain logs, without an experiment: throughput and latency, and what cannot be known
-    from runs that were not made in blocks. There is no verdict then.
-
     \b
-    Examples:
+    Example:
       pgtrial compare results/commit-monday results/commit-tuesday -o compare.html
-      pgtrial compare --pgbench-log old/ --pgbench-log new/ --skip 30s
     """
+    from pgtrial.analysis.compare.experiments import compare_experiments
+    from pgtrial.errors import StoreError
+    from pgtrial.report.comparison.page import write_comparison
+    from pgtrial.report.comparison.text import render_experiments
     from pgtrial.report.words import escape_json
 
-    _check(folders, logs, skip)
+    _check(folders)
     if output is not None:
         _check_output(output)
-    found = _compare_logs(logs, skip) if logs else _compare_experiments(folders)
+    comparison = compare_experiments(folders)
     if output is not None:
-        _write(found, output)
+        try:
+            write_comparison(comparison, output)
+        except OSError as error:
+            raise StoreError(f'cannot write "{output}": {error.strerror}') from error
     if as_json:
-        click.echo(escape_json(found.model_dump_json(indent=2)))
+        click.echo(escape_json(comparison.model_dump_json(indent=2)))
         return
-    click.echo(_render(found))
+    click.echo(render_experiments(comparison))
     if output is not None:
         click.echo(f"\npage: {output}")
 
 
-def _check(folders: tuple[Path, ...], logs: tuple[Path, ...], skip: str | None) -> None:
-    """Whether there are two things of one kind, each once."""
+def _check(folders: tuple[Path, ...]) -> None:
+    """Whether there are two folders, each once, and no log."""
     from pgtrial.report.words import make_visible
 
-    if folders and logs:
-        raise click.UsageError("give result folders or --pgbench-log, not both")
-    if folders and skip is not None:
-        raise click.UsageError("--skip is for --pgbench-log; the runs of an experiment have left out their warm-up")
-    given = folders or logs
-    if len(given) < 2:
-        what = "two --pgbench-log options" if logs else "two result folders, or two --pgbench-log options"
-        raise click.UsageError(f"a comparison needs at least {what}")
+    for path in folders:
+        if _is_log(path):
+            raise click.UsageError(
+                f'"{make_visible(str(path))}" is no result folder but a log of pgbench: compare compares result '
+                "folders, for one run each cannot tell what was changed from what else changed meanwhile. Make an "
+                'experiment file with the two settings as arms ("pgtrial init"), and "pgtrial run" it.'
+            )
+    if len(folders) < 2:
+        raise click.UsageError("a comparison needs at least two result folders")
     seen: dict[Path, Path] = {}
-    for path in given:
+    for path in folders:
         other = seen.setdefault(path.resolve(), path)
         if other is not path:
             raise click.UsageError(f'"{make_visible(str(path))}" is given twice')
+
+
+def _is_log(path: Path) -> bool:
+    """Whether it is a file, or a folder of what "pgbench -l" writes."""
+    from pgtrial.store import layout
+
+    return path.is_file() or (not (path / layout.STATE).exists() and any(path.glob("pgbench_log.*")))
 
 
 def _check_output(path: Path) -> None:
@@ -91,37 +82,3 @@ def _check_output(path: Path) -> None:
 
     if not is_directory(path.parent):
         raise StoreError(f'cannot write "{path}": there is no folder "{path.parent}"')
-
-
-def _compare_experiments(folders: tuple[Path, ...]) -> "ExperimentComparison":
-    from pgtrial.analysis.compare.experiments import compare_experiments
-
-    return compare_experiments(folders)
-
-
-def _compare_logs(logs: tuple[Path, ...], skip: str | None) -> "LogComparison":
-    from pgtrial.analysis.compare.logs import compare_logs
-    from pgtrial.units import parse_duration
-
-    try:
-        seconds = 0.0 if skip is None else parse_duration(skip)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--skip") from error
-    return compare_logs(logs, skip=seconds)
-
-
-def _write(found: "ExperimentComparison | LogComparison", path: Path) -> None:
-    from pgtrial.errors import StoreError
-    from pgtrial.report.comparison.page import write_comparison
-
-    try:
-        write_comparison(found, path)
-    except OSError as error:
-        raise StoreError(f'cannot write "{path}": {error.strerror}') from error
-
-
-def _render(found: "ExperimentComparison | LogComparison") -> str:
-    from pgtrial.findings.comparison import ExperimentComparison
-    from pgtrial.report.comparison.text import render_experiments, render_logs
-
-    return render_experiments(found) if isinstance(found, ExperimentComparison) else render_logs(found)

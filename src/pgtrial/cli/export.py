@@ -9,7 +9,7 @@ import click
 from pgtrial.cli import options
 
 if TYPE_CHECKING:
-    from pgtrial.report.bundle import Bundled
+    from pgtrial.export.bundle import Bundled
 
 _FORMATS = ("xlsx", "csv", "parquet", "markdown", "jsonl", "prometheus")
 _OF_TABLES = ("csv", "parquet", "jsonl")
@@ -101,8 +101,8 @@ def _say_where(path: Path, files: int) -> None:
 def _bundle(folder: Path, output: Path | None, redact: Sequence[str]) -> None:
     from pgtrial.engine.folder import is_locked
     from pgtrial.errors import StoreError
-    from pgtrial.report.bundle import write_bundle
-    from pgtrial.store.redact.known import Redaction
+    from pgtrial.export.bundle import write_bundle
+    from pgtrial.export.redaction import Redaction
 
     if is_locked(folder):
         raise StoreError(

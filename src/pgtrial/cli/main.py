@@ -38,7 +38,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("restore", "Put back what a killed pgtrial left changed on hosts."),
     ("report", "Analyse a result folder again and rebuild its report."),
     ("narrate", "Say in plain words what an experiment found."),
-    ("compare", "Put experiments, or plain pgbench logs, side by side."),
+    ("compare", "Put experiments side by side."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),
     ("unpack", "Check a bundle that somebody sent, and unpack it."),

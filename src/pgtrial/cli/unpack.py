@@ -20,8 +20,8 @@ def command(*, bundle: Path, results: Path, check: bool) -> None:
     Example:
       pgtrial unpack first-20260120T101500Z.pgtrial.zip
     """
+    from pgtrial.export.archive import unpack, verify
     from pgtrial.report.words import make_visible
-    from pgtrial.store.bundle import unpack, verify
 
     name, facts = verify(bundle)
     taken_out = f"; taken out: {', '.join(facts.redacted)}" if facts.redacted else ""

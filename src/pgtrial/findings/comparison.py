@@ -1,4 +1,4 @@
-"""What a comparison concluded, as data: of several experiments, or of plain pgbench logs; ``--json`` prints it.
+"""What a comparison of several experiments concluded, as data; ``--json`` prints it.
 
 Ratios are dimensionless, times seconds, throughput 1/s. A number that is not known is null.
 """
@@ -29,9 +29,6 @@ class WorldDifference(Record):
     values: dict[str, str]  # key of what is compared to value
     severity: Severity
     why: str
-
-
-# --- Experiments ------------------------------------------------------------------------------------------------------
 
 
 class ComparedExperiment(Record):
@@ -148,73 +145,4 @@ class ExperimentComparison(Record):
     contrasts: tuple[Contrast, ...]
     not_combined: tuple[NotCombined, ...]
     indirect: tuple[Indirect, ...]
-    caveats: tuple[CaveatFinding, ...]
-
-
-# --- Logs -------------------------------------------------------------------------------------------------------------
-
-
-class LogRun(Record):
-    """One run of pgbench. Intervals are of its own level alone, by a block bootstrap over its time."""
-
-    name: str
-    files: tuple[str, ...]
-    is_aggregated: bool
-    started: float
-    seconds: float  # that count
-    transactions: float
-    failed: float
-    skipped: float
-    clients: int | None
-    scripts: int | None
-    has_rate: bool
-    logged_share: float
-    stretch: float | None  # length of a stretch of the bootstrap, s; null without intervals
-    values: tuple[Value, ...]
-
-
-class LogSeries(Record):
-    """Throughput of a run over its time; ``t`` in seconds since its start."""
-
-    run: str
-    t: tuple[float, ...]
-    tps: tuple[float, ...]
-
-
-class LogDistribution(Record):
-    latency: tuple[float, ...]  # s, upper ends
-    share: tuple[float, ...]  # of transactions at or below
-
-
-class LogSide(Record):
-    """All runs that one --pgbench-log names. With several runs the values are means over them (geometric)."""
-
-    key: str
-    path: str
-    runs: tuple[LogRun, ...]
-    values: tuple[Value, ...]
-    series: tuple[LogSeries, ...]
-    distribution: LogDistribution | None
-
-
-class LogContrast(Record):
-    """A side against the first. ``basis`` is what the interval knows of: "within" the logs, "between" runs, "none"."""
-
-    side: str
-    metric: str
-    better: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    basis: str
-
-
-class LogComparison(Record):
-    schema_version: int = SCHEMA_VERSION
-    kind: str = "pgbench-logs"
-    pgtrial_version: str
-    confidence: float
-    sides: tuple[LogSide, ...]
-    differences: tuple[WorldDifference, ...]
-    contrasts: tuple[LogContrast, ...]
     caveats: tuple[CaveatFinding, ...]

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS
+from pgtrial.export.redaction import HOSTS, IPV4, SECRETS
 from pgtrial.findings.findings import Findings
 from pgtrial.narrate.facts import Fact
-from pgtrial.store.redact.patterns import HOSTS, IPV4, SECRETS
 
 _BUILT_IN = frozenset(name for names in MIX_SCENARIOS.values() for name in names)
 _TARGET_NAMES = frozenset({"host", "address", "server", "database", "user"})

@@ -80,6 +80,28 @@ def read(
     return result
 
 
+def text_columns(path: Path) -> list[str]:
+    """Names of a file's columns of texts. Raises StoreError."""
+    rows = _fetch(path, f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
+    return [name for name, kind, *_ in rows if kind == "VARCHAR"]
+
+
+def distinct_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What a file has in these columns where none is null: each once, in order. Raises StoreError."""
+    names = ['"' + column.replace('"', '""') + '"' for column in columns]
+    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    query = f"SELECT DISTINCT {', '.join(names)} FROM read_parquet('{_quoted(path)}') WHERE {known} ORDER BY ALL"
+    return _fetch(path, query)
+
+
+def _fetch(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with session(threads=1) as db:
+        try:
+            return db.execute(query).fetchall()
+        except duckdb.Error as err:
+            raise StoreError(f'cannot read "{path}": {_first_line(err)}') from err
+
+
 def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 

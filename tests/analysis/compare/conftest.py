@@ -1,4 +1,4 @@
-"""Simulated experiments that repeat each other, share a control, or have nothing in common; and logs of plain loads."""
+"""Simulated experiments that repeat each other, share a control, or have nothing in common."""
 
 from collections.abc import Callable
 from functools import cache

@@ -5,9 +5,8 @@ import shutil
 
 import pytest
 
-from pgtrial.analysis.compare.definitions import RULE
 from pgtrial.analysis.compare.experiments import compare_experiments
-from pgtrial.analysis.compare.subjects import letter
+from pgtrial.analysis.compare.subjects import RULE, letter
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ExperimentComparison
 from pgtrial.model.caveat import Severity

@@ -14,9 +14,9 @@ import pytest
 from pgtrial.analysis.log_pairing import pair_entries
 from pgtrial.hosts.processes import find_server_children
 from pgtrial.postgres.existing.log import keep_since, mark_log
-from pgtrial.postgres.existing.log_caveats import log_caveats
-from pgtrial.postgres.existing.log_place import LogFormat, find_log
-from pgtrial.store.server_log.file import read_log
+from pgtrial.postgres.existing.log_place import LogFormat, find_log, log_caveats
+from pgtrial.store.server_log.facts import Kind, read_fact
+from pgtrial.store.server_log.stored import read_log
 
 COLLECTOR = "logging_collector = on\nlog_filename = 'server-%H%M%S'\n"
 LOUD = "log_checkpoints = on\nlog_lock_waits = on\nlog_temp_files = 0\nlog_autovacuum_min_duration = 0\n"
@@ -173,23 +173,38 @@ def german(foreign, monkeypatch):
     foreign.run(*foreign.ctl("restart"))
 
 
-def test_what_the_servers_own_language_says_is_kept_in_english(german, runner, tmp_path):
-    foreign = german
-    server = runner.run(foreign.open())
+def test_of_a_log_in_another_language_it_is_said_what_is_not_known(german, runner, tmp_path):
+    server = runner.run(german.open())
     mark = runner.run(mark_log(server))
-    do_things(foreign)
+    do_things(german)
     runner.run(keep_since(server, mark, tmp_path / "kept"))
-    kept = [json.loads(line) for line in (tmp_path / "kept").read_text().splitlines()]
+    kinds = {fact.kind for entry in read_log(tmp_path / "kept", None) if (fact := read_fact(entry))}
 
-    # Not all programs come with their translations; then the server speaks English, and the same is kept.
-    assert "FEHLER" in foreign.log or "ERROR" in foreign.log
-    assert mark.place.languages[0] == "de"
-    messages = [entry["message"] for entry in kept]
-    assert any(message.startswith("checkpoint complete: wrote") for message in messages)
-    assert any(message.startswith("temporary file: path") for message in messages)
-    assert any(message.startswith("duration: ") and message.endswith("SELECT ?, ?") for message in messages)
-    assert {entry["error_severity"] for entry in kept} == {"LOG", "ERROR"}
-    assert runner.run(log_caveats(server)) == ()
+    caveats = runner.run(log_caveats(server))
+
+    # Not all programs come with their translations; then the server speaks English.
+    if "FEHLER" in german.log:
+        assert [caveat.code for caveat in caveats] == ["server-log-language"]
+        assert "only checkpoints are known" in caveats[0].text
+        assert "lc_messages = 'C'" in caveats[0].hint
+        assert "jsonlog" in caveats[0].hint
+        assert kinds == {Kind.CHECKPOINT, Kind.OTHER_LANGUAGE}
+    else:
+        assert caveats == ()
+        assert Kind.OTHER_LANGUAGE not in kinds
+
+
+@pytest.mark.parametrize("kind", ["jsonlog", "csvlog"])
+def test_errors_in_another_language_are_known_by_their_sqlstate(german, runner, tmp_path, kind):
+    restart(german, f"{COLLECTOR}{LOUD}log_destination = '{kind}'\n")
+
+    kinds = keep(german, runner, tmp_path / "kept")
+
+    assert {"checkpoint", "error 22012"} <= set(kinds)
+    for caveat in runner.run(log_caveats(runner.run(german.open()))):
+        assert caveat.code == "server-log-language"
+        assert "only checkpoints, and errors by their SQLSTATE, are known" in caveat.text
+        assert "jsonlog" not in caveat.hint
 
 
 def test_a_role_reads_the_log_with_the_rights_that_the_hint_names(foreign, runner, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.store.server_log.times import find_zone, format_time, parse_time
+from pgtrial.store.server_log.entry import find_zone, format_time, parse_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

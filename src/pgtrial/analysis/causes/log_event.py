@@ -20,6 +20,7 @@ _NAMES: Mapping[str, str] = {
     Kind.DEADLOCK: N_("deadlock"),
     Kind.SLOW_STATEMENT: N_("slow statement"),
     Kind.ERROR: N_("error"),
+    Kind.OTHER_LANGUAGE: N_("not in English"),
 }
 
 Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start

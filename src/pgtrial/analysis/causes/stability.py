@@ -27,8 +27,8 @@ from pgtrial.units import format_duration, format_significant, parse_duration
 # beginning.
 
 
-# What is written to the log because throughput is low, and so explains nothing.
-CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR)
+# What is written to the log because throughput is low, or says nothing, and so explains nothing.
+CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR, Kind.OTHER_LANGUAGE)
 LIKELY = 0.05
 BEGINNING = 5.0  # s of a checkpoint
 _BEGINNING = N_("checkpoint's beginning")

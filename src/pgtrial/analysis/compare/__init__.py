@@ -1,1 +1,1 @@
-"""Several experiments, or several plain pgbench logs, side by side: what may be put together, and what may not."""
+"""Several experiments side by side: what may be put together, and what may not."""

@@ -1,19 +1,34 @@
-"""Comparisons of arms that several experiments may have made, side by side, and combined where the rule allows it."""
+"""Comparisons of arms that several experiments have made, side by side, combined where the rule allows it, or indirect.
+
+An indirect comparison is of arms that no experiment has together, by way of the control that each was measured against.
+The two effects are independent, so their errors add up. What made the control faster or slower from one experiment to
+the other cancels, as it is in the arm too. What does not cancel is an effect that is larger on one machine or day than
+on the other: that is in the difference, and no number here tells it from a difference of the arms.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from pgtrial.analysis.compare.definitions import Definition, define_arm, define_workload
-from pgtrial.analysis.compare.pooling import Study, combine_studies, describe_pooled, find_caveats
-from pgtrial.analysis.compare.subjects import Subject
+from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
 from pgtrial.analysis.observations import ALL
-from pgtrial.findings.comparison import Contrast, StudyEffect
+from pgtrial.findings.caveat import CaveatFinding, as_finding
+from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
-from pgtrial.stats.interval import Known, known_mean
+from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.metric import Better
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.equivalence import decide
+from pgtrial.stats.interval import Known, difference, known_mean
+from pgtrial.stats.meta import Pooled, combine
+from pgtrial.stats.paired import FEW_BLOCKS
 
 ALL_LEVELS = "all load levels"
+FEW_EXPERIMENTS = 5
+HETEROGENEOUS = 0.1  # p of Cochran's Q; it has little power with few experiments, hence not 0.05
+DEFAULT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +183,193 @@ def _study(
         weight=weights.get(subject.key),
         left_out=left_out,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """An experiment's effect that counts in a combined one; ``known`` is its logarithm."""
+
+    subject: Subject
+    effect: Effect
+    known: Known
+
+
+def combine_studies(studies: Sequence[Study]) -> Pooled:
+    """Of two studies or more."""
+    confidence = common([study.effect.confidence for study in studies])
+    return combine(
+        [study.known.mean for study in studies],
+        [study.known.error for study in studies],
+        confidence=confidence or DEFAULT_CONFIDENCE,
+    )
+
+
+def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
+    margin = common([study.effect.margin for study in studies])
+    better = Better(studies[0].effect.better)
+    prediction = pooled.prediction
+    return PooledEffect(
+        experiments=len(studies),
+        ratio=math.exp(pooled.mean),
+        low=math.exp(pooled.interval.low),
+        high=math.exp(pooled.interval.high),
+        confidence=pooled.interval.confidence,
+        degrees=pooled.degrees,
+        log_error=pooled.error,
+        p_value=pooled.p_value,
+        q=pooled.q,
+        q_p=pooled.q_p,
+        i2=pooled.i2,
+        tau=pooled.tau,
+        tau_low=pooled.tau_interval.low,
+        tau_high=pooled.tau_interval.high,
+        prediction_low=math.exp(prediction.low) if prediction else None,
+        prediction_high=math.exp(prediction.high) if prediction else None,
+        common_ratio=math.exp(pooled.common_mean),
+        common_low=math.exp(pooled.common.low),
+        common_high=math.exp(pooled.common.high),
+        margin=margin,
+        decision=None if margin is None else decide(_as_comparison(pooled), margin=margin, better=better),
+    )
+
+
+def _as_comparison(pooled: Pooled) -> Comparison:
+    """The mean of k experiments as the decision rule takes it: with k - 1 degrees of freedom, like one of k blocks."""
+    count = pooled.degrees + 1
+    return Comparison(
+        ratio=math.exp(pooled.mean),
+        low=math.exp(pooled.interval.low),
+        high=math.exp(pooled.interval.high),
+        confidence=pooled.interval.confidence,
+        p_value=pooled.p_value,
+        p_sign_flip=None,
+        hodges_lehmann=None,
+        hl_low=None,
+        hl_high=None,
+        blocks=count,
+        sd_log_ratio=pooled.error * math.sqrt(count),
+    )
+
+
+def find_caveats(pooled: Pooled, studies: Sequence[Study]) -> Iterator[CaveatFinding]:
+    count = len(studies)
+    if count < FEW_EXPERIMENTS:
+        plural = "degree" if pooled.degrees == 1 else "degrees"
+        yield make_caveat(
+            "few-experiments",
+            Severity.WARNING if count == 2 else Severity.INFO,
+            f"{count} experiments say little about how much experiments differ, and the interval has only "
+            f"{pooled.degrees} {plural} of freedom.",
+            "Repeat the experiment on another day, or another host.",
+        )
+    if pooled.q_p < HETEROGENEOUS:
+        yield make_caveat(
+            "heterogeneous",
+            Severity.WARNING,
+            f"The experiments differ by more than their own noise explains (Cochran's Q = {pooled.q:.3g}, p = "
+            f"{pooled.q_p:.2g}): the combined effect is an average of different effects.",
+            "Look for a reason among the differences between the experiments. For the next experiment the prediction "
+            "interval counts, not that of the mean.",
+        )
+    few = [study.subject.key for study in studies if study.effect.blocks < FEW_BLOCKS]
+    if few:
+        yield make_caveat(
+            "few-blocks-to-combine",
+            Severity.INFO,
+            f"With fewer than {FEW_BLOCKS} blocks it is not well known how sure an experiment is, and so how much it "
+            f"should weigh: {', '.join(few)}.",
+            f"Run at least {FEW_BLOCKS} blocks.",
+        )
+    stopped = [study.subject.key for study in studies if _has_stopped(study.subject)]
+    if stopped:
+        yield make_caveat(
+            "stopped-early",
+            Severity.INFO,
+            "An experiment that ended as soon as it was decided has an estimate that leans away from no effect: "
+            f"{', '.join(stopped)}.",
+        )
+
+
+def _has_stopped(subject: Subject) -> bool:
+    rule = subject.findings.stopping
+    return rule is not None and rule.ended is not None and rule.rule == "decision"
+
+
+def make_caveat(code: str, severity: Severity, text: str, hint: str = "") -> CaveatFinding:
+    return as_finding(Caveat(code=code, severity=severity, text=text, hint=hint))
+
+
+def common(values: Sequence[float]) -> float | None:
+    """The value that all have; None where they differ."""
+    return values[0] if len(set(values)) == 1 else None
+
+
+Place = tuple[Group, Contrast]
+
+
+def compare_indirectly(places: Sequence[Place]) -> tuple[Indirect, ...]:
+    """Every two arms against one control, under one workload, by a claimed metric over all load levels.
+
+    places : contrasts with their groups.
+    """
+    claimed = [(group, one) for group, one in places if one.is_claimed and one.is_overall]
+    return tuple(
+        found
+        for first, second in combinations(claimed, 2)
+        if _is_comparable(first, second) and (found := _compare(first, second)) is not None
+    )
+
+
+def _is_comparable(first: Place, second: Place) -> bool:
+    (one, one_contrast), (other, other_contrast) = first, second
+    same_question = (
+        one.workload == other.workload
+        and one.control == other.control
+        and one_contrast.metric == other_contrast.metric
+        and one_contrast.scenario == other_contrast.scenario
+    )
+    together = {subject.key for subject, _ in one.members} & {subject.key for subject, _ in other.members}
+    return same_question and one.arm != other.arm and not together
+
+
+def _compare(first: Place, second: Place) -> Indirect | None:
+    known = [_known_effect(contrast) for _, contrast in (first, second)]
+    if known[0] is None or known[1] is None:
+        return None
+    confidences = [
+        subject.findings.hypothesis.confidence for group, _ in (first, second) for subject, _ in group.members
+    ]
+    found = difference(known[0], known[1], confidence=common(confidences) or DEFAULT_CONFIDENCE)
+    contrast = first[1]
+    names = tuple(dict.fromkeys(_names(first))), tuple(dict.fromkeys(_names(second)))
+    return Indirect(
+        title=f"{' / '.join(names[1])} against {' / '.join(names[0])}",
+        metric=contrast.metric,
+        better=contrast.better,
+        scenario=contrast.scenario,
+        experiments=(_counted(first[1]), _counted(second[1])),
+        ratio=math.exp(found.mean),
+        low=math.exp(found.interval.low),
+        high=math.exp(found.interval.high),
+        confidence=found.interval.confidence,
+        p_value=found.p_value,
+    )
+
+
+def _known_effect(contrast: Contrast) -> Known | None:
+    """The combined effect, or that of the only experiment that may be used."""
+    if contrast.pooled is not None:
+        pooled = contrast.pooled
+        return Known(mean=math.log(pooled.ratio), error=pooled.log_error, degrees=pooled.degrees)
+    for study in contrast.studies:
+        if study.log_error is not None and study.ratio is not None and not study.left_out:
+            return Known(mean=math.log(study.ratio), error=study.log_error, degrees=study.blocks - 1)
+    return None
+
+
+def _names(place: Place) -> Iterator[str]:
+    return (arm for _, arm in place[0].members)
+
+
+def _counted(contrast: Contrast) -> tuple[str, ...]:
+    return tuple(study.experiment for study in contrast.studies if not study.left_out)

@@ -32,7 +32,7 @@ from pgtrial.postgres.existing.database import (
     run_database,
 )
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
-from pgtrial.postgres.existing.log_caveats import log_caveats
+from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.programs import Programs, find_programs

@@ -15,17 +15,11 @@ from psycopg import AsyncConnection, Error
 
 from pgtrial.errors import StoreError
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.log_language import read_language
+from pgtrial.postgres.existing.log_formats import parse_csv, parse_text
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
 from pgtrial.postgres.existing.server import ExistingServer, read_chunk
-from pgtrial.store.server_log.csv_lines import parse_csv
-from pgtrial.store.server_log.entry import LogEntry
-from pgtrial.store.server_log.file import write_log
-from pgtrial.store.server_log.json_lines import parse_json
-from pgtrial.store.server_log.kept import keep_entries
-from pgtrial.store.server_log.language import PLAIN, Language
-from pgtrial.store.server_log.text_lines import parse_text
-from pgtrial.store.server_log.times import find_zone
+from pgtrial.store.server_log.entry import LogEntry, find_zone
+from pgtrial.store.server_log.stored import keep_entries, parse_json, write_log
 
 _SIZE = 1 << 20
 _LULL = 0.25  # s; a collector of logs writes down a moment later what it is told
@@ -70,7 +64,7 @@ async def mark_log(server: ExistingServer) -> LogMark | None:
 
 
 async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -> None:
-    """Write what the log has since ``mark``; times are by our clock, messages as far as possible in English.
+    """Write what the log has since ``mark``; times are by our clock.
 
     Raises ConnectError, TargetError, StoreError.
     """
@@ -80,17 +74,16 @@ async def keep_since(server: ExistingServer, mark: LogMark, destination: Path) -
             async with connect(server.conninfo()) as connection:
                 async for chunk in _read_since(connection, server, mark):
                     spool.write(chunk)
-                language = await read_language(connection, server, mark.place.languages) or PLAIN
             spool.seek(0)
-            await asyncio.to_thread(_write, spool, mark, language, destination)
+            await asyncio.to_thread(_write, spool, mark, destination)
     except OSError as err:
         raise StoreError(f"cannot keep the server's log: {err.strerror}") from err
 
 
-def _write(spool: IO[bytes], mark: LogMark, language: Language, destination: Path) -> None:
-    entries = _parse(_decode(spool, mark.place.encoding), mark.place, language)
+def _write(spool: IO[bytes], mark: LogMark, destination: Path) -> None:
+    entries = _parse(_decode(spool, mark.place.encoding), mark.place)
     # Some logs have times in whole seconds; what is before the mark in the file of the mark has not been read.
-    kept = keep_entries(entries, language, since=math.floor(mark.t))
+    kept = keep_entries(entries, since=math.floor(mark.t))
     write_log((replace(entry, t=entry.t - mark.ahead) for entry in kept), destination)
 
 
@@ -104,17 +97,17 @@ def _decode(lines: Iterable[bytes], encoding: str) -> Iterator[str]:
             yield bare.decode(encoding, errors="replace")
 
 
-def _parse(lines: Iterable[str], place: LogPlace, language: Language) -> Iterator[LogEntry]:
+def _parse(lines: Iterable[str], place: LogPlace) -> Iterator[LogEntry]:
     zone = find_zone(place.settings["log_timezone"])
     match place.format:
         case LogFormat.JSON:
-            return parse_json(lines, zone, language)
+            return parse_json(lines, zone)
         case LogFormat.CSV:
-            return parse_csv(lines, zone, language)
+            return parse_csv(lines, zone)
         case LogFormat.TEXT:
             verbose = place.settings["log_error_verbosity"] == "verbose"
             prefix = place.settings["log_line_prefix"]
-            return parse_text(lines, prefix=prefix, zone=zone, verbose=verbose, language=language)
+            return parse_text(lines, prefix=prefix, zone=zone, verbose=verbose)
 
 
 async def _read_since(

@@ -1,9 +1,10 @@
-"""Where an existing server writes its log, and by which way pgtrial can read it.
+"""Where an existing server writes its log, by which way pgtrial can read it, and what cannot be known from it.
 
-Nothing is changed for it: what the server does not log, or logs elsewhere, is said and left.
+Nothing is changed for it: what the server does not log, or logs elsewhere or in another language, is said and left.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,9 +13,12 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.log_formats import has_time
 from pgtrial.postgres.existing.server import ExistingServer, find_parent, read_chunk
-from pgtrial.store.server_log.prefix import has_time
+from pgtrial.store.server_log.entry import find_zone
+from pgtrial.units import format_duration
 
 
 class LogFormat(StrEnum):
@@ -32,7 +36,21 @@ _NAMES = (
 _SETTINGS = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY (%s)"
 _CURRENT = "SELECT pg_catalog.pg_current_logfile(%s)"
 _SIZE = "SELECT (pg_catalog.pg_stat_file(%s, true)).size"
+_PROBE = """
+    DO LANGUAGE plpgsql $$ BEGIN PERFORM 1 / 0;
+    EXCEPTION WHEN division_by_zero THEN PERFORM pg_catalog.set_config('pgtrial.message', sqlerrm, false); END $$
+"""
+_PROBED = "SELECT pg_catalog.current_setting('pgtrial.message')"
 _CHUNK = "SELECT pg_catalog.pg_read_binary_file(%s, %s, %s, true)"
+
+# Values by which the server keeps silent about something.
+_SILENT: Mapping[str, tuple[str, str]] = {
+    "log_checkpoints": ("off", "checkpoints"),
+    "log_autovacuum_min_duration": ("-1", "autovacuum"),
+    "log_lock_waits": ("off", "waits for locks"),
+    "log_temp_files": ("-1", "temporary files"),
+}
+_SHORTEST = "log_autovacuum_min_duration"  # ms; 10 minutes unless somebody has set it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +58,15 @@ class LogPlace:
     """``path`` is as the server names the file, relative to its data directory or absolute.
 
     ``by_host``: it is read as a file of the server's machine, and not through the server; ``path`` is absolute then.
-    ``settings`` are those that the log depends on. ``languages`` are those of its messages, the first that there is
-    counts; ``encoding`` is Python's name of the server's.
+    ``settings`` are those that the log depends on; ``is_english`` says that its messages are. ``encoding`` is Python's
+    name of the server's.
     """
 
     format: LogFormat
     path: str
     by_host: bool
     settings: Mapping[str, str]
-    languages: tuple[str, ...]
+    is_english: bool
     encoding: str
 
     @property
@@ -66,7 +84,7 @@ async def find_log(server: ExistingServer) -> LogPlace | str:
         place = partial(
             LogPlace,
             settings=settings,
-            languages=_languages(server, settings["lc_messages"], parent),
+            is_english=await _is_english(connection, settings["lc_messages"]),
             encoding=connection.info.encoding,
         )
         trouble = ""
@@ -121,17 +139,78 @@ def _output(server: ExistingServer, parent: int) -> str:
     return ""
 
 
-def _languages(server: ExistingServer, lc_messages: str, parent: int | None) -> tuple[str, ...]:
-    """As gettext chooses them: the variable LANGUAGE of the server's process, where there is one, comes before the
-    setting, unless that is C or POSIX.
+async def _is_english(connection: "AsyncConnection[tuple[Any, ...]]", lc_messages: str) -> bool:
+    """Whether the server's messages are in English: by what it says of an error that nobody sees, neither log nor user.
+
+    lc_messages alone does not tell: the variable LANGUAGE of the server's process counts as well, and without the
+    translations of PostgreSQL's package all messages are in English.
     """
-    if parent is None or lc_messages in ("C", "POSIX"):
-        return (lc_messages,)
-    with suppress(OSError):
-        variables = server.host.ops.read(f"/proc/{parent}/environ").split("\0")
-        chosen = next((each.partition("=")[2] for each in variables if each.startswith("LANGUAGE=")), "")
-        return (*filter(None, chosen.split(":")), lc_messages)
-    return (lc_messages,)
+    with suppress(Error):  # without PL/pgSQL
+        await connection.execute(_PROBE)
+        row = await (await connection.execute(_PROBED)).fetchone()
+        return row is not None and row[0] == "division by zero"
+    return re.split(r"[_.@]", lc_messages, maxsplit=1)[0].lower() in ("c", "posix", "en", "")
+
+
+async def log_caveats(server: ExistingServer) -> tuple[Caveat, ...]:
+    """Changes nothing. Raises ConnectError, TargetError."""
+    place = await find_log(server)
+    if isinstance(place, str):
+        user = server.control.address.user
+        return (
+            _info(
+                "no-server-log",
+                "The server's log cannot be read: checkpoints, autovacuum by table, waits for locks, deadlocks, errors "
+                f"and slow statements are not in the report, but for what the server counts. {place}",
+                f'GRANT pg_monitor TO "{user}" and GRANT EXECUTE ON FUNCTION pg_current_logfile(text), '
+                "pg_stat_file(text, boolean), pg_read_binary_file(text, bigint, bigint, boolean) "
+                f'TO "{user}" let it read a log that the server collects itself (logging_collector = on); or run '
+                "pgtrial as root on the server's machine.",
+            ),
+        )
+    return tuple(missing_from(place))
+
+
+def missing_from(place: LogPlace) -> Iterator[Caveat]:
+    """What a log that can be read does not tell."""
+    settings = place.settings
+    if not place.is_english:
+        by_code = "" if place.format is LogFormat.TEXT else ", and errors by their SQLSTATE,"
+        by_json = (
+            " With log_destination = 'jsonlog' or 'csvlog' errors are known in any language."
+            if place.format is LogFormat.TEXT
+            else ""
+        )
+        yield _info(
+            "server-log-language",
+            f"The server's messages are not in English: of its log only checkpoints{by_code} are known. Whether there "
+            "was anything else (autovacuum, waits for locks, temporary files, deadlocks, errors, slow statements) is "
+            "not known.",
+            f"Let the server log in English: lc_messages = 'C' needs no restart.{by_json}",
+        )
+    silent = [f"{what} ({name} = {value})" for name, (value, what) in _SILENT.items() if settings.get(name) == value]
+    shortest = float(settings[_SHORTEST]) / 1000
+    if shortest > 0:
+        silent.append(f"autovacuum of a table in less than {format_duration(shortest)} ({_SHORTEST})")
+    if silent:
+        yield _info(
+            "server-log-silent",
+            f"The server does not log {', '.join(silent)}: that the report shows none of them does not mean that there "
+            "were none.",
+            "pgtrial does not change these settings of a server that is not its own; whoever runs it can.",
+        )
+    zone = settings["log_timezone"]
+    if find_zone(zone) is None:
+        yield _info(
+            "server-log-zone",
+            f'The server logs times of the zone "{zone}", which this machine does not know: its log is not in the '
+            "report unless the times say how far they are from universal time.",
+            'Install the time zones (the package tzdata, or "pip install tzdata") where pgtrial runs.',
+        )
+
+
+def _info(code: str, text: str, hint: str) -> Caveat:
+    return Caveat(code=code, severity=Severity.INFO, text=text, hint=hint)
 
 
 async def server_size(connection: "AsyncConnection[tuple[Any, ...]]", path: str) -> int | None:

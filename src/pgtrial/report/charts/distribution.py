@@ -67,16 +67,12 @@ def _distribution(findings: Findings, scenario: str | None, level: int | str) ->
         title=title,
         text=text,
         legend=arm_legend(findings, (row["arm"] for row in rows)),
-        spec=share_lines(rows, by="arm", label=tr("arm")),
+        spec=_share_lines(rows),
     )
 
 
-def share_lines(rows: list[Spec], *, by: str, label: str) -> Spec:
-    """Cumulative distributions: a line per row, from its ``latency`` (s, sorted) and ``share`` of transactions.
-
-    ``by`` is the field of a row that names its line, ``label`` what such a name is called. A row has its ``colour`` and
-    its ``dash``.
-    """
+def _share_lines(rows: list[Spec]) -> Spec:
+    """Cumulative distributions: a line per arm, from its ``latency`` (s, sorted) and ``share`` of transactions."""
     ends = [latency for row in rows for latency in row["latency"]]
     extent = (min(ends), max(ends))
     return wrap_spec(
@@ -115,8 +111,8 @@ def share_lines(rows: list[Spec], *, by: str, label: str) -> Spec:
                         },
                         "color": {"field": "colour", "type": "nominal", "scale": None},
                         "strokeDash": {"field": "dash", "scale": None},
-                        "detail": {"field": by},
-                        "tooltip": {"field": by, "title": label},
+                        "detail": {"field": "arm"},
+                        "tooltip": {"field": "arm", "title": tr("arm")},
                     },
                 },
             ],

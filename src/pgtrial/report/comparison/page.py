@@ -1,40 +1,212 @@
-"""A comparison to one HTML file that opens without a network, in the style of an experiment's report."""
+"""A comparison to one HTML file that opens without a network, in the style of an experiment's report.
 
-from collections.abc import Sequence
+Its sections in reading order: what came out, what differs, effects, limits.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from markupsafe import Markup
 
-from pgtrial.findings.comparison import ExperimentComparison, LogComparison
-from pgtrial.report.comparison.base import Part
-from pgtrial.report.comparison.experiments import EXPERIMENT_PARTS
-from pgtrial.report.comparison.logs import LOG_PARTS
+from pgtrial.findings.comparison import (
+    ComparedExperiment,
+    Contrast,
+    ExperimentComparison,
+    StudyEffect,
+)
+from pgtrial.report.charts.pooled import key_colours, pooled_forest
+from pgtrial.report.comparison.words import (
+    all_caveats,
+    answer_text,
+    common_text,
+    definition_text,
+    difference_name,
+    find_value,
+    heterogeneity_text,
+    indirect_experiments,
+    pooled_text,
+    subject_text,
+    value_interval,
+    value_text,
+    when_text,
+)
 from pgtrial.report.html import chart_library, page_scripts, template_environment
-from pgtrial.report.words import plural
+from pgtrial.report.words import (
+    VERDICT_SYMBOLS,
+    change_text,
+    format_p,
+    interval_text,
+    metric_label,
+    plural,
+    sort_caveats,
+)
+from pgtrial.units import format_share
 
 _REPORT = Path(__file__).parents[1]  # where style and script of the report are
-Comparison = TypeVar("Comparison", ExperimentComparison, LogComparison)
 
 
-def render_comparison(found: ExperimentComparison | LogComparison) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """``name`` is the anchor, ``template`` a file beside this one; ``build`` gives the template what it shows.
+
+    ``is_shown`` is false where there is nothing to say.
+    """
+
+    name: str
+    title: str
+    template: str
+    build: Callable[[ExperimentComparison], Mapping[str, object]]
+    is_shown: Callable[[ExperimentComparison], bool] = lambda found: True
+
+
+def _answer(found: ExperimentComparison) -> dict[str, object]:
+    colours = key_colours(found)
+    return {
+        "answer": answer_text(found),
+        "experiments": [
+            {
+                "key": one.key,
+                "colour": colours[one.key],
+                "name": one.name,
+                "folder": one.folder,
+                "when": when_text(one.started),
+                "method": one.method,
+                "blocks": one.blocks,
+                "finished": one.is_finished,
+                "symbol": VERDICT_SYMBOLS[one.verdict],
+                "verdict": one.verdict,
+                "reason": one.reason,
+                "noise": _noise(one),
+            }
+            for one in found.experiments
+        ],
+    }
+
+
+def _noise(one: ComparedExperiment) -> str:
+    return "–" if one.sd_log_ratio is None else format_share(round(one.sd_log_ratio, 4))
+
+
+def _differences(found: ExperimentComparison) -> dict[str, object]:
+    """The table of what is not the same in all that is compared."""
+    keys = [one.key for one in found.experiments]
+    return {
+        "keys": keys,
+        "rows": [
+            {
+                "name": difference_name(one),
+                "values": [one.values.get(key, "not known") for key in keys],
+                "severity": one.severity,
+                "why": one.why,
+            }
+            for one in found.differences
+        ],
+    }
+
+
+def _effects(found: ExperimentComparison) -> dict[str, object]:
+    main = [one for one in found.contrasts if one.is_claimed and one.is_overall]
+    rest = [one for one in found.contrasts if not (one.is_claimed and one.is_overall)]
+    return {"main": [_shown(found, one) for one in main], "rest": [_shown(found, one) for one in rest]}
+
+
+def _shown(found: ExperimentComparison, contrast: Contrast) -> dict[str, object]:
+    pooled = contrast.pooled
+    return {
+        "title": f"{contrast.title}: {subject_text(contrast)}, {contrast.load_level}",
+        "definition": definition_text(contrast),
+        "chart": pooled_forest(found, contrast),
+        "pooled": pooled_text(pooled) if pooled else "",
+        "decision": pooled.decision if pooled else None,
+        "heterogeneity": heterogeneity_text(pooled) if pooled else "",
+        "common": common_text(pooled) if pooled else "",
+        "p": format_p(pooled.p_value) if pooled else "",
+        "studies": [_study(study) for study in contrast.studies],
+        "caveats": sort_caveats(contrast.caveats),
+    }
+
+
+def _study(study: StudyEffect) -> dict[str, object]:
+    return {
+        "key": study.experiment,
+        "arm": study.arm,
+        "change": change_text(study.ratio),
+        "interval": interval_text(study.low, study.high),
+        "blocks": study.blocks,
+        "weight": "–" if study.weight is None else format_share(round(study.weight, 3)),
+        "decision": study.decision,
+        "left_out": study.left_out,
+    }
+
+
+def _indirect(found: ExperimentComparison) -> dict[str, object]:
+    return {
+        "rows": [
+            {
+                "title": one.title,
+                "subject": subject_text(one),
+                "change": change_text(one.ratio),
+                "interval": interval_text(one.low, one.high),
+                "confidence": format_share(one.confidence),
+                "p": format_p(one.p_value),
+                "experiments": indirect_experiments(one),
+            }
+            for one in found.indirect
+        ]
+    }
+
+
+def _controls(found: ExperimentComparison) -> dict[str, object]:
+    metrics = list(dict.fromkeys(value.metric for one in found.experiments for value in one.control_values))
+    return {
+        "metrics": [metric_label(metric) for metric in metrics],
+        "rows": [
+            {
+                "key": one.key,
+                "control": one.control,
+                "cells": [
+                    (
+                        value_text(find_value(one.control_values, metric)),
+                        value_interval(find_value(one.control_values, metric)),
+                    )
+                    for metric in metrics
+                ],
+            }
+            for one in found.experiments
+        ],
+    }
+
+
+def _caveats(found: ExperimentComparison) -> dict[str, object]:
+    once = {(caveat.code, caveat.text): caveat for caveat in all_caveats(found)}
+    return {"caveats": sort_caveats(tuple(once.values()))}
+
+
+def _rule(found: ExperimentComparison) -> dict[str, object]:
+    return {"rule": found.rule, "not_comparable": found.not_combined}
+
+
+PARTS: tuple[Part, ...] = (
+    Part(name="answer", title="What came out", template="experiments.html", build=_answer),
+    Part(name="differences", title="Differences", template="differences.html", build=_differences),
+    Part(name="effects", title="Effects", template="effects.html", build=_effects),
+    Part(
+        name="indirect",
+        title="Indirect comparisons",
+        template="indirect.html",
+        build=_indirect,
+        is_shown=lambda found: bool(found.indirect),
+    ),
+    Part(name="controls", title="The controls", template="controls.html", build=_controls),
+    Part(name="caveats", title="Caveats", template="caveats.html", build=_caveats),
+    Part(name="rule", title="Rule and method", template="rule.html", build=_rule),
+)
+
+
+def render_comparison(found: ExperimentComparison) -> str:
     """The whole page, with its style, charts and scripts inside."""
-    if isinstance(found, ExperimentComparison):
-        names = ", ".join(dict.fromkeys(one.name for one in found.experiments))
-        title = f"{plural(len(found.experiments), 'experiment')} compared: {names}"
-        return _render(found, EXPERIMENT_PARTS, title=title)
-    title = f"pgbench logs compared: {', '.join(side.key for side in found.sides)}"
-    return _render(found, LOG_PARTS, title=title)
-
-
-def write_comparison(found: ExperimentComparison | LogComparison, path: Path) -> None:
-    """Put the page at ``path``: whole, or not at all. OSError where that cannot be written."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(render_comparison(found), encoding="utf-8")
-    part.replace(path)
-
-
-def _render(found: Comparison, parts: Sequence[Part[Comparison]], *, title: str) -> str:
+    names = ", ".join(dict.fromkeys(one.name for one in found.experiments))
     environment = template_environment()
     sections = [
         {
@@ -42,14 +214,21 @@ def _render(found: Comparison, parts: Sequence[Part[Comparison]], *, title: str)
             "title": part.title,
             "body": Markup(environment.get_template(f"comparison/{part.template}").render(part.build(found))),
         }
-        for part in parts
+        for part in PARTS
         if part.is_shown(found)
     ]
     return environment.get_template("comparison/page.html").render(
-        title=title,
+        title=f"{plural(len(found.experiments), 'experiment')} compared: {names}",
         version=found.pgtrial_version,
         sections=sections,
         style=Markup((_REPORT / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),
         scripts=page_scripts(),
     )
+
+
+def write_comparison(found: ExperimentComparison, path: Path) -> None:
+    """Put the page at ``path``: whole, or not at all. OSError where that cannot be written."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(render_comparison(found), encoding="utf-8")
+    part.replace(path)

@@ -1,18 +1,15 @@
 """Comparisons as plain text for a terminal: what differs first, then effects, then what limits them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import (
     Contrast,
     ExperimentComparison,
-    LogComparison,
-    LogSide,
     WorldDifference,
 )
 from pgtrial.model.caveat import Severity
-from pgtrial.report.comparison.table import align_table, caveat_lines, cut_text
 from pgtrial.report.comparison.words import (
-    BASES,
     RULE_TITLE,
     all_caveats,
     answer_text,
@@ -21,7 +18,6 @@ from pgtrial.report.comparison.words import (
     find_value,
     heterogeneity_text,
     indirect_text,
-    log_answer_text,
     subject_text,
     value_text,
     values_text,
@@ -32,15 +28,17 @@ from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
     change_text,
-    format_metric,
     interval_text,
+    make_visible,
     metric_label,
     plural,
+    sort_caveats,
 )
-from pgtrial.units import format_count, format_duration, format_share
+from pgtrial.units import format_share
 
 MOST_DIFFERENCES = 15
 _LONGEST_VALUE = 60
+NARROWEST = 6
 
 
 def render_experiments(found: ExperimentComparison, *, width: int = 80) -> str:
@@ -51,23 +49,11 @@ def render_experiments(found: ExperimentComparison, *, width: int = 80) -> str:
         _differences(found.differences, width),
         *(_contrast(one, width) for one in found.contrasts if one.is_claimed and one.is_overall),
         _others(found, width),
-        _apart(found, width),
+        _not_comparable(found, width),
         _indirect(found, width),
         _controls(found, width),
         caveat_lines(all_caveats(found), width),
         _rule(found, width),
-    ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines)
-
-
-def render_logs(found: LogComparison, *, width: int = 80) -> str:
-    """The same for logs."""
-    parts = [
-        wrap_lines(log_answer_text(found), width),
-        _runs(found, width),
-        _differences(found.differences, width),
-        *(_side(found, side, width) for side in found.sides[1:]),
-        caveat_lines(found.caveats, width),
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
@@ -146,7 +132,7 @@ def _others(found: ExperimentComparison, width: int) -> list[str]:
     return ["Combined as well", *align_table(heads, rows, left=("", "decision"), width=width)] if rows else []
 
 
-def _apart(found: ExperimentComparison, width: int) -> list[str]:
+def _not_comparable(found: ExperimentComparison, width: int) -> list[str]:
     lines = []
     for one in found.not_combined:
         text = f"{one.first} and {one.second}: {'; '.join(one.reasons)}"
@@ -176,48 +162,41 @@ def _rule(found: ExperimentComparison, width: int) -> list[str]:
     return [RULE_TITLE, *(line for text in found.rule for line in wrap_lines(text, width, indent="    ", first="  - "))]
 
 
-def _runs(found: LogComparison, width: int) -> list[str]:
-    rows = [
-        (
-            side.key,
-            when_text(run.started).removesuffix(" UTC"),
-            format_duration(run.seconds),
-            "–" if run.clients is None else str(run.clients),
-            format_count(run.transactions),
-            format_count(run.failed),
-        )
-        for side in found.sides
-        for run in side.runs
+def align_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: Iterable[str], width: int, indent: str = "  "
+) -> list[str]:
+    """Lines with two blanks between columns; where they are too long, the first column is cut.
+
+    ``left`` are the heads of columns that are aligned to the left. Hidden characters are written out.
+    """
+    table = [tuple(make_visible(cell) for cell in row) for row in (heads, *rows)]
+    wide = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    excess = len(indent) + sum(wide) + 2 * (len(heads) - 1) - width
+    wide[0] = min(wide[0], max(NARROWEST, wide[0] - max(0, excess)))
+    lefts = set(left)
+    return [
+        (indent + "  ".join(_align(cell, wide[k], left=heads[k] in lefts) for k, cell in enumerate(row))).rstrip()
+        for row in table
     ]
-    heads = ("", "began (UTC)", "counts", "clients", "transactions", "failed")
-    return align_table(heads, rows, left=("", "began (UTC)"), width=width)
 
 
-def _side(found: LogComparison, side: LogSide, width: int) -> list[str]:
-    """A side against the first one, a line for each metric."""
-    first = found.sides[0]
-    contrasts = [one for one in found.contrasts if one.side == side.key]
-    rows = [
-        (
-            metric_label(one.metric),
-            value_text(find_value(first.values, one.metric)),
-            value_text(find_value(side.values, one.metric)),
-            change_text(one.ratio),
-            interval_text(one.low, one.high),
-        )
-        for one in contrasts
-    ]
-    short = {one.key: cut_text(one.key, 16) for one in (first, side)}
-    heads = ("", short[first.key], short[side.key], "change", "interval")
-    lines = [*wrap_lines(f"{side.key} against {first.key}", width)]
-    lines += align_table(heads, rows, left=("",), width=width)
-    for basis in dict.fromkeys(one.basis for one in contrasts if BASES[one.basis]):
-        text = f"{format_share(found.confidence)} intervals: {BASES[basis]}."
-        lines += wrap_lines(text, width, indent="  ")
-    own = [
-        f"{format_metric(value.metric, value.low)} to {format_metric(value.metric, value.high)} ({side_.key})"
-        for side_ in (first, side)
-        for value in side_.values
-        if value.metric == "pgbench.tps" and value.low is not None
-    ]
-    return [*lines, *wrap_lines(f"Throughput itself: {'; '.join(own)}.", width, indent="  ")] if own else lines
+def cut_text(text: str, length: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _align(text: str, width: int, *, left: bool) -> str:
+    cut = cut_text(text, width)
+    return cut.ljust(width) if left else cut.rjust(width)
+
+
+def caveat_lines(caveats: Iterable[CaveatFinding], width: int) -> list[str]:
+    """Under their head, the gravest first, each code and text once."""
+    once = {(caveat.code, caveat.text): caveat for caveat in caveats}
+    lines = []
+    for caveat in sort_caveats(tuple(once.values())):
+        mark = f"  {SEVERITY_SYMBOLS[Severity(caveat.severity)]} {caveat.severity}: "
+        lines += wrap_lines(caveat.text, width, indent="    ", first=mark)
+        if caveat.hint:
+            lines += wrap_lines(caveat.hint, width, indent="      ", first="    → ")
+    return ["Caveats", *lines] if lines else []

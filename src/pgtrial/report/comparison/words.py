@@ -3,27 +3,21 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pgtrial.analysis.compare.pooling import HETEROGENEOUS
+from pgtrial.analysis.compare.contrasts import HETEROGENEOUS
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import (
     ComparedExperiment,
     Contrast,
     ExperimentComparison,
     Indirect,
-    LogComparison,
     PooledEffect,
     Value,
     WorldDifference,
 )
 from pgtrial.report.words import change_text, format_metric, format_p, interval_text, metric_label, plural
-from pgtrial.units import format_change, format_percent, format_share
+from pgtrial.units import format_percent, format_share
 
 RULE_TITLE = "What is combined and what is not"
-BASES = {
-    "within": "what each log knows of its own level, nothing of how runs differ",
-    "between": "how the runs of each side differ",
-    "none": "",
-}
 
 
 def when_text(t: float | None) -> str:
@@ -137,16 +131,6 @@ def all_caveats(found: ExperimentComparison) -> list[CaveatFinding]:
         *found.caveats,
         *(caveat for one in found.contrasts if one.is_claimed and one.is_overall for caveat in one.caveats),
     ]
-
-
-def log_answer_text(found: LogComparison) -> str:
-    """What the logs show of throughput, without a verdict."""
-    first = found.sides[0].key
-    parts = []
-    for one in found.contrasts:
-        if one.metric == "pgbench.tps" and one.ratio is not None:
-            parts.append(f"Throughput of {one.side}: {format_change(one.ratio)} against {first}")
-    return f"{'; '.join(parts) or 'The logs have no metric in common'}. No verdict: the runs were not made in blocks."
 
 
 def value_text(value: Value | None) -> str:

@@ -1,1 +1,1 @@
-"""The server's log: lines of any format and language to entries, entries to what they tell. Reads no log itself."""
+"""A server's log as a result folder keeps it: its entries, what they tell, and the file that holds them."""

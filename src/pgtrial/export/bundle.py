@@ -1,0 +1,271 @@
+"""A result folder as one archive for somebody else: the data, the findings made from just these data, and the report.
+
+What only concerns this machine is left out, and what is to be taken out is taken out of the data first.
+"""
+
+import os
+import platform
+import re
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgtrial import __version__
+from pgtrial.analysis.analyze import analyze
+from pgtrial.errors import StoreError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.export.archive import FACTS, SUFFIX, SUMS, TEMPORARY, BundleFacts, Packed, pack, read_facts
+from pgtrial.export.redacted_files import (
+    COLUMN_FILES,
+    copy_state,
+    learn_columns,
+    learn_log,
+    learn_state,
+    redact_columns,
+    redact_log,
+    redact_state,
+)
+from pgtrial.export.redaction import Known, Names, Redaction
+from pgtrial.export.tree import format_toml, lists, strings, with_strings
+from pgtrial.report.html import write_html
+from pgtrial.store import layout
+from pgtrial.store.findings_file import write_findings
+from pgtrial.store.server_log.entry import find_zone
+from pgtrial.store.state import State
+
+# Made again from the rest, held while pgtrial is at work, or SQLite's own beside a copy that has what is in them.
+_NOT_COPIED = {
+    *(layout.FINDINGS, layout.REPORT, layout.LOCK, layout.LIVE, layout.STATE, FACTS, SUMS),
+    *(f"{layout.STATE}-wal", f"{layout.STATE}-shm", f"{layout.STATE}-journal"),
+}
+_NUMBERS = (layout.TRANSACTIONS, layout.SLICES)  # files of a run whose only texts are the names of scenarios
+_DEPTH = 3  # parts of the path of a run's file
+_SCRIPT = "-- {}: this script was taken out of the bundle.\n"
+_SQL_KEYS = ("apply", "undo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """``name`` is that of the folder, ``left_out`` are files of it that are not in the copy, ``still_in`` names that
+    users gave (of arms, of the experiment) which hold what is replaced elsewhere.
+    """
+
+    name: str
+    left_out: tuple[str, ...]
+    still_in: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundled:
+    """An archive that was written, and what is to be said about it."""
+
+    packed: Packed
+    copied: Copied
+    redacted: tuple[Redaction, ...]
+
+
+def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redaction] = ()) -> Bundled:
+    """Pack a result folder into ``out``, by default NAME.pgtrial.zip in the current directory.
+
+    Whatever is taken out is taken out of the data first; findings and report are then made from what is left, so they
+    hold nothing else. The folder is only read. Raises StoreError.
+    """
+    wanted = tuple(kind for kind in Redaction if kind in set(kinds))
+    before = read_facts(folder)
+    target = out.parent if out is not None else Path()
+    try:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target) as name:
+            copy = Path(name)
+            copied = copy_folder(folder, copy, wanted)
+            write_findings(findings := analyze(copy), copy)
+            write_html(findings, copy / layout.REPORT)
+            files = {str(path.relative_to(copy)): path for path in sorted(copy.rglob("*")) if path.is_file()}
+            facts = BundleFacts(
+                pgtrial_version=__version__,
+                redacted=tuple(dict.fromkeys((*(before.redacted if before else ()), *wanted))),
+                left_out=len(copied.left_out),
+            )
+            packed = pack(copied.name, files, out or target / f"{copied.name}{SUFFIX}", facts=facts)
+    except OSError as err:
+        raise StoreError(f'cannot write a bundle in "{target}": {err.strerror or err}') from err
+    return Bundled(packed=packed, copied=copied, redacted=wanted)
+
+
+def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copied:
+    """Make the copy in the empty directory ``to``; files that stay as they are become links to those in the folder.
+
+    Findings and report are not copied, nor is what lies in directories of a run, which has not been read in yet. With
+    something to take out, only files are copied that pgtrial knows. Raises StoreError.
+    """
+    with closing(State.open(folder)) as state:  # says so if this is no result folder
+        runs, settings = state.runs(), state.settings()
+        given = {*(slot.arm for slot in state.slots()), *(arm.name for arm in state.arms())}
+    copy_state(folder, to / layout.STATE)
+    files = [path for path in _files(folder) if str(path) not in _NOT_COPIED]
+    known = Known(kinds=frozenset(kinds))
+    if not known.kinds:
+        for path in filter(_can_be_packed, files):
+            _link(folder / path, to / path)
+        left_out = tuple(str(path) for path in files if not _can_be_packed(path))
+        return Copied(name=_portable(folder.resolve().name), left_out=left_out, still_in=())
+    tables = _read_experiment(folder / layout.EXPERIMENT)
+    given |= {*_given_names(tables)}
+    _learn(folder, files, known, tables=tables, state=to / layout.STATE)
+    names = Names(known=known, kept=frozenset(given))
+    _write_experiment(tables, to / layout.EXPERIMENT, names)
+    redact_state(to / layout.STATE, names)
+    zones = {run.folder: settings.get(run.id, {}).get("log_timezone", ("UTC", ""))[0] for run in runs}
+    left_out = tuple(str(path) for path in files if not _copy_file(folder, path, to, names, zones))
+    name = _portable(names.clean(folder.resolve().name))
+    return Copied(name=name, left_out=left_out, still_in=names.in_names([*sorted(given), name]))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Ordinary files below the folder, relative to it and in order; links could lead out of it and are none, and
+    bundles that lie in it are not packed again.
+    """
+    for place, directories, files in os.walk(folder, onerror=_refuse):
+        directories[:] = sorted(name for name in directories if not name.startswith(TEMPORARY))
+        for name in sorted(files):
+            path = Path(place) / name
+            if stat.S_ISREG(path.lstat().st_mode) and not name.endswith((".part", SUFFIX)):
+                yield path.relative_to(folder)
+
+
+def _portable(name: str) -> str:
+    """A name that every file system and archive can have."""
+    return re.sub(r"[^\w.,+=-]+", "_", name).strip(".") or "results"
+
+
+def _refuse(error: OSError) -> None:
+    raise StoreError(f'cannot read "{error.filename}": {error.strerror}') from error
+
+
+def _can_be_packed(path: Path) -> bool:
+    """Whether the name is one that an archive may have, and the file none of the raw ones of a run."""
+    is_raw = path.parts[0] == layout.RUNS and len(path.parts) > _DEPTH
+    return not is_raw and str(path).isprintable() and "\\" not in str(path)
+
+
+def _learn(folder: Path, files: list[Path], known: Known, *, tables: dict[str, Any], state: Path) -> None:
+    known.learn_hosts([platform.node()])
+    for key, text in strings(tables):
+        known.learn(text, key)
+    for words in lists(tables):
+        known.learn(" ".join(words))  # what follows "--password" is told by what stands before it
+    for text in _sql_statements(tables):
+        known.learn_query(text)
+    learn_state(state, known)
+    for path in files:
+        if path.parts[0] == layout.FILES:
+            text = _read_text(folder / path)
+            known.learn(text)
+            known.learn_query(text)
+        elif path.parts[0] == layout.RUNS and path.name in COLUMN_FILES:
+            learn_columns(folder / path, known)
+        elif path.parts[0] == layout.RUNS and path.name == layout.SERVER_LOG:
+            learn_log(folder / path, known)
+
+
+def _copy_file(folder: Path, path: Path, to: Path, names: Names, zones: dict[str, str]) -> bool:
+    """Whether the file is in the copy: one that pgtrial does not know may hold anything. ``zones`` are those of the
+    runs' logs, by the runs' folders.
+    """
+    (to / path).parent.mkdir(parents=True, exist_ok=True)
+    match path.parts:
+        case (layout.EXPERIMENT,):
+            return True  # written already
+        case (layout.FILES, _):
+            text = _read_text(folder / path)
+            is_hidden = Redaction.QUERIES in names.known.kinds
+            (to / path).write_text(
+                _SCRIPT.format(names.query(text)) if is_hidden else names.clean(text), encoding="utf-8"
+            )
+        case (layout.RUNS, run, name) if run in zones and name in _NUMBERS:
+            _link(folder / path, to / path)
+        case (layout.RUNS, run, name) if run in zones and name in COLUMN_FILES:
+            redact_columns(folder / path, to / path, names)
+        case (layout.RUNS, run, layout.SERVER_LOG) if run in zones:
+            redact_log(folder / path, to / path, names, find_zone(zones[run]))
+        case _:
+            return False
+    return True
+
+
+def _link(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.symlink_to(path.resolve())
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as err:
+        raise StoreError(f'cannot read "{path}": {err.strerror}') from err
+
+
+def _read_experiment(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as err:
+        raise StoreError(f'cannot read "{path}": {err.strerror}') from err
+    except ValueError as err:
+        raise StoreError(f'"{path}" is not an experiment that this pgtrial understands', detail=str(err)) from err
+
+
+def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
+    """The experiment without its comments. StoreError where it would not be one any more."""
+    if Redaction.QUERIES in names.known.kinds and any(_is_sql(factor) for factor in _tables_of(tables, "factors")):
+        raise StoreError(
+            "the texts of queries cannot be taken out: arms are named after the SQL of a factor",
+            hint="Leave out --redact queries, or use [arms] with names of their own instead of [factors].",
+        )
+    cleaned = with_strings(tables, lambda text, key: text if text in names.kept else names.clean(text, key))
+    for original, table in zip(_sql_tables(tables), _sql_tables(cleaned), strict=True):
+        table.update({key: names.query(text) for key, text in original.items() if key in _SQL_KEYS})
+    text = format_toml(cleaned)
+    try:
+        Experiment.model_validate(tomllib.loads(text))
+    except ValueError as err:
+        raise StoreError(
+            "what is taken out is needed to understand the experiment",
+            detail="A name of a host or a secret is also a word of the experiment file.",
+            hint="Leave out that kind of --redact.",
+        ) from err
+    path.write_text(text, encoding="utf-8")
+
+
+def _tables_of(tables: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The tables that stand in a table, such as those of the arms."""
+    found = tables.get(name, {})
+    return [each for each in found.values() if isinstance(each, dict)] if isinstance(found, dict) else []
+
+
+def _sql_tables(tables: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables of the knob "sql", of all arms and of the target."""
+    owners = [*_tables_of(tables, "arms"), *([tables["target"]] if isinstance(tables.get("target"), dict) else [])]
+    return [owner["sql"] for owner in owners if isinstance(owner.get("sql"), dict)]
+
+
+def _is_sql(factor: dict[str, Any]) -> bool:
+    return factor.get("knob") == "sql"
+
+
+def _sql_statements(tables: dict[str, Any]) -> Iterator[str]:
+    for table in _sql_tables(tables):
+        yield from (text for key, text in table.items() if key in _SQL_KEYS and isinstance(text, str))
+
+
+def _given_names(tables: dict[str, Any]) -> Iterator[str]:
+    """Names that stand for something in all files: of the experiment, its arms, factors, disks and scenarios."""
+    yield str(tables.get("experiment", {}).get("name", ""))
+    for name in ("arms", "factors", "disks", "checks"):
+        yield from tables.get(name, {})
+    workload = tables.get("workload", {})
+    for part in (*workload.get("scenario", []), *workload.get("job", [])):
+        yield str(part.get("name", ""))
