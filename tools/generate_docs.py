@@ -1,4 +1,4 @@
-"""Write docs/experiment-file.md, experiment.schema.json, knobs.md, methods.md and caveats.md from the code; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md and caveats.md from the code; tests compare.
 
 python tools/generate_docs.py docs
 """
