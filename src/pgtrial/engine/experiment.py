@@ -18,6 +18,7 @@ from pgtrial.engine.events import Observer, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.loads.make import make_load
+from pgtrial.engine.measure import plan_slices
 from pgtrial.engine.pages.watch import KNOBS
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.restore import refuse_unrestored
@@ -28,7 +29,6 @@ from pgtrial.engine.target.prepare import prepare_target
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.trial import try_arms
-from pgtrial.engine.turns import plan_turns
 from pgtrial.errors import ConnectError, PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
@@ -163,8 +163,8 @@ async def _run_schedule(
                     stack.push_async_callback(changes.undo)  # what is open still, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
-                    schedule.turns = plan_turns(schedule.choice, arms=len(schedule.arms), host=host)
-                    if schedule.turns is not None:
+                    schedule.slice_plan = plan_slices(schedule.choice, arms=len(schedule.arms), host=host)
+                    if schedule.slice_plan is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
                         schedule.twins = make_twins(target, state, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)

@@ -1,4 +1,4 @@
-"""What is written down while a run is made, whether it has the machine to itself or shares a block's time."""
+"""Write down what happens while runs are made."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -22,12 +22,11 @@ from pgtrial.store.state import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Of the runs that are made together: one, or all of a block. ``arms`` are theirs."""
+    """Writes down what happens to some runs: to one, or to all that are made together."""
 
     plan: Plan
     state: State
     runs: tuple[RunRow, ...]
-    arms: tuple[Arm, ...]
     tell: Observer
 
     @contextmanager
@@ -49,8 +48,9 @@ class Record:
         for run in self.runs:
             self.state.add_event(time.time(), kind, run=run.id, **data)
 
-    async def add_server(self, run: RunRow, arm: Arm, server: RunningServer) -> None:
-        """Settings that were made and read back, and what is to be known of the server."""
+    async def add_server(self, arm: Arm, server: RunningServer) -> None:
+        """Of a single run: the settings that were made and read back, and facts of the server."""
+        (run,) = self.runs
         now = time.time()
         for name, value in arm.settings:
             before = self.plan.baseline.get(name.lower())

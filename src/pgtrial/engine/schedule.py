@@ -5,22 +5,29 @@ restored.
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
 from pgtrial.analysis.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.methods import MethodChoice
-from pgtrial.engine.block import BlockExecution
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
+from pgtrial.engine.measure import (
+    Measurement,
+    Member,
+    RunGroup,
+    SlicedMeasurement,
+    SlicePlan,
+    WholeMeasurement,
+)
+from pgtrial.engine.pages.watch import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
-from pgtrial.engine.run import RunExecution
-from pgtrial.engine.target.base import Target
+from pgtrial.engine.run import Execution
+from pgtrial.engine.target.base import Servers, SingleServer, Target
 from pgtrial.engine.target.twins import Twins
-from pgtrial.engine.turns import Turns
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
@@ -33,8 +40,8 @@ from pgtrial.units import format_duration
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What the runs share; ``slots`` is the number of all, also those already done. With ``turns`` the runs of a block
-    share its time, on ``twins``.
+    """What the runs share; ``slots`` is the number of all, also those already done. With a ``slice_plan`` the runs of
+    a block share its time, on ``twins``.
     """
 
     loaded: LoadedExperiment
@@ -46,7 +53,7 @@ class Schedule:
     arms: Mapping[str, Arm]
     slots: int
     tell: Observer
-    turns: Turns | None = None
+    slice_plan: SlicePlan | None = None
     twins: Twins | None = None
     restored_block: int | None = field(default=None, init=False)
 
@@ -81,7 +88,7 @@ class Schedule:
 
     def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
         """What is done together. The runs of a block that share its time have all been done, or none of them."""
-        if self.turns is None:
+        if self.slice_plan is None:
             return [(slot,) for slot in pending]
         return [tuple(slots) for _, slots in groupby(pending, key=lambda slot: slot.block)]
 
@@ -153,37 +160,40 @@ class Schedule:
 
     async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
-        record = Record(
-            plan=self.plan,
-            state=self.state,
-            runs=tuple(rows),
-            arms=tuple(self.arms[row.slot.arm] for row in rows),
-            tell=self.tell,
-        )
-        restore = self._needs_restore(rows[0].slot)
-        if self.turns is None or self.twins is None:
+        record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
+        servers: Servers
+        if self.twins is None:
             (row,) = rows
-            execution = RunExecution(
-                plan=self.plan,
-                target=self.target,
-                record=record,
-                folder=layout.run_folder(self.folder, row.folder),
-                arm=self.arms[row.slot.arm],
-                run=row,
-                restore=restore,
-                tell=self.tell,
-            )
-            return {row.slot.arm: await execution.execute()}
-        return await BlockExecution(
+            servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
+        else:
+            servers = self.twins
+        group = RunGroup(
             plan=self.plan,
-            twins=self.twins,
-            turns=self.turns,
+            servers=servers,
             record=record,
-            runs={row.slot.arm: row for row in rows},
-            folders={row.slot.arm: layout.run_folder(self.folder, row.folder) for row in rows},
+            members={row.slot.arm: self._member(row, record) for row in rows},
             block=rows[0].slot.block,
-            restore=restore,
-        ).execute()
+        )
+        measurement: Measurement = WholeMeasurement(group=group)
+        if self.slice_plan is not None and self.twins is not None:
+            measurement = SlicedMeasurement(group=group, twins=self.twins, slice_plan=self.slice_plan)
+        execution = Execution(
+            group=group,
+            measurement=measurement,
+            restore=self._needs_restore(rows[0].slot),
+            keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and self.twins is None),
+        )
+        return await execution.execute()
+
+    def _member(self, row: RunRow, record: Record) -> Member:
+        own = replace(record, runs=(row,))
+        return Member(
+            run=row,
+            arm=self.arms[row.slot.arm],
+            folder=layout.run_folder(self.folder, row.folder),
+            record=own,
+            pages=PageWatch(is_on=self.plan.watches_pages, host=self.target.host, record=own),
+        )
 
     def _needs_restore(self, slot: Slot) -> bool:
         """By the file's rule; the first run after a start, a failure or a resume always starts from the snapshot."""
@@ -206,7 +216,7 @@ class Schedule:
             if run.state is RunState.DONE and run.started is not None and run.ended is not None
         ]
         if lengths:
-            return sum(lengths) / len(lengths) / (1 if self.turns is None else len(self.arms))
+            return sum(lengths) / len(lengths) / (1 if self.slice_plan is None else len(self.arms))
         return estimate_run(self._experiment, self.choice).total
 
 

@@ -1,7 +1,7 @@
 """What is written down of pages while a run is made: before its server starts, under load, and after its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 
@@ -55,9 +55,12 @@ class PageWatch:
 
     @asynccontextmanager
     async def counting(
-        self, server: RunningServer, level: LoadLevel, *, guard: float, duration: float
+        self, server: RunningServer, level: LoadLevel, *, guard: float, duration: float, share: float
     ) -> AsyncIterator[None]:
-        """Count misses of the translation caches in the measured window of a level, which begins after ``guard``."""
+        """Count misses of the translation caches in the measured window of a level, which begins after ``guard``.
+
+        The server is at work for a ``share`` of that time, and frozen for the rest: counts are per second at work.
+        """
         pid = find_server(self.host.ops, server.directories) if self.is_on and server.on_host else None
         if pid is None:
             yield
@@ -71,7 +74,8 @@ class PageWatch:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-        self.record.add_event(TRANSLATIONS, level=level.index, **_event_of(found))
+        data = {"seconds": found.seconds * share, "counts": dict(found.counts), "reason": found.reason}
+        self.record.add_event(TRANSLATIONS, level=level.index, **data)
 
     async def _count(self, pid: int, *, guard: float, duration: float) -> Translations:
         if self.reason:
@@ -80,7 +84,3 @@ class PageWatch:
         found = await count_translations(self.host, pid, seconds=duration - _SPARE)
         self.reason = found.reason
         return found
-
-
-def _event_of(found: Translations) -> Mapping[str, object]:
-    return {"seconds": found.seconds, "counts": dict(found.counts), "reason": found.reason}

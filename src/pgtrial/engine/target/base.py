@@ -1,7 +1,7 @@
 """What the engine asks of the server that is tested, whatever kind of target it is."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -96,6 +96,77 @@ class Target(Protocol):
         """Leave nothing of the experiment on the host. Raises RestoreError."""
 
 
+class Servers(Protocol):
+    """The servers of the runs that are made together, by the arm's name.
+
+    Whatever a method raises, ``stop`` may be called after it, more than once.
+    """
+
+    @property
+    def host(self) -> Host: ...
+
+    async def restore(self) -> None:
+        """Put the data of all arms back to what they were before the first run."""
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        """Start the servers of the arms in ``order``, of the runs with these numbers. Raises SettingError, TargetError.
+
+        Each is started while the host is as its arm wants it.
+        """
+
+    def settle(self) -> None:
+        """Make the host again what it was when the last server had started, as the journal has it."""
+
+    async def find_lost(self, name: str) -> str:
+        """What an arm has set on the host and does not hold any more, in a sentence; "" if all of it does."""
+
+    def has_died(self, name: str) -> bool:
+        """Whether a server is gone although nobody stopped it."""
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        """Copy what a server has written to its log since its start, if that can be read."""
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        """Stop all servers and put the host back; what became of that. Raises RestoreError.
+
+        ``immediate`` leaves data that need recovery: for data that are not used again.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleServer:
+    """The server of one arm, which has the target to itself."""
+
+    target: Target
+    arm: Arm
+
+    @property
+    def host(self) -> Host:
+        return self.target.host
+
+    async def restore(self) -> None:
+        await self.target.restore(self.arm)
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        (name,) = order
+        return {name: await self.target.start(self.arm, run=runs[name])}
+
+    def settle(self) -> None:
+        """Nothing is switched while one arm runs."""
+
+    async def find_lost(self, name: str) -> str:
+        return await self.target.find_lost()
+
+    def has_died(self, name: str) -> bool:
+        return self.target.has_died()
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        await self.target.keep_log(destination)
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        return await self.target.stop(immediate=immediate)
+
+
 def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
     knobs = effective_knobs(experiment, arm)
@@ -106,6 +177,16 @@ def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     if preload := knobs.get("extensions", {}).get("preload"):
         settings["shared_preload_libraries"] = preload
     return settings
+
+
+async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None:
+    """Run concurrently; the first error cancels the rest, which is waited for, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for coroutine in coroutines:
+                group.create_task(coroutine)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 async def is_ending(has_died: Callable[[], bool]) -> bool:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pgtrial.design.variants import host_knobs, variant_of
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.target.base import RunningServer, wanted_settings
+from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
-from pgtrial.engine.together import together
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
@@ -47,13 +46,9 @@ class Twins:
 
     async def restore(self) -> None:
         """Put the data of all arms back, at the same time, so that none of the copies is the older one."""
-        await together(*(member.restore(self.arms[name]) for name, member in self.members.items()))
+        await run_concurrently(*(member.restore(self.arms[name]) for name, member in self.members.items()))
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        """Start all servers, each while the host is as its arm wants it. ``runs`` are the runs' numbers.
-
-        Raises SettingError, TargetError.
-        """
         common, own = self._split_knobs()
         context = self._context(order[0])
         self.common += await self._changes.make(context, common, run=None)
@@ -104,7 +99,6 @@ class Twins:
         return process.pid
 
     def settle(self) -> None:
-        """Make the host again what it was when the last server had started, as the journal has it."""
         for entry in self.switched:
             self._set(entry.change.new)
 
@@ -118,7 +112,6 @@ class Twins:
         await self.members[name].keep_log(destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
-        """Stop all servers and put the host back; may be called more than once. Raises RestoreError."""
         undone: list[tuple[JournalEntry, Undone]] = []
 
         async def stop(member: ThrowawayTarget) -> None:

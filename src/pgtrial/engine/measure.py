@@ -1,0 +1,462 @@
+"""Measure the runs that are made together: samplers on, warm up, checkpoint, every load level, samplers off."""
+
+import asyncio
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.design.cpu_sets import split_cpus
+from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
+from pgtrial.design.slices import Step
+from pgtrial.engine.collect import InvalidRunError, make_shared_spool
+from pgtrial.engine.events import LoadProgress
+from pgtrial.engine.load import LoadOutcome, run_generators
+from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.pages.watch import PageWatch
+from pgtrial.engine.plan import Plan
+from pgtrial.engine.record import Record
+from pgtrial.engine.sampler.control import (
+    Disks,
+    HostClock,
+    Sampler,
+    SamplerConfig,
+    SamplerReport,
+    find_disks,
+    find_server,
+    remote_reader,
+)
+from pgtrial.engine.slicer.control import Task, Twin, take_turns
+from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
+from pgtrial.engine.target.twins import Twins
+from pgtrial.errors import PreflightError
+from pgtrial.hosts.base import LOCAL, Host, HostProcess
+from pgtrial.hosts.clock import measure_offset
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.model.slice import Slice
+from pgtrial.postgres.connect import execute, fetch
+from pgtrial.spec.experiment import WarmupTable
+from pgtrial.stats.steady import is_steady, steady_window
+from pgtrial.store.transactions import LoadLog
+from pgtrial.workloads.base import Generator
+
+MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
+_SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
+_POLITE = 1.0  # s for the load's sessions to end by themselves after the load has
+_PATIENCE = 10.0  # s for them to end at all
+_SESSIONS = """
+    SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
+    FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
+"""
+
+OnSecond = Callable[[float, float | None], bool]
+Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
+OwnedGenerator = tuple[str, Generator]  # the arm's name comes first
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One of the runs that are made together, and what its load and its sampler leave."""
+
+    run: RunRow
+    arm: Arm
+    folder: Path
+    record: Record  # of this run alone
+    pages: PageWatch
+    spool: Path = field(init=False)
+    log_folder: Path = field(init=False)
+    server: RunningServer = field(init=False)
+    logs: list[LoadLog] = field(default_factory=list, init=False)
+    outcomes: list[tuple[LoadLevel, LoadOutcome]] = field(default_factory=list, init=False)
+    counted_seconds: float = field(default=0.0, init=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """The runs that are made together, by the arm's name: one, or all of a block."""
+
+    plan: Plan
+    servers: Servers
+    record: Record  # of all of them
+    members: Mapping[str, Member]
+    block: int
+
+    @property
+    def host(self) -> Host:
+        return self.servers.host
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Directories of all servers."""
+        return tuple(path for member in self.members.values() for path in member.server.directories)
+
+    def describe_dead(self) -> str:
+        """The server that is gone although nobody stopped it: "the server died"; "" if all are up."""
+        for name in self.members:
+            if self.servers.has_died(name):
+                return "the server died" if len(self.members) == 1 else f'the server of arm "{name}" died'
+        return ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Measurement(ABC):
+    """What is done while the servers of a group are up. Subclasses say who reads what, and how a level is played."""
+
+    group: RunGroup
+    clock: HostClock | None = field(default=None, init=False)  # of the servers' machine
+    shared_spool: Path | None = field(default=None, init=False)  # with the readings that are those of all runs
+    samplers: dict[str, Sampler] = field(default_factory=dict, init=False)  # those that have started
+
+    async def measure(self) -> dict[str, SamplerReport]:
+        """Do it all. Returns the samplers' reports by the arm's name, or MACHINE. Raises InvalidRunError."""
+        plan, host = self.group.plan, self.group.host
+        begun, before = time.time(), measure_offset(host)
+        try:
+            await run_concurrently(*(self._start(*each) for each in self._sampler_configs(before.offset).items()))
+            if warmup_cap(plan.workload) > 0:
+                await self._warm_up()
+            await self._checkpoint()
+            for level in plan.levels:
+                await self._measure(level)
+        finally:
+            try:
+                after = measure_offset(host)
+                self.clock = HostClock(
+                    t_before=begun, offset_before=before.offset, t_after=time.time(), offset_after=after.offset
+                )
+            finally:
+                reports = await self._stop_samplers()
+        if host.name != LOCAL:
+            self.group.record.add_event("clock", ahead=[before.offset, after.offset], error=[before.error, after.error])
+        for name, report in reports.items():
+            record = self.group.record if name == MACHINE else self.group.members[name].record
+            record.add_caveats(report.caveats)
+        return reports
+
+    @abstractmethod
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        """By the arm's name, or MACHINE. ``clock_offset``: seconds that the servers' machine is ahead of ours."""
+
+    @abstractmethod
+    async def _warm_up(self) -> None: ...
+
+    @abstractmethod
+    async def _measure(self, level: LoadLevel) -> None: ...
+
+    async def _start(self, name: str, config: SamplerConfig) -> None:
+        sampler = Sampler(self.group.plan.client_host)
+        await sampler.start(config)
+        self.samplers[name] = sampler
+
+    async def _stop_samplers(self) -> dict[str, SamplerReport]:
+        """Stop all of them, also when one of them cannot be stopped in order."""
+        reports: dict[str, SamplerReport] = {}
+
+        async def stop(name: str, sampler: Sampler) -> None:
+            reports[name] = await sampler.stop(clock=self.clock)
+
+        async with AsyncExitStack() as stack:
+            for name, sampler in self.samplers.items():
+                stack.push_async_callback(stop, name, sampler)
+        return reports
+
+    async def _checkpoint(self) -> None:
+        servers = [member.server for member in self.group.members.values() if member.server.may_checkpoint]
+        if servers:
+            with self.group.record.phase(PhaseName.CHECKPOINT):
+                for server in servers:
+                    await execute(server.control, "CHECKPOINT")
+
+    def _generators(self, level: LoadLevel, *, seconds: float, logged: bool) -> list[OwnedGenerator]:
+        return [
+            (name, replace(generator, environment={**member.server.environment, **generator.environment}))
+            for name, member in self.group.members.items()
+            for generator in self.group.plan.load.generators(
+                member.arm,
+                member.server,
+                level,
+                block=self.group.block,
+                seconds=math.ceil(seconds),
+                log_directory=str(member.log_folder) if logged else None,
+            )
+        ]
+
+    async def _run_load(
+        self,
+        label: str,
+        generators: Sequence[OwnedGenerator],
+        *,
+        on_second: OnSecond = lambda _tps, _latency: False,
+        conduct: Conduct | None = None,
+    ) -> LoadOutcome:
+        """Run the generators, and wait until their sessions are gone. Raises InvalidRunError if the load has failed."""
+        plan = self.group.plan
+        outcome = await run_generators(
+            plan.client_host,
+            plan.load.program,
+            [generator for _, generator in generators],
+            environment={},
+            output=plan.load.output,
+            on_second=on_second,
+            conduct=conduct,
+        )
+        if outcome.errors:
+            await is_ending(lambda: bool(self.group.describe_dead()))
+        if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
+            raise InvalidRunError(": ".join((label, *reasons)))
+        for member in self.group.members.values():
+            await end_sessions(member.server)
+        return outcome
+
+    def _keep(
+        self,
+        name: str,
+        level: LoadLevel,
+        generators: Sequence[OwnedGenerator],
+        outcome: LoadOutcome,
+        *,
+        window: tuple[float, float],
+        slices: tuple[Slice, ...] = (),
+    ) -> None:
+        """Remember what an arm's generators have left, for collecting and checking."""
+        member = self.group.members[name]
+        own = [i for i, (owner, _) in enumerate(generators) if owner == name]
+        member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
+        member.logs += self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
+        member.counted_seconds += math.fsum(s.seconds for s in slices) if slices else window[1] - window[0]
+
+    @asynccontextmanager
+    async def _counting(
+        self, level: LoadLevel, *, seconds: float, share: Callable[[str], float] = lambda _arm: 1.0
+    ) -> AsyncIterator[None]:
+        """Count the page translations of each server over a level; ``share`` of the time an arm's server is at work."""
+        async with AsyncExitStack() as stack:
+            for name, member in self.group.members.items():
+                counting = member.pages.counting(
+                    member.server, level, guard=guard_time(level), duration=seconds, share=share(name)
+                )
+                await stack.enter_async_context(counting)
+            yield
+
+
+@dataclass(slots=True, kw_only=True)
+class WholeMeasurement(Measurement):
+    """Of one run that has the machine to itself: its load runs from the begin of a level to its end."""
+
+    @property
+    def _only(self) -> tuple[str, Member]:
+        (item,) = self.group.members.items()
+        return item
+
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        host, (name, member) = self.group.host, self._only
+        server = member.server
+        config = SamplerConfig(
+            conninfo=server.control,
+            database=server.database,
+            version_num=server.version_num,
+            disks=find_disks(host.ops, server.directories),
+            machine=server.on_host,
+            groups=tuple(server.groups),
+            spool=str(member.spool),
+            remote=remote_reader(host, clock_offset=clock_offset),
+            server_pid=find_server(host.ops, server.directories),
+            load_conninfo=server.conninfo(server.database),
+        )
+        return {name: config}
+
+    async def _warm_up(self) -> None:
+        """Run the first level's load until it is steady, or for the longest time allowed."""
+        plan, record = self.group.plan, self.group.record
+        workload, level = plan.workload, plan.levels[0]
+        cap = warmup_cap(workload)
+        until_steady = workload.warmup == "auto" or isinstance(workload.warmup, WarmupTable)
+        window = steady_window(workload.duration)
+        series: list[float] = []
+
+        def on_second(tps: float, latency: float | None) -> bool:
+            series.append(tps)
+            record.tell(LoadProgress(tps=tps, latency=latency))
+            return until_steady and is_steady(series, window=window)
+
+        with record.phase(PhaseName.WARMUP, length=cap):
+            await self._run_load("warm-up", self._generators(level, seconds=cap, logged=False), on_second=on_second)
+        if until_steady and not is_steady(series, window=window):
+            record.add_event("warmup-capped", seconds=cap, tps=series)
+
+    async def _measure(self, level: LoadLevel) -> None:
+        record, (name, _) = self.group.record, self._only
+        guard, duration = guard_time(level), self.group.plan.workload.duration
+
+        def on_second(tps: float, latency: float | None) -> bool:
+            record.tell(LoadProgress(tps=tps, latency=latency))
+            return False
+
+        record.measuring(level, guard + duration)
+        generators = self._generators(level, seconds=guard + duration, logged=True)
+        async with self._counting(level, seconds=duration):
+            outcome = await self._run_load(level.label, generators, on_second=on_second)
+        start = outcome.started + guard
+        record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
+        if outcome.all_started > start:
+            raise InvalidRunError(
+                f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
+            )
+        self._keep(name, level, generators, outcome, window=(start, start + duration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePlan:
+    """How the arms of a block share its time. With ``cpu_sets``, one per arm, all arms are at work at once, else one
+    at a time.
+    """
+
+    choice: MethodChoice
+    cpu_sets: tuple[tuple[int, ...], ...] = ()
+
+
+def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | None:
+    """None where each run has the machine to itself.
+
+    Raises PreflightError when this machine has too few CPUs for a duet that was planned on another one.
+    """
+    if choice.method == "blocks":
+        return None
+    cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
+    if cpu_sets is None:
+        raise PreflightError(f"a duet of {arms} arms needs as many CPUs, and this machine has fewer")
+    return SlicePlan(choice=choice, cpu_sets=cpu_sets)
+
+
+@dataclass(slots=True, kw_only=True)
+class SlicedMeasurement(Measurement):
+    """Of the runs of a block that share its time: the slicer says which servers and loads are at work when.
+
+    Each server has a sampler, which is frozen with it; one more reads the machine.
+    """
+
+    twins: Twins
+    slice_plan: SlicePlan
+
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        members, ops = self.group.members, self.group.host.ops
+        first = next(iter(members.values()))
+        self.shared_spool = make_shared_spool(first.folder)
+        machine = SamplerConfig(
+            conninfo="",
+            database=first.server.database,
+            version_num=first.server.version_num,
+            disks=find_disks(ops, self.group.directories),
+            groups=tuple(group for member in members.values() for group in member.server.groups),
+            spool=str(self.shared_spool),
+            remote=remote_reader(self.group.host, clock_offset=clock_offset),
+            generators=None,
+        )
+        return {MACHINE: machine} | {
+            name: SamplerConfig(
+                conninfo=member.server.control,
+                database=member.server.database,
+                version_num=member.server.version_num,
+                disks=Disks(),
+                machine=False,
+                spool=str(member.spool),
+                server_pid=find_server(ops, member.server.directories),
+                # The load of an arm is known by where it goes.
+                generators=f"PGHOST={member.server.environment['PGHOST']}",
+                load_conninfo=member.server.conninfo(member.server.database),
+            )
+            for name, member in members.items()
+        }
+
+    async def _warm_up(self) -> None:
+        """For the longest time allowed: from the slices of several arms nobody can tell whether they are steady."""
+        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
+            await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
+
+    async def _measure(self, level: LoadLevel) -> None:
+        record, steps = self.group.record, self._steps(self.group.plan.workload.duration, str(level.index))
+        length = _total_length(steps)
+
+        def share(arm: str) -> float:
+            return _total_length([step for step in steps if arm in step.arms]) / length
+
+        record.measuring(level, guard_time(level) + length)
+        async with self._counting(level, seconds=length, share=share):
+            slices = await self._play(level.label, level, steps, logged=True)
+        every = [piece for own in slices.values() for piece in own]
+        record.add_phase(
+            Phase(
+                name=PhaseName.MEASURE,
+                start=min(piece.started for piece in every),
+                end=max(piece.ended for piece in every),
+                level=level.index,
+            )
+        )
+        for name, own in slices.items():
+            record.state.add_slices(self.group.members[name].run.id, own)
+
+    def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
+        seed, block = turn_seed(self.group.plan.seed, self.group.block, what), self.group.block
+        return plan_steps(self.slice_plan.choice, sorted(self.group.members), seconds=seconds, seed=seed, block=block)
+
+    async def _play(
+        self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool
+    ) -> dict[str, tuple[Slice, ...]]:
+        """The load of a level on all arms, by the steps; the slices of each arm."""
+        generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + _SPARE, logged=logged)
+        slices: dict[str, tuple[Slice, ...]] = {}
+
+        async def conduct(processes: Sequence[HostProcess]) -> None:
+            await asyncio.sleep(guard_time(level))  # the sessions connect while all servers are at work
+            pids = [(owner, process.pid) for (owner, _), process in zip(generators, processes, strict=True)]
+            task = Task(
+                twins={
+                    name: Twin(
+                        server=self.twins.server_pid(name),
+                        others=(*(pid for owner, pid in pids if owner == name), self._sampler_pid(name)),
+                    )
+                    for name in self.group.members
+                },
+                steps=steps,
+                cpu_sets=self.slice_plan.cpu_sets,
+                values=self.twins.values,
+            )
+            slices.update(await take_turns(self.group.plan.client_host, task, level=level.index))
+
+        outcome = await self._run_load(label, generators, conduct=conduct)
+        if not slices:
+            raise InvalidRunError(f"{label}: the load ended before its time")
+        if logged:
+            for name, own in slices.items():
+                window = (own[0].counted, own[-1].ended)
+                self._keep(name, level, generators, outcome, window=window, slices=own)
+        return slices
+
+    def _sampler_pid(self, name: str) -> int:
+        pid = self.samplers[name].pid
+        assert pid is not None  # it was started
+        return pid
+
+
+def _total_length(steps: Sequence[Step]) -> float:
+    return math.fsum(step.length for step in steps)
+
+
+async def end_sessions(server: RunningServer) -> None:
+    """Wait until the load's sessions are gone; end those that go on with a query nobody waits for any more.
+
+    Raises InvalidRunError when they stay. Without a server there are none.
+    """
+    if not server.is_there:
+        return
+    begun = time.monotonic()
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
+        if time.monotonic() > begun + _PATIENCE:
+            raise InvalidRunError(f"sessions of the load are still there {_PATIENCE:g} s after its end")
+        await asyncio.sleep(0.02)
