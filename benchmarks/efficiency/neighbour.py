@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pgtrial.engine.slicer.standstill import go_on, stop
+from pgtrial.engine.slicer.freeze import go_on, stop
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.running import end_process
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.fingerprint.read import VERSION_FACT, Machine, read_environment, read_machine
-from pgtrial.engine.fingerprint.server import read_server
+from pgtrial.engine.fingerprint.read import VERSION_FACT, Machine, read_environment, read_machine, read_server
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.operations import MARK, Operations
 from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, FREE, NOW, OTHERS, SIZE

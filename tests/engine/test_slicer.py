@@ -16,7 +16,7 @@ import pytest
 from pgtrial.design.slices import Step
 from pgtrial.engine.slicer import control
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
-from pgtrial.engine.slicer.standstill import family, go_on, pin, stop
+from pgtrial.engine.slicer.freeze import family, go_on, pin, stop
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
 

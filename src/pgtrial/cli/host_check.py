@@ -9,7 +9,8 @@ from typing import Any
 from pgtrial.cli.checked import Checked
 from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.variants import variants_of
-from pgtrial.engine.disturbances.find import SAMPLE, Disturbance, Intent, Situation, find_disturbances, look_at
+from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
+from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.connect import open_host

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from pgtrial.engine.live.view import ArmView, LiveView
-from pgtrial.engine.live.words import progress_parts, time_left
+from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_left
 from pgtrial.model.arm import Role
 from pgtrial.report.live_words import running_effect_text
 from pgtrial.report.text import wrap_lines

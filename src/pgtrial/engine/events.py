@@ -1,10 +1,17 @@
-"""What the engine tells while it works: progress is a view of these, and the engine itself never prints."""
+"""Events that the engine reports while it works. Progress is a view of them; the engine itself never prints."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
+
+# What is read back from live.json, which may be anybody's, is checked to be of these types.
+Text = Annotated[str, Field(max_length=1000)]
+Quantity = Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +80,15 @@ class EstimateUpdated:
     ``low`` and ``high`` are None where no interval is due yet.
     """
 
-    arm: str
-    control: str
-    metric: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    confidence: float
-    margin: float
-    blocks: int
+    arm: Text
+    control: Text
+    metric: Text
+    ratio: Quantity | None
+    low: Quantity | None
+    high: Quantity | None
+    confidence: Quantity
+    margin: Quantity
+    blocks: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +148,10 @@ Event = (
 
 
 class Observer(Protocol):
-    """Whoever wants to know."""
+    """Receives every event of an experiment."""
 
     def __call__(self, event: Event) -> None: ...
 
 
 def ignore(_event: Event) -> None:
-    """Observer for those who do not want to know."""
+    """Observer that drops every event."""

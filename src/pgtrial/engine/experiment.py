@@ -14,22 +14,23 @@ from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.methods import recorded_choice
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Stopping
+from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
-from pgtrial.engine.loads.make import make_load
+from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.measure import plan_slices
-from pgtrial.engine.pages.watch import KNOBS
+from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
-from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
+from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target.base import Target
-from pgtrial.engine.target.prepare import prepare_target
+from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.host import prepare_host
+from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
-from pgtrial.engine.trial import try_arms
-from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.errors import ConnectError, PreflightError, TargetError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -38,6 +39,7 @@ from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
+from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.spec.experiment import Experiment
 from pgtrial.spec.load import LoadedExperiment
@@ -231,3 +233,53 @@ def _refuse(wanted: Sequence[str]) -> PreflightError:
         detail=f"It sets {'; '.join(wanted)}.",
         hint='Look at "pgtrial plan", which shows every change, and then add --allow-host-changes.',
     )
+
+
+async def prepare_target(
+    loaded: LoadedExperiment,
+    state: State,
+    *,
+    host: Host,
+    here: Host,
+    changes: HostChanges,
+    base: Path | None,
+    caller: Mapping[str, str],
+    tell: Observer,
+) -> Target:
+    """The target with its data, no arm started yet. ``here`` is where the load generator runs.
+
+    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
+    them. Raises PgTrialError; whatever was made then is removed.
+    """
+    match loaded.experiment.target.kind:
+        case "server":
+            return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
+        case "host":
+            return await prepare_host(loaded, state, host=host, changes=changes, base=base, tell=tell)
+        case "throwaway":
+            return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)
+
+
+async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:
+    """Start each arm once and try the load with it: what cannot work is known before anything is measured.
+
+    Returns the settings of the control. Raises SettingError or WorkloadError that names the arm, the scenario or the
+    job. The data are to be restored after it.
+    """
+    control: dict[str, Setting] = {}
+    try:
+        for arm in arms:
+            tell(Preparing(step=f'trying arm "{arm.name}"'))
+            try:
+                server = await target.start(arm, run=None)
+            except TargetError as err:
+                raise type(err)(f'arm "{arm.name}": {err.message}', detail=err.detail, hint=err.hint) from err
+            if not control:
+                control = dict(server.settings)
+            await load.try_out(arm, server)
+            await target.stop(immediate=server.altered)
+            if server.altered:
+                await target.restore(arm)
+    finally:
+        await target.stop(immediate=True)
+    return control

@@ -16,7 +16,7 @@ from pgtrial.design.duration import blocks_of
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import choose_method
 from pgtrial.design.schedule import plan_schedule
-from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.host_facts import read_facts
 from pgtrial.errors import StoreError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.spec.load import LoadedExperiment, load_experiment
@@ -24,6 +24,11 @@ from pgtrial.store import layout
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
+
+# In the folder of a run, until it ends.
+SPOOL = "spool"  # of its sampler
+_SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
+LOGS = "pgbench"
 
 
 def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
@@ -145,3 +150,31 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False  # no pgtrial has been at work in it yet
     return False
+
+
+def make_raw_folders(folder: Path) -> tuple[Path, Path]:
+    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
+    spool, logs = folder / SPOOL, folder / LOGS
+    try:
+        folder.mkdir(parents=True)
+        spool.mkdir()
+        logs.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool, logs
+
+
+def make_shared_spool(folder: Path) -> Path:
+    """Make a folder for the sampler whose readings are those of all runs of a block. Raises StoreError."""
+    spool = folder / _SHARED_SPOOL
+    try:
+        spool.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool
+
+
+def discard_raw(folder: Path) -> None:
+    """Remove what the files were made from, or would have been: the load's logs can be larger than all the rest."""
+    for name in (SPOOL, _SHARED_SPOOL, LOGS):
+        shutil.rmtree(folder / name, ignore_errors=True)

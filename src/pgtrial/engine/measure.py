@@ -13,16 +13,16 @@ from pgtrial.design.cpu_sets import split_cpus
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.slices import Step
-from pgtrial.engine.collect import InvalidRunError, make_shared_spool
+from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import LoadProgress
-from pgtrial.engine.load import LoadOutcome, run_generators
-from pgtrial.engine.method_facts import read_facts
-from pgtrial.engine.pages.watch import PageWatch
+from pgtrial.engine.folder import make_shared_spool
+from pgtrial.engine.host_facts import read_facts
+from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import (
     Disks,
-    HostClock,
     Sampler,
     SamplerConfig,
     SamplerReport,
@@ -35,7 +35,7 @@ from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_co
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
-from pgtrial.hosts.clock import measure_offset
+from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.model.slice import Slice

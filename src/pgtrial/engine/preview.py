@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
-from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.host_facts import read_facts
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.arms import POSTGRESQL
 from pgtrial.engine.events import Observer, PhaseStarted
-from pgtrial.engine.fingerprint.read import Machine, read_machine
-from pgtrial.engine.fingerprint.server import read_server
+from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.hosts.base import Host

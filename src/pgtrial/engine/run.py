@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pgtrial.design.slices import shuffled
-from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect, discard_raw, make_raw_folders
+from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect
+from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.model.pages import AFTER, BEFORE, UNDER_LOAD

@@ -22,7 +22,7 @@ from pgtrial.engine.measure import (
     SlicePlan,
     WholeMeasurement,
 )
-from pgtrial.engine.pages.watch import PageWatch
+from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, cast
 
 from pgtrial.analysis.findings import Findings, read_findings
-from pgtrial.engine.live.pace import next_pause
+from pgtrial.engine.live.watch import next_pause
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.report.words import make_visible
 from pgtrial.store import layout

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.engine.fingerprint.text import every, find, memory_of
+from pgtrial.engine.fingerprint.machine import every, find, memory_of
 from pgtrial.model.fingerprint import (
     CPU_ALL,
     CPU_KERNEL,

@@ -31,9 +31,8 @@ from pgtrial.engine.sampler.files import (
     wanted_files,
     worth_saying,
 )
-from pgtrial.engine.sampler.link import LinkError, ServerLink
+from pgtrial.engine.sampler.link import LinkError, ServerLink, SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.reader import Ticks, Troubles
-from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
@@ -105,7 +104,7 @@ class Loop:
         add, troubles = self._spool.add, self._troubles
         if config["remote"] is None:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
-        from pgtrial.engine.sampler.remote import RemoteFiles
+        from pgtrial.engine.sampler.files import RemoteFiles
 
         command: Sequence[str] = config["remote"]["command"]
         return [

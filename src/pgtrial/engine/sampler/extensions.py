@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import ExtensionCollector, find_statement, in_schema
-from pgtrial.engine.sampler.link import LinkError, ServerLink
-from pgtrial.engine.sampler.readings import columns_of, rows_of
+from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
 
 _PROBE = "extensions"
 _FIND = """

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from pgtrial.engine.slicer.standstill import family, go_on, pin, stop
+from pgtrial.engine.slicer.freeze import family, go_on, pin, stop
 
 _PR_SET_PDEATHSIG = 1
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from pgtrial.design.slices import Step
-from pgtrial.engine.slicer.standstill import family, go_on
+from pgtrial.engine.slicer.freeze import family, go_on
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.running import end_process

@@ -10,7 +10,7 @@ from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.sampler.config import find_server
+from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.hosts.base import Host

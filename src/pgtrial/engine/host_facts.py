@@ -1,4 +1,4 @@
-"""What is read of a machine to say which methods are valid on it."""
+"""Host facts for choosing a method: what the kernel says of CPUs and memory."""
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.hosts.base import LOCAL, Host
