@@ -18,11 +18,11 @@ from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.loads.base import Load, make_load
-from pgtrial.engine.measure import plan_slices
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
+from pgtrial.engine.slicer.control import plan_slices
 from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.existing import prepare_server

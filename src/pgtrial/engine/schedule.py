@@ -14,18 +14,12 @@ from pgtrial.design.duration import estimate_run
 from pgtrial.design.methods import MethodChoice
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
-from pgtrial.engine.measure import (
-    Measurement,
-    Member,
-    RunGroup,
-    SlicedMeasurement,
-    SlicePlan,
-    WholeMeasurement,
-)
+from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
+from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.target.base import Servers, SingleServer, Target
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError

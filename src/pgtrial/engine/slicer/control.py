@@ -1,19 +1,38 @@
-"""What the engine calls: let twins take turns by a sequence of steps, and learn when each was at work."""
+"""Have the arms of a block share its time: what is measured then, and the slicer's process."""
 
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
+from pgtrial.design.cpu_sets import split_cpus
+from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.slices import Step
+from pgtrial.engine.collect import InvalidRunError
+from pgtrial.engine.folder import make_shared_spool
+from pgtrial.engine.host_facts import read_facts
+from pgtrial.engine.measure import MACHINE, Measurement
+from pgtrial.engine.sampler.control import (
+    Disks,
+    SamplerConfig,
+    find_disks,
+    find_server,
+    remote_reader,
+)
 from pgtrial.engine.slicer.freeze import family, go_on
-from pgtrial.errors import WorkloadError
-from pgtrial.hosts.base import Host
+from pgtrial.engine.target.twins import Twins
+from pgtrial.errors import PreflightError, WorkloadError
+from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.running import end_process
+from pgtrial.model.run import LoadLevel, Phase, PhaseName
 from pgtrial.model.slice import Slice
+
+_SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +110,141 @@ def _slices(steps: Sequence[Step], done: Sequence[Mapping[str, float]], level: i
                 )
             )
     return {arm: tuple(slices) for arm, slices in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePlan:
+    """How the arms of a block share its time. With ``cpu_sets``, one per arm, all arms are at work at once, else one
+    at a time.
+    """
+
+    choice: MethodChoice
+    cpu_sets: tuple[tuple[int, ...], ...] = ()
+
+
+def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | None:
+    """None where each run has the machine to itself.
+
+    Raises PreflightError when this machine has too few CPUs for a duet that was planned on another one.
+    """
+    if choice.method == "blocks":
+        return None
+    cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
+    if cpu_sets is None:
+        raise PreflightError(f"a duet of {arms} arms needs as many CPUs, and this machine has fewer")
+    return SlicePlan(choice=choice, cpu_sets=cpu_sets)
+
+
+@dataclass(slots=True, kw_only=True)
+class SlicedMeasurement(Measurement):
+    """Of the runs of a block that share its time: the slicer says which servers and loads are at work when.
+
+    Each server has a sampler, which is frozen with it; one more reads the machine.
+    """
+
+    twins: Twins
+    slice_plan: SlicePlan
+
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        members, ops = self.group.members, self.group.host.ops
+        first = next(iter(members.values()))
+        self.shared_spool = make_shared_spool(first.folder)
+        machine = SamplerConfig(
+            conninfo="",
+            database=first.server.database,
+            version_num=first.server.version_num,
+            disks=find_disks(ops, self.group.directories),
+            groups=tuple(group for member in members.values() for group in member.server.groups),
+            spool=str(self.shared_spool),
+            remote=remote_reader(self.group.host, clock_offset=clock_offset),
+            generators=None,
+        )
+        return {MACHINE: machine} | {
+            name: SamplerConfig(
+                conninfo=member.server.control,
+                database=member.server.database,
+                version_num=member.server.version_num,
+                disks=Disks(),
+                machine=False,
+                spool=str(member.spool),
+                server_pid=find_server(ops, member.server.directories),
+                # The load of an arm is known by where it goes.
+                generators=f"PGHOST={member.server.environment['PGHOST']}",
+                load_conninfo=member.server.conninfo(member.server.database),
+            )
+            for name, member in members.items()
+        }
+
+    async def _warm_up(self) -> None:
+        """For the longest time allowed: from the slices of several arms nobody can tell whether they are steady."""
+        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
+            await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
+
+    async def _measure(self, level: LoadLevel) -> None:
+        record, steps = self.group.record, self._steps(self.group.plan.workload.duration, str(level.index))
+        length = _total_length(steps)
+
+        def share(arm: str) -> float:
+            return _total_length([step for step in steps if arm in step.arms]) / length
+
+        record.measuring(level, guard_time(level) + length)
+        async with self._counting(level, seconds=length, share=share):
+            slices = await self._play(level.label, level, steps, logged=True)
+        every = [piece for own in slices.values() for piece in own]
+        record.add_phase(
+            Phase(
+                name=PhaseName.MEASURE,
+                start=min(piece.started for piece in every),
+                end=max(piece.ended for piece in every),
+                level=level.index,
+            )
+        )
+        for name, own in slices.items():
+            record.state.add_slices(self.group.members[name].run.id, own)
+
+    def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
+        seed, block = turn_seed(self.group.plan.seed, self.group.block, what), self.group.block
+        return plan_steps(self.slice_plan.choice, sorted(self.group.members), seconds=seconds, seed=seed, block=block)
+
+    async def _play(
+        self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool
+    ) -> dict[str, tuple[Slice, ...]]:
+        """The load of a level on all arms, by the steps; the slices of each arm."""
+        generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + _SPARE, logged=logged)
+        slices: dict[str, tuple[Slice, ...]] = {}
+
+        async def conduct(processes: Sequence[HostProcess]) -> None:
+            await asyncio.sleep(guard_time(level))  # the sessions connect while all servers are at work
+            pids = [(owner, process.pid) for (owner, _), process in zip(generators, processes, strict=True)]
+            task = Task(
+                twins={
+                    name: Twin(
+                        server=self.twins.server_pid(name),
+                        others=(*(pid for owner, pid in pids if owner == name), self._sampler_pid(name)),
+                    )
+                    for name in self.group.members
+                },
+                steps=steps,
+                cpu_sets=self.slice_plan.cpu_sets,
+                values=self.twins.values,
+            )
+            slices.update(await take_turns(self.group.plan.client_host, task, level=level.index))
+
+        outcome = await self._run_load(label, generators, conduct=conduct)
+        if not slices:
+            raise InvalidRunError(f"{label}: the load ended before its time")
+        if logged:
+            for name, own in slices.items():
+                window = (own[0].counted, own[-1].ended)
+                self._keep(name, level, generators, outcome, window=window, slices=own)
+        return slices
+
+    def _sampler_pid(self, name: str) -> int:
+        pid = self.samplers[name].pid
+        assert pid is not None  # it was started
+        return pid
+
+
+def _total_length(steps: Sequence[Step]) -> float:
+    return math.fsum(step.length for step in steps)
