@@ -1,4 +1,4 @@
-"""Turn what load and sampler have left into the result folder's files, when the load is off, and judge the run."""
+"""After the load: convert logs and samples to the result folder's files, and check the run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

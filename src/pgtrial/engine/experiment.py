@@ -1,4 +1,4 @@
-"""An experiment from beginning to end: prepare, do what the schedule still lacks, leave nothing behind."""
+"""Run an experiment from start to finish: prepare, run the slots still missing, leave nothing behind."""
 
 import asyncio
 import contextlib
@@ -176,7 +176,7 @@ async def _run_schedule(
 async def _try_and_plan(
     loaded: LoadedExperiment, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
 ) -> Schedule:
-    """Try every arm, and put together what all runs share."""
+    """Try every arm, and build what all runs share."""
     experiment = loaded.experiment
     arms, levels, slots = state.arms(), state.levels(), state.slots()
     load = make_load(loaded, target, here=here, scripts=folder / layout.FILES)
@@ -246,7 +246,7 @@ async def prepare_target(
     caller: Mapping[str, str],
     tell: Observer,
 ) -> Target:
-    """The target with its data, no arm started yet. ``here`` is where the load generator runs.
+    """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs.
 
     ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
     them. Raises PgTrialError; whatever was made then is removed.
@@ -261,7 +261,7 @@ async def prepare_target(
 
 
 async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:
-    """Start each arm once and try the load with it: what cannot work is known before anything is measured.
+    """Start each arm once and try the load on it: what cannot work fails before anything is measured.
 
     Returns the settings of the control. Raises SettingError or WorkloadError that names the arm, the scenario or the
     job. The data are to be restored after it.

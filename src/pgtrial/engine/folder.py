@@ -1,4 +1,4 @@
-"""The result folder of an experiment: made whole or not at all, read again, locked while a pgtrial is at work in it."""
+"""The result folder of an experiment: created atomically, loaded again, and locked while a pgtrial works in it."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Measure the runs that are made together: samplers on, warm up, checkpoint, every load level, samplers off."""
+"""Measure a group of runs: start samplers, warm up, checkpoint, run each load level, stop samplers."""
 
 import asyncio
 import math
@@ -51,7 +51,7 @@ OwnedGenerator = tuple[str, Generator]  # the arm's name comes first
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One of the runs that are made together, and what its load and its sampler leave."""
+    """One run of a group, and what its load leaves."""
 
     run: RunRow
     arm: Arm
@@ -68,7 +68,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunGroup:
-    """The runs that are made together, by the arm's name: one, or all of a block."""
+    """Runs that have one lifecycle, by arm name: a single run, or all of a block."""
 
     plan: Plan
     servers: Servers
@@ -86,7 +86,7 @@ class RunGroup:
         return tuple(path for member in self.members.values() for path in member.server.directories)
 
     def describe_dead(self) -> str:
-        """The server that is gone although nobody stopped it: "the server died"; "" if all are up."""
+        """Name a server that has ended without being stopped: "the server died"; "" if all are up."""
         for name in self.members:
             if self.servers.has_died(name):
                 return "the server died" if len(self.members) == 1 else f'the server of arm "{name}" died'
@@ -95,7 +95,7 @@ class RunGroup:
 
 @dataclass(slots=True, kw_only=True)
 class Measurement(ABC):
-    """What is done while the servers of a group are up. Subclasses say who reads what, and how a level is played."""
+    """Measures a group whose servers are up. Subclasses configure the samplers and run the load of a level."""
 
     group: RunGroup
     clock: HostClock | None = field(default=None, init=False)  # of the servers' machine
@@ -103,7 +103,7 @@ class Measurement(ABC):
     samplers: dict[str, Sampler] = field(default_factory=dict, init=False)  # those that have started
 
     async def measure(self) -> dict[str, SamplerReport]:
-        """Do it all. Returns the samplers' reports by the arm's name, or MACHINE. Raises InvalidRunError."""
+        """Run all steps. Returns the samplers' reports by arm name or MACHINE. Raises InvalidRunError."""
         plan, host = self.group.plan, self.group.host
         begun, before = time.time(), measure_offset(host)
         try:
@@ -144,7 +144,7 @@ class Measurement(ABC):
         self.samplers[name] = sampler
 
     async def _stop_samplers(self) -> dict[str, SamplerReport]:
-        """Stop all of them, also when one of them cannot be stopped in order."""
+        """Stop all samplers, even if one of them fails to stop."""
         reports: dict[str, SamplerReport] = {}
 
         async def stop(name: str, sampler: Sampler) -> None:
@@ -213,7 +213,7 @@ class Measurement(ABC):
         window: tuple[float, float],
         slices: tuple[Slice, ...] = (),
     ) -> None:
-        """Remember what an arm's generators have left, for collecting and checking."""
+        """Remember an arm's logs and summaries of a level, for collecting and checking."""
         member = self.group.members[name]
         own = [i for i, (owner, _) in enumerate(generators) if owner == name]
         member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
@@ -236,7 +236,7 @@ class Measurement(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class WholeMeasurement(Measurement):
-    """Of one run that has the machine to itself: its load runs from the begin of a level to its end."""
+    """Measures a run that has the machine to itself: its load runs from start to end of each level."""
 
     @property
     def _only(self) -> tuple[str, Member]:
@@ -301,7 +301,7 @@ class WholeMeasurement(Measurement):
 
 
 async def end_sessions(server: RunningServer) -> None:
-    """Wait until the load's sessions are gone; end those that go on with a query nobody waits for any more.
+    """Wait until the load's sessions have ended; terminate those that still run an abandoned query.
 
     Raises InvalidRunError when they stay. Without a server there are none.
     """

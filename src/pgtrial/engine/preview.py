@@ -1,4 +1,4 @@
-"""What an experiment would change on a host, read from the host as it is now; nothing is touched."""
+"""Preview what an experiment would change on a host, without changing anything."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Write down what happens while runs are made."""
+"""Record what happens during runs in state.sqlite."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from pgtrial.store.state import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Writes down what happens to some runs: to one, or to all that are made together."""
+    """Records what happens to ``runs``: to one, or to all of a group."""
 
     plan: Plan
     state: State
@@ -30,7 +30,7 @@ class Record:
 
     @contextmanager
     def phase(self, name: PhaseName, *, length: float | None = None) -> Iterator[None]:
-        """A phase of all runs, written down when it is over."""
+        """Time a phase of all runs; it is recorded when it ends without an error."""
         self.tell(PhaseStarted(name=name, length=length))
         start = time.time()
         yield
@@ -48,7 +48,7 @@ class Record:
             self.state.add_event(time.time(), kind, run=run.id, **data)
 
     async def add_server(self, arm: Arm, server: RunningServer) -> None:
-        """Of a single run: the settings that were made and read back, and facts of the server."""
+        """Record the settings of a single run, as made and as read back, and facts of its server."""
         (run,) = self.runs
         now = time.time()
         for name, value in arm.settings:
@@ -66,7 +66,7 @@ class Record:
             self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
 
     def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
-        """The state of the server's host, before the load or ``since`` then."""
+        """Record the state of the servers' host before the load, or after it with ``since``."""
         machine = read_machine(
             host.ops, directories=directories, mark=self.plan.mark, sysctls=self.plan.sysctls, since=since
         )
@@ -76,7 +76,7 @@ class Record:
         return machine
 
     def add_restored(self, restored: Iterable[tuple[JournalEntry, Undone]]) -> None:
-        """What became of the host's changes; what somebody else has changed meanwhile stays, and is said."""
+        """Record how the host's changes were undone; values that somebody else changed meanwhile become caveats."""
         for entry, undone in restored:
             self.add_event(
                 "restored",

@@ -1,4 +1,4 @@
-"""What is open in the journal of host changes: say so before a new run, undo what an ended pgtrial left behind."""
+"""Open entries of the journal of host changes: refuse a new run, or undo what an ended pgtrial left behind."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence

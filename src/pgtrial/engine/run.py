@@ -1,6 +1,7 @@
-"""The lifecycle of the runs that are made together: one run that has the machine to itself, or all runs of a block.
+"""The lifecycle of a group of runs: one that has the machine to itself, or all runs of a block that share its time.
 
-Prepare, restore, apply the knobs and start, verify, fingerprint, measure, find what was lost, stop, collect, check.
+Restore, start (which applies and verifies the knobs), fingerprint, measure, look for lost changes, stop, collect and
+check.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ class Execution:
     keeps_data: bool
 
     async def execute(self) -> dict[str, float]:
-        """Do it all: mean tps of each arm over the levels.
+        """Run all steps; return the mean tps of each arm over the levels.
 
         Raises InvalidRunError when one of the runs cannot count, which makes all of them invalid; TargetError and the
         like from below.
@@ -86,7 +87,7 @@ class Execution:
         return clock_offset(self.group.plan.client_host.ops), clock_offset(self.group.host.ops)
 
     async def _prepare_caches(self, state: str) -> None:
-        """Empty the caches of the arms that begin cold, before the start; fill those that begin warm, after it."""
+        """Empty the caches of arms that begin cold, or fill those of arms that begin warm."""
         load = self.group.plan.load
         members = [member for member in self.group.members.values() if load.cache_of(member.arm) == state]
         if members:
@@ -98,7 +99,7 @@ class Execution:
                         await load.make_warm(member.arm, member.server)
 
     def _note_pages(self, moment: str) -> str:
-        """Write down the pages of each run; the first thing that is not as a server's settings say, or ""."""
+        """Record the memory pages of each run; return the first mismatch with a server's settings, or ""."""
         problems = [
             member.pages.note(moment, server=member.server if moment == UNDER_LOAD else None)
             for member in self.group.members.values()
@@ -106,7 +107,7 @@ class Execution:
         return next(filter(None, problems), "")
 
     async def _stop(self, *, immediate: bool) -> None:
-        """Keep the servers' logs, stop the servers and put the host back; does nothing the second time."""
+        """Keep the servers' logs, stop the servers and restore the host. A second call does nothing."""
         servers = self.group.servers
         try:
             for name, member in self.group.members.items():
@@ -126,8 +127,7 @@ class Execution:
     ) -> None:
         """Raise InvalidRunError for whatever makes the numbers of a run untrue.
 
-        What a sampler did not read while it was frozen with its server is no gap; what that of the machine did not read
-        is one.
+        In a block, only the machine's sampler can have gaps: the others are frozen with their servers.
         """
         for name, member in self.group.members.items():
             sampler = reports[name]

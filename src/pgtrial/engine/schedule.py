@@ -1,6 +1,4 @@
-"""The schedule's slots, one after the other or a block at a time: repeat what was invalid, decide when the data are
-restored.
-"""
+"""Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
 import time
@@ -52,7 +50,7 @@ class Schedule:
     restored_block: int | None = field(default=None, init=False)
 
     async def run(self, pending: Sequence[Slot]) -> None:
-        """Do all pending slots, or those up to the block at which the rule for stopping ends the experiment.
+        """Run all pending slots, up to the block at which the rule for stopping ends the experiment.
 
         Raises PgTrialError when one of them cannot be done.
         """
@@ -81,7 +79,7 @@ class Schedule:
         return decision.stop
 
     def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-        """What is done together. The runs of a block that share its time have all been done, or none of them."""
+        """The slots of each execution: one, or all of a block whose runs share its time."""
         if self.slice_plan is None:
             return [(slot,) for slot in pending]
         return [tuple(slots) for _, slots in groupby(pending, key=lambda slot: slot.block)]
@@ -106,7 +104,7 @@ class Schedule:
         )
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
-        """One run of each slot; the reason why they are invalid, "" if they are not."""
+        """Run each slot once; return why the runs are invalid, or ""."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
@@ -190,7 +188,7 @@ class Schedule:
         )
 
     def _needs_restore(self, slot: Slot) -> bool:
-        """By the file's rule; the first run after a start, a failure or a resume always starts from the snapshot."""
+        """Apply the file's rule; the first run after a start, a failure or a resume always restores the data."""
         is_first = self.restored_block is None
         match self.plan.restore:
             case "each-run":
@@ -203,7 +201,7 @@ class Schedule:
         return needed
 
     def _seconds_per_run(self) -> float:
-        """From the runs so far, else from the plan; of runs that share their block's time each has an equal part."""
+        """Estimate from the runs so far, else from the plan; runs that share a block's time have equal parts."""
         lengths = [
             run.ended - run.started
             for run in self.state.runs()

@@ -1,4 +1,4 @@
-"""How far an experiment is, and what a pgtrial that was killed in it has left behind."""
+"""Report the progress of an experiment, and clean up after a pgtrial that was killed."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What would disturb a measurement: how a remark looks, and what the checks look at."""
+"""Disturbances of a measurement: the form of a remark, and the facts that checks judge."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

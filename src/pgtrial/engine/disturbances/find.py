@@ -1,6 +1,6 @@
-"""What would disturb a measurement on a host: what was found, why it matters, and what to type. Nothing is changed.
+"""Find what would disturb a measurement on a host: the finding, why it matters, and what to type. Changes nothing.
 
-The checks of the server's programs and settings are here, those of the host beside this module.
+The checks of the server's programs and settings are here; those of the host are in machine.py and resources.py.
 """
 
 import asyncio

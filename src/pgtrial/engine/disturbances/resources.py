@@ -1,4 +1,4 @@
-"""What would disturb a measurement: memory and storage of the host."""
+"""Disturbances of a measurement: the host's memory and storage."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Facts of processors, machine and storage, and how the kernel writes things in its files."""
+"""Facts of processors, machine and storage, with helpers that parse the kernel's files."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Facts of the moment: CPU time, swap, throttling, and what other programs did; judged by thresholds, not compared."""
+"""Facts of the moment: CPU time, swap, throttling, other programs. Judged by thresholds, not compared."""
 
 import re
 from collections.abc import Mapping, Sequence

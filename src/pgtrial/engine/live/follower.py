@@ -1,4 +1,4 @@
-"""What the raw files of the runs at work tell before they are whole: latencies, waits, and the throughput of turns.
+"""Follow the raw files of the current runs while they grow: latencies, waits, and the throughput of slices.
 
 A log of pgbench grows by up to a few megabytes a second, and to read all of it would take from the load what it needs.
 So sizes are asked of the file system, and of what was appended since the last look a few kilobytes are read at evenly
@@ -248,7 +248,7 @@ class Follower:
                 self._begin = now + guard_time(level)
                 for run in self._runs.values():
                     run.log = LogSampler(folder=run.folder / LOGS, level=level.index)
-                    run.latencies = LatencyWindow(limit=self._shortest_standstill())
+                    run.latencies = LatencyWindow(limit=self._shortest_freeze())
                     run.base = None
             case PhaseStarted():
                 for run in self._runs.values():
@@ -280,7 +280,7 @@ class Follower:
         folder = layout.run_folder(self.folder, run.folder)
         return _Watched(folder=folder, spool=SpoolReader(folder=folder / SPOOL))
 
-    def _shortest_standstill(self) -> float | None:
+    def _shortest_freeze(self) -> float | None:
         """Seconds; None where no server stands still."""
         return self.choice.slice_in(self._block) if self.choice.method == "interleaved" else None
 

@@ -1,4 +1,4 @@
-"""Events put together to what there is to see."""
+"""Fold events into the live view."""
 
 import math
 import time
@@ -173,7 +173,7 @@ def _shorten(value: float) -> float | None:
 
 def _share_done(run: RunStarted, spent: float) -> float:
     """Of the schedule; a run under way counts by its time against that of a run as it was planned with."""
-    before, together = run.slot.number - 1, len(run.arms)
-    planned = run.remaining / max(1, run.slots - before) * together
+    before, arms = run.slot.number - 1, len(run.arms)
+    planned = run.remaining / max(1, run.slots - before) * arms
     part = min(_NEARLY, spent / planned) if planned > 0 else 0.0
-    return min(1.0, (before + part * together) / run.slots) if run.slots else 0.0
+    return min(1.0, (before + part * arms) / run.slots) if run.slots else 0.0

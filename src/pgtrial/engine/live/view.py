@@ -1,4 +1,4 @@
-"""What there is to see of a running experiment: values only, as they go to a terminal and, as live.json, to others.
+"""The live view of an experiment: plain values for the terminal and, in live.json, for other viewers.
 
 The file is one record, which is overwritten in place: a rename would have some file systems write it to the disk at
 once, every second, beside the load. So a reader may see a part of the old and a part of the new; a checksum tells.
@@ -89,7 +89,7 @@ _ARM_NAMES = tuple(field.name for field in fields(ArmView))
 
 @dataclass(slots=True, kw_only=True)
 class LiveFile:
-    """Writes it; what cannot be written is left out, for the experiment is worth more than the sight of it."""
+    """Writes live.json. Write errors are ignored: the experiment matters more than its view."""
 
     folder: Path
     _fd: int | None = field(default=None, init=False)
@@ -103,7 +103,7 @@ class LiveFile:
             os.pwrite(self._fd, b"%08x %d\n%s\n" % (zlib.crc32(text), len(text), text), 0)
 
     def remove(self) -> None:
-        """Take the file away, if it was made here."""
+        """Remove the file if this object made it."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -111,7 +111,7 @@ class LiveFile:
 
 
 def read_live(folder: Path) -> LiveView | None:
-    """What a pgtrial at work last wrote; None where there is nothing that can be read."""
+    """Read the latest view; None if there is no valid one."""
     for _ in range(_TRIES):
         data = _read(folder / layout.LIVE)
         if data is None:
@@ -144,7 +144,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def progress_parts(view: LiveView) -> list[str]:
-    """What is being done, in a few words each: run k of n, block, arm, phase, current tps."""
+    """The current activity in short phrases: run k of n, block, arm, phase, tps."""
     if view.state == "stopping":
         return ["stopping: ending the load and the server, removing the data …"]
     if view.run is None:

@@ -1,4 +1,4 @@
-"""Watch an experiment while it runs: its events, and what its raw files tell, go to those who show them."""
+"""Watch an experiment while it runs: combine its events with what its raw files show, and draw the result."""
 
 import contextlib
 import logging
@@ -108,7 +108,7 @@ class Watch:
         self._pulse.hurry()
 
     def view(self) -> LiveView:
-        """What there is to see now."""
+        """The live view of this moment."""
         with self._lock:
             return self._picture.view()
 
@@ -143,7 +143,7 @@ class Watch:
         self._draw(view)
 
     def _follow(self) -> Sequence[Event]:
-        """What the raw files tell."""
+        """Read what is new in the raw files."""
         waiting = [self._unfollowed.popleft() for _ in range(len(self._unfollowed))]
         if self._follower is None:
             return ()

@@ -1,4 +1,4 @@
-"""The load of an experiment: what the engine asks of it, and how its generators run side by side."""
+"""The interface of a load, and running its generator processes concurrently."""
 
 import asyncio
 import contextlib
@@ -123,7 +123,7 @@ class LoadOutcome:
 
 @dataclass(slots=True, kw_only=True)
 class _Seconds:
-    """Adds up the progress lines of several processes, second by second."""
+    """Adds up the progress of several processes, second by second."""
 
     processes: int
     seen: dict[int, list[Progress]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the engine calls: configure, start and stop the sampler process; learn what is missing in what it wrote."""
+"""The engine's side of the sampler: configure, start and stop the process; find gaps in what it wrote."""
 
 import asyncio
 import json

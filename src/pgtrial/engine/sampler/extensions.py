@@ -1,4 +1,4 @@
-"""What extensions of the server offer, where they are there: read over connections of its own.
+"""Metrics of the server's extensions, where they are installed, read over separate connections.
 
 So an answer that takes long holds up none of the other readings, and one that fails makes no run invalid: what is read
 here explains, and nothing is concluded from it alone.

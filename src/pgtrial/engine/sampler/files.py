@@ -1,4 +1,4 @@
-"""The files that the sampler's collectors need, and a source of their texts: this machine."""
+"""The files that the collectors need, read on this machine or by a reader on another one."""
 
 import json
 import os

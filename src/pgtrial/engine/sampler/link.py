@@ -1,4 +1,4 @@
-"""The sampler's connection to the server, which never waits longer than it is told to, and what the server answers.
+"""The sampler's connection to the server, which never waits past a deadline, and the results that it decodes.
 
 A server that is stopped, frozen or overloaded must not hold up the readings of the machine, so this speaks to libpq
 without blocking, where psycopg's own connections would wait for an answer.
@@ -229,7 +229,7 @@ def _one_line(text: str) -> str:
 class SessionSums:
     """The polls of sessions since the last tick. ``t`` is the time of the first of them.
 
-    They are added up all together: while a poll is taken, as little as possible is done.
+    They are summed at the tick, so that a poll does as little as possible.
     """
 
     t: float = 0.0

@@ -1,4 +1,4 @@
-"""Have the arms of a block share its time: what is measured then, and the slicer's process."""
+"""Measure the runs of a block that share its time: plan the slices, start the slicer, keep what each arm did."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from pgtrial.engine.sampler.control import (
     find_server,
     remote_reader,
 )
-from pgtrial.engine.slicer.freeze import family, go_on
+from pgtrial.engine.slicer.freeze import family, thaw
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
@@ -37,7 +37,7 @@ _SPARE = 600  # s that the generators would run beyond their slices: they are to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, and what asks it, which stands still with it."""
+    """Process ids of an arm: its server, and its load and sampler, which are frozen with it."""
 
     server: int
     others: tuple[int, ...]
@@ -56,9 +56,9 @@ class Task:
 
 
 async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[Slice, ...]]:
-    """Have the steps done; the slices of each arm. Raises WorkloadError with the reason if they cannot be.
+    """Run the steps and return the slices of each arm. Raises WorkloadError if the slicer fails.
 
-    Afterwards, also after an error or a cancellation, all twins are at work.
+    Afterwards all twins run again, also after an error or a cancellation.
     """
     everybody = [pid for twin in task.twins.values() for pid in (*twin.others, *family(twin.server))]
     process = await host.start(
@@ -80,8 +80,8 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         status = await process.wait()
         said = (await complaint).decode(errors="replace").strip()
     finally:
-        await end_process(process)  # it lets all go on before it ends
-        go_on(everybody)  # unless it was killed
+        await end_process(process)  # it thaws all before it ends
+        thaw(everybody)  # unless it was killed
     if status != 0 or len(lines) != len(task.steps):
         raise WorkloadError(f"the arms do not take turns any more: {said or 'the slicer was killed'}")
     return _slices(task.steps, [json.loads(line) for line in lines], level)
@@ -114,9 +114,7 @@ def _slices(steps: Sequence[Step], done: Sequence[Mapping[str, float]], level: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePlan:
-    """How the arms of a block share its time. With ``cpu_sets``, one per arm, all arms are at work at once, else one
-    at a time.
-    """
+    """How the arms of a block share its time: one at a time, or with ``cpu_sets``, one per arm, all at once."""
 
     choice: MethodChoice
     cpu_sets: tuple[tuple[int, ...], ...] = ()
@@ -137,7 +135,7 @@ def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | N
 
 @dataclass(slots=True, kw_only=True)
 class SlicedMeasurement(Measurement):
-    """Of the runs of a block that share its time: the slicer says which servers and loads are at work when.
+    """Measures the runs of a block that share its time: the slicer decides which servers and loads run when.
 
     Each server has a sampler, which is frozen with it; one more reads the machine.
     """
@@ -176,7 +174,7 @@ class SlicedMeasurement(Measurement):
         }
 
     async def _warm_up(self) -> None:
-        """For the longest time allowed: from the slices of several arms nobody can tell whether they are steady."""
+        """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
         steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
@@ -210,7 +208,7 @@ class SlicedMeasurement(Measurement):
     async def _play(
         self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool
     ) -> dict[str, tuple[Slice, ...]]:
-        """The load of a level on all arms, by the steps; the slices of each arm."""
+        """Run a level's load on all arms by the steps; return the slices of each arm."""
         generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + _SPARE, logged=logged)
         slices: dict[str, tuple[Slice, ...]] = {}
 

@@ -1,4 +1,4 @@
-"""What the engine asks of the server that is tested, whatever kind of target it is."""
+"""The interface of a target: what the engine asks of the server under test, whatever its kind."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -23,7 +23,7 @@ _LOOKS, _BETWEEN = 10, 0.05  # s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """An arm's server, up, with everything the arm sets verified.
+    """An arm's running server, with all its settings verified.
 
     ``environment`` is how pgbench reaches the load's ``database``, ``conninfo`` how pgtrial reaches any, and
     ``control`` one that is not the load's, so that statements of pgtrial do not count there. ``version_num`` is
@@ -72,32 +72,32 @@ class Target(Protocol):
         """Facts of its servers for the fingerprint of the experiment, "group/name" to value; all arms together."""
 
     async def restore(self, arm: Arm) -> None:
-        """Put the arm's data back to what they were before the first run."""
+        """Restore the arm's data to their state before the first run."""
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        """Set all that the arm sets, journaled, and start its server. Raises SettingError, TargetError."""
+        """Apply the arm's knobs, journaled, and start its server. Raises SettingError, TargetError."""
 
     async def find_lost(self) -> str:
-        """What the running arm has set on the host and does not hold any more, in a sentence; "" if all of it does."""
+        """Which of the running arm's changes of the host no longer holds, in a sentence; "" if all do."""
 
     def has_died(self) -> bool:
-        """Whether the server is gone although nobody stopped it."""
+        """Whether the server has ended without being stopped."""
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy what the server has written to its log since its start, if that can be read."""
+        """Copy the server's log since its start, if it can be read."""
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
-        """Stop the server and put back what ``start`` changed; what became of that. Raises RestoreError.
+        """Stop the server, undo what ``start`` changed and return the outcomes. Raises RestoreError.
 
-        ``immediate`` leaves data that need recovery: for data that are not used again.
+        ``immediate`` skips the shutdown checkpoint, for data that will not be used again.
         """
 
     async def remove(self) -> None:
-        """Leave nothing of the experiment on the host. Raises RestoreError."""
+        """Remove everything that belongs to the experiment from the host. Raises RestoreError."""
 
 
 class Servers(Protocol):
-    """The servers of the runs that are made together, by the arm's name.
+    """The servers of a group of runs, by arm name.
 
     Whatever a method raises, ``stop`` may be called after it, more than once.
     """
@@ -106,30 +106,30 @@ class Servers(Protocol):
     def host(self) -> Host: ...
 
     async def restore(self) -> None:
-        """Put the data of all arms back to what they were before the first run."""
+        """Restore the data of all arms to their state before the first run."""
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        """Start the servers of the arms in ``order``, of the runs with these numbers. Raises SettingError, TargetError.
+        """Start the arms' servers in ``order``; ``runs`` has the runs' numbers. Raises SettingError, TargetError.
 
-        Each is started while the host is as its arm wants it.
+        Each starts while the host has the arm's own settings.
         """
 
     def settle(self) -> None:
-        """Make the host again what it was when the last server had started, as the journal has it."""
+        """Put the host back into the state after the last server's start, which is what the journal records."""
 
     async def find_lost(self, name: str) -> str:
-        """What an arm has set on the host and does not hold any more, in a sentence; "" if all of it does."""
+        """Which of an arm's changes of the host no longer holds, in a sentence; "" if all do."""
 
     def has_died(self, name: str) -> bool:
-        """Whether a server is gone although nobody stopped it."""
+        """Whether a server has ended without being stopped."""
 
     async def keep_log(self, name: str, destination: Path) -> None:
-        """Copy what a server has written to its log since its start, if that can be read."""
+        """Copy a server's log since its start, if it can be read."""
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
-        """Stop all servers and put the host back; what became of that. Raises RestoreError.
+        """Stop all servers, undo the changes of the host and return the outcomes. Raises RestoreError.
 
-        ``immediate`` leaves data that need recovery: for data that are not used again.
+        ``immediate`` skips the shutdown checkpoint, for data that will not be used again.
         """
 
 
@@ -190,9 +190,7 @@ async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None
 
 
 async def is_ending(has_died: Callable[[], bool]) -> bool:
-    """Whether a server is gone or about to be: its sessions hear of its end, and with them the load, before its process
-    is over.
-    """
+    """Whether a server has ended or is about to: the load notices before the server's process is gone."""
     for _ in range(_LOOKS):
         if has_died():
             return True

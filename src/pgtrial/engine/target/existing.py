@@ -1,4 +1,4 @@
-"""An existing server as the target, with a database of pgtrial's own, or one that is left as found."""
+"""An existing server as the target, with a database made by pgtrial or one that is left as found."""
 
 import secrets
 from collections.abc import Mapping, Sequence

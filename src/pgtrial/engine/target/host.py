@@ -1,4 +1,4 @@
-"""The host itself as the target, for a load on files: a directory in each place, and what arms set around it."""
+"""The host itself as the target, for a load on files: a directory per place, and the host knobs of an arm."""
 
 import secrets
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Make the clusters of the throw-away target: programs, places, data loaded once, a snapshot of each."""
+"""Prepare the throw-away target: find programs and places, load the data once, take a snapshot of each cluster."""
 
 import secrets
 from collections.abc import Iterable, Mapping

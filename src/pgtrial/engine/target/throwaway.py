@@ -1,4 +1,4 @@
-"""The throw-away target: one cluster per variant, at most one of them running, and what their arms set around it."""
+"""The throw-away target: one cluster per variant, at most one of them running, and the host knobs of its arm."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
