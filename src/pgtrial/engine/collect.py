@@ -29,7 +29,7 @@ class InvalidRunError(Exception):
 def collect(
     folder: Path, logs: Sequence[LoadLog], *, clock: HostClock | None, shared: Path | None = None
 ) -> IngestReport:
-    """Write the run's Parquet files out of what load and sampler wrote; ``clock`` is the one of their host.
+    """Convert a run's logs and samples to Parquet files; ``clock`` is that of the servers' machine.
 
     ``shared`` is the spool of the machine that the run has in common with the others of its block.
     """
@@ -40,7 +40,7 @@ def collect(
 
 
 def clock_offset(ops: Operations) -> float:
-    """Seconds by which a machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
+    """Seconds between a machine's wall clock and its monotonic clock, which nobody can set."""
     now, steady = ops.clock()
     return now - steady
 
@@ -82,7 +82,7 @@ def check_run(
 
 
 def convert(*spools: Path, folder: Path, clock: HostClock | None = None) -> None:
-    """Write the files into ``folder``, out of what one sampler wrote, or several that shared the work.
+    """Write the files of ``folder`` from the spool of one sampler, or of several that shared the work.
 
     Without statements there is no file of them. Raises StoreError when a spool cannot be read or the files not written.
     ``clock`` puts right the times of what a reader on another machine has read; without it, its clock is taken to be

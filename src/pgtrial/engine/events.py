@@ -8,7 +8,7 @@ from pydantic import Field
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
 
-# What is read back from live.json, which may be anybody's, is checked to be of these types.
+# Types of the values in live.json, which anybody may have written: reading it checks them.
 Text = Annotated[str, Field(max_length=1000)]
 Quantity = Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -65,7 +65,7 @@ class LatencySampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitsSampled:
-    """What the sessions of an arm's load were found at in the latest seconds: ("LWLock:WALWrite", average number of
+    """What the sessions of an arm's load waited for in the latest seconds: ("LWLock:WALWrite", average number of
     active sessions), most first; those that waited for nothing are "CPU".
     """
 
@@ -103,7 +103,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockJudged:
-    """The rule for stopping has been asked after a block: ``text`` is what it found, in a sentence."""
+    """The rule for stopping was evaluated after a block; ``text`` is its outcome, in a sentence."""
 
     block: int
     text: str

@@ -51,7 +51,7 @@ from pgtrial.store.state import STOPPED, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What the user has said beside the experiment: where data may lie, and whether the host may be changed."""
+    """Options of the user beside the experiment: where data may lie, and whether the host may be changed."""
 
     work_base: Path | None = None
     host_changes: bool = False
@@ -78,7 +78,7 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether no pgtrial has been at work in the folder; what an earlier one left elsewhere must stay known."""
+    """Whether no pgtrial has worked in the folder yet; it knows what an earlier one left elsewhere."""
     with contextlib.closing(State.open(folder)) as state:
         return not state.processes()
 
@@ -162,7 +162,7 @@ async def _run_schedule(
                 )
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(lambda: remove_directories(host, *state.work_directories()))
-                    stack.push_async_callback(changes.undo)  # what is open still, as of a server that would not stop
+                    stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
                     schedule.slice_plan = plan_slices(schedule.choice, arms=len(schedule.arms), host=host)
@@ -212,7 +212,7 @@ async def _try_and_plan(
 
 
 def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]:
-    """What an experiment sets beside a server of its own, each in a few words."""
+    """Short descriptions of everything that an experiment sets outside servers of its own."""
     found = [
         f"{knob}.{name} = {value}"
         for arm in arms

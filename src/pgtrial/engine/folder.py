@@ -66,7 +66,7 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
     if experiment.dataset.setup is not None:
         shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    # Only servers on this machine can share its time; of another one the file already says what there is to say.
+    # Only servers on this machine can share its time; for another one the file alone decides.
     facts = read_facts(LocalHost()) if experiment.target.host is None else None
     choice = choose_method(experiment, arms, levels, facts)
     with contextlib.closing(State.create(folder)) as state:
@@ -175,6 +175,6 @@ def make_shared_spool(folder: Path) -> Path:
 
 
 def discard_raw(folder: Path) -> None:
-    """Remove what the files were made from, or would have been: the load's logs can be larger than all the rest."""
+    """Remove the raw logs and spools of a run: they can be larger than everything else."""
     for name in (SPOOL, _SHARED_SPOOL, LOGS):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -114,7 +114,7 @@ def read_memory(ops: Operations) -> dict[str, int]:
 
 
 def find_mismatch(memory: SharedMemory, settings: Mapping[str, Setting], *, base_page: int, default_page: int) -> str:
-    """What is not as the server's settings say, as a sentence; "" where all is, or where they leave it open.
+    """Describe a mismatch with the server's settings; "" if there is none, or if they leave the size open.
 
     ``base_page`` is the size of an ordinary page, ``default_page`` of a huge one where the server names none.
     """
@@ -171,7 +171,7 @@ def children_of(ops: Operations, pid: int) -> Sequence[int]:
 
 
 def parse_counts(output: str) -> dict[str, float]:
-    """Event to its count from perf stat's lines "value;unit;event;running;percent;…"; what was not counted is left out.
+    """Counts by event from perf stat's lines "value;unit;event;running;percent;…", without uncounted events.
 
     The kernel's mark behind an event ("dTLB-loads:u": of user space only) is taken off. A processor with two kinds of
     cores has counters of each ("cpu_core/dTLB-loads/"), which count while a process is there. So they are added up, as

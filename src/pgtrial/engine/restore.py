@@ -15,14 +15,14 @@ from pgtrial.store.journal import Journal, JournalRecord, Owner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrestored:
-    """What is open, newest first: ``left`` by a pgtrial that has ended, ``in_use`` by one that is at work."""
+    """Open entries, newest first: ``left`` by a pgtrial that has ended, ``in_use`` by one that is running."""
 
     left: tuple[JournalRecord, ...]
     in_use: tuple[JournalRecord, ...]
 
 
 def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
-    """What is open in the journal, on one host or on all."""
+    """Find the open entries of the journal, on one host or on all."""
     records = journal.open_entries(host=host)
     alive = {owner for owner in {record.owner for record in records} if is_alive(_process_of(owner))}
     return Unrestored(

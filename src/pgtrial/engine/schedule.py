@@ -32,8 +32,8 @@ from pgtrial.units import format_duration
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What the runs share; ``slots`` is the number of all, also those already done. With a ``slice_plan`` the runs of
-    a block share its time, on ``twins``.
+    """What all runs share. ``slots`` counts all slots, done or not. With a ``slice_plan`` the runs of a block share its
+    time, on ``twins``.
     """
 
     loaded: LoadedExperiment
@@ -213,5 +213,5 @@ class Schedule:
 
 
 def _reason(err: PgTrialError) -> str:
-    """In one line: the message, and what the server or a program said."""
+    """One line: the message, and the words of the server or program."""
     return ": ".join(part for part in (err.message, " ".join(err.detail.split())) if part)

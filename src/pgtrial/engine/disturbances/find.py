@@ -50,7 +50,7 @@ def check_assertions(situation: Situation) -> Iterator[Disturbance]:
 
 
 def check_safety(situation: Situation) -> Iterator[Disturbance]:
-    """In every arm it is a mistake or a short cut; in some it is what is measured."""
+    """Off in all arms is a mistake or a short cut; off in some is what is measured."""
     arms = situation.intent.knobs
     for name, why in _SAFETY.items():
         unsafe = [arm for arm, knobs in arms.items() if _value(knobs.get("postgresql", {}), name) in _OFF]

@@ -71,7 +71,7 @@ _SPACE = {"data": (SIZE, FREE), "WAL": (WAL_SIZE, WAL_FREE)}
 
 
 def chosen(text: str) -> str:
-    """Where a file lists all there is, the one in force is in brackets."""
+    """The value in brackets of a file that lists all possible values."""
     found = re.search(r"\[(.+?)\]", text)
     return found[1] if found else one_line(text)
 
@@ -87,13 +87,13 @@ def one_line(text: str) -> str:
 
 
 def find(pattern: str, text: str) -> str:
-    """What the first group of the pattern is in a line of the text; "" if there is none."""
+    """The first group of the pattern's first match in a line of the text; "" without a match."""
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def every(texts: Mapping[str, str], start: str, end: str) -> list[str]:
-    """Texts of the paths that begin and end so."""
+    """Texts of the paths with this start and end."""
     return [text.strip() for path, text in texts.items() if path.startswith(start) and path.endswith(end)]
 
 
@@ -110,7 +110,7 @@ def memory_of(texts: Mapping[str, str]) -> dict[str, int]:
 
 
 def machine_facts(texts: Mapping[str, str], *, cpuinfo: str) -> dict[str, str]:
-    """Group "machine". ``texts`` is path to text of what PATTERNS names; what a machine does not have is absent."""
+    """Group "machine". ``texts`` maps the paths that PATTERNS names to their texts; missing facts are left out."""
     facts = {name: one_line(texts[path]) for name, path in _SINGLE.items() if path in texts}
     for name, file in _EACH.items():
         if found := every(texts, _FREQUENCY, f"/{file}"):

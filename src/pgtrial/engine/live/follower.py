@@ -75,7 +75,7 @@ class LogSampler:
         return sum(self._sizes.values())
 
     def look(self) -> tuple[Part, ...]:
-        """What was appended since the last look, of at most eight files; () where nothing was, or they are gone."""
+        """Lines appended since the last look, of at most eight files; () if there are none or the files are gone."""
         grown: list[tuple[str, int, int]] = []
         try:
             with os.scandir(self.folder) as entries:
@@ -144,7 +144,7 @@ def bytes_per_line(parts: Iterable[Part]) -> float | None:
 
 @dataclass(slots=True, kw_only=True)
 class LatencyWindow:
-    """Latencies since the last figure that was taken. ``limit`` (s) leaves out what is as long or longer."""
+    """Latencies since the last ``take``. ``limit`` (s) excludes latencies as long or longer."""
 
     limit: float | None = None
     _found: list[tuple[int, float]] = field(default_factory=list, init=False)  # µs, and for how many it stands
@@ -160,7 +160,7 @@ class LatencyWindow:
                     self._found.append((latency, weight))
 
     def take(self) -> float | None:
-        """95th percentile (s) of what was added since one was taken; None while that are fewer than 100 transactions.
+        """95th percentile (s) of the latencies since the last ``take``; None below 100 transactions.
 
         The smallest latency that is at least as long as those of 95 % of the transactions for which the sample stands.
         """
@@ -194,7 +194,7 @@ class SpoolReader:
         return tuple((label, count / polls) for label, count in ranked)
 
     def _payloads(self) -> Iterator[dict[str, Any]]:
-        """What was said of sessions in the whole lines since the last look; of very much only the end."""
+        """Records of sessions in the whole lines since the last look; only the end if there are very many."""
         try:
             with (self.folder / spool.FILE).open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -257,7 +257,7 @@ class Follower:
                 self._runs = {}
 
     def look(self, now: float) -> list[Event]:
-        """What is new since the last look. KeyError, ValueError where the sampler's file is not what it should be."""
+        """Events since the last look. KeyError, ValueError where the sampler's file is malformed."""
         found: list[Event] = []
         for arm, run in self._runs.items():
             if run.log is not None:

@@ -35,7 +35,7 @@ _LONGEST_LINE = 4000  # characters of one of them
 
 
 class Load(Protocol):
-    """The load of an experiment. ``program`` makes it, and says what it does as ``output`` tells."""
+    """The load of an experiment. ``program`` generates it; ``output`` parses what that prints."""
 
     @property
     def program(self) -> Path: ...

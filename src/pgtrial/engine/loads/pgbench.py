@@ -151,12 +151,12 @@ class PgbenchLoad:
 
 
 def _telling(output: str) -> str:
-    """What says why, of pgbench's output."""
+    """The part of pgbench's output that names the cause."""
     return "; ".join(find_errors(output)) or output or "pgbench printed nothing"
 
 
 async def drop_page_cache(host: Host) -> None:
-    """Write out what is dirty and drop the host's whole page cache; it holds for everybody on the host.
+    """Write back dirty pages and drop the host's whole page cache, which affects everybody on the host.
 
     Raises SettingError without root. Source: Documentation/admin-guide/sysctl/vm.rst, drop_caches.
     """

@@ -45,7 +45,7 @@ class Loop:
     """All state of the sampler; ``run`` returns when it is told to stop."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """Open what is to be read. Raises ReaderError when that is on another machine and cannot be."""
+        """Open all sources. Raises ReaderError when the reader on another machine fails."""
         version_num: int = config["version_num"]
         self._parameters = {"database": str(config["database"]).encode()}
         self._queries: list[QueryCollector] = []
@@ -266,7 +266,7 @@ def main() -> int:
     try:
         loop = Loop(config)
         loop.start()
-        gc.freeze()  # what has been imported stays, and is not looked through again and again
+        gc.freeze()  # keeps the collector from scanning imported modules again and again
         os.write(1, READY)
         loop.run(control)
         loop.stop()

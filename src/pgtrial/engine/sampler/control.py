@@ -197,7 +197,7 @@ class Sampler:
             raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
 
     async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
-        """End the process in order, and say what is missing in what it wrote. Raises StoreError.
+        """Stop the process in order, and report gaps in what it wrote. Raises StoreError.
 
         ``clock`` is that of the machine of a remote reader, as for ``convert``.
         """
@@ -223,7 +223,7 @@ class Sampler:
         )
 
     async def _end(self) -> str:
-        """Let the process write what it has and go; returns what it said on standard error."""
+        """Let the process flush its spool and end; return its standard error."""
         process = self._process
         if process is None:
             return ""

@@ -28,7 +28,7 @@ SOURCE = "files"  # of the troubles of the reader itself
 _WHO = "the reader on the server's machine"
 _PROGRAM = Path(__file__).with_name("reader.py")
 _BOOTSTRAP = "import sys; exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
-_START_PATIENCE = 4.0  # s, to say what there is, and then for the first readings
+_START_PATIENCE = 4.0  # s, to list the files, and again for the first readings
 _END_PATIENCE = 2.0  # s, for the last ones
 _EXIT_PATIENCE = 0.5  # s, for a process that has nothing more to say
 _CHUNK = 1 << 16
@@ -62,7 +62,7 @@ class FileSource(Protocol):
         """A tick of the sampler's own clock."""
 
     def receive(self) -> None:
-        """Take what has come."""
+        """Take readings that have arrived."""
 
     def finish(self) -> None:
         """Read once more, out of turn, and end."""
@@ -122,7 +122,7 @@ def wanted_children(started_by: str, parent: int | None, *, mark: str = "") -> W
 
 
 def worth_saying(absent: Mapping[str, str], sources: Sequence[str], groups: Sequence[str]) -> dict[str, str]:
-    """Of what is absent, what nobody expects to be.
+    """The absent sources that should be there.
 
     A control group has the files of one version and of its controllers; that others are not there says nothing, but
     that all are missing does.
@@ -157,7 +157,7 @@ class RemoteFiles:
         troubles: Troubles,
         children: WantedChildren = (),
     ) -> None:
-        """Start the reader with ``command`` and learn what there is. Raises ReaderError."""
+        """Start the reader with ``command`` and learn which files exist. Raises ReaderError."""
         self.sources: Sequence[str] = ()
         self.absent: Mapping[str, str] = {}
         self.late = 0
@@ -234,7 +234,7 @@ class RemoteFiles:
                 self.sources, self.absent = message["sources"], message["absent"]
                 self._said_hello = True
         except (ValueError, KeyError, TypeError):
-            # Before its first message come the words with which a machine greets whoever logs in.
+            # A login banner may come before its first message.
             if self._said_hello:
                 self._troubles.note(SOURCE, f"{_WHO} sent what is not a reading: {_shorten(line)}")
 

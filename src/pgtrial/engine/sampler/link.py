@@ -43,7 +43,7 @@ class ServerLink:
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
-        self._in_batch = False  # what it owes is the answer to several statements
+        self._in_batch = False  # the answer it owes is to several statements
         self._received: list[PGresult] = []  # of that answer so far
 
     @property
@@ -117,7 +117,7 @@ class ServerLink:
         return True
 
     def take(self, *, deadline: float = 0.0) -> PGresult | None:
-        """The result of what was asked; None when it has not come yet, or has been taken. Raises LinkError."""
+        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError."""
         return self._answer(deadline) if self._owes_answer else None
 
     def run_all(
@@ -144,7 +144,7 @@ class ServerLink:
         return None if results is None else [_error_of(result) or result for result in results]
 
     def settle(self, *, deadline: float) -> bool:
-        """Wait for what the server owes, and throw it away: whether a statement can be sent then. Raises LinkError."""
+        """Discard the answer that is still owed; return whether a statement can be sent now. Raises LinkError."""
         if self._connection is None:
             return False
         return not self._owes_answer or self._receive(deadline) is not None
@@ -154,7 +154,7 @@ class ServerLink:
             raise LinkError("no answer in time")
 
     def _answer(self, deadline: float) -> PGresult | None:
-        """The last result of what was sent. Raises LinkError with the server's words if one is an error."""
+        """The last result of an answer. Raises LinkError with the server's words if one is an error."""
         results = self._receive(deadline)
         if results is None:
             return None
@@ -164,7 +164,7 @@ class ServerLink:
         return results[-1] if results else None
 
     def _receive(self, deadline: float) -> list[PGresult] | None:
-        """All results of what was sent; None when they do not come in time, and are owed.
+        """All results of an answer; None if they do not arrive in time and are still owed.
 
         Raises LinkError when the connection is lost, with the server's words if there are any.
         """

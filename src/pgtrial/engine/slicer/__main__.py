@@ -62,7 +62,7 @@ class Slicer:
             os.write(1, json.dumps(step).encode() + b"\n")
 
     def _turn(self, arms: Sequence[str]) -> None:
-        """Set what the arms need of the machine. Raises OSError, also when the server of one is gone."""
+        """Set the kernel values and CPUs that the arms need. Raises OSError, also when a server has ended."""
         for arm in arms:
             os.kill(self._twins[arm]["server"], 0)
             for path, value in self._values.get(arm, ()):

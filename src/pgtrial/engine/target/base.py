@@ -211,6 +211,6 @@ async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> boo
 
 
 async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
-    """Run what undoes the arm's SQL, where the file has it."""
+    """Run the script that undoes the arm's SQL, if the file has one."""
     if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
         await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")

@@ -139,7 +139,7 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     async def keep_log(self, destination: Path) -> None:
-        """What it has logged since the arm was started; its log goes on for as long as it runs."""
+        """Copy the log since the arm was started; the server goes on writing to it."""
         mark, self.log_mark = self.log_mark, None
         if mark is not None:
             # A server that is gone makes the run invalid by itself.

@@ -69,7 +69,7 @@ class ThrowawayTarget:
         return await self.start_with(arm, host_knobs(self.experiment, arm), run=run)
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
-        """As ``start``, but of what the arm sets on the host only ``knobs``."""
+        """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
         cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
         postgresql.apply(cluster, wanted)
         context = self.context(cluster, wanted)
