@@ -23,7 +23,7 @@ DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
 GALLERY ?=
-PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
+PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
@@ -62,7 +62,7 @@ calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 
 bench: setup-test
-	@for program in benchmarks/*.py; do echo "$$program"; $(BIN)/python "$$program" || exit; done
+	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
 
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)

@@ -24,8 +24,7 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.model.arm import Arm, Role
-from pgtrial.model.pages import PAGES
-from pgtrial.model.run import LoadLevel, Slot
+from pgtrial.model.run import PAGES, LoadLevel, Slot
 from pgtrial.store import layout
 from pgtrial.store.pgbench_log import LevelLog
 from pgtrial.store.state import State

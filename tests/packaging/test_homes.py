@@ -19,7 +19,7 @@ HOMES = {
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
     "pyarrow": ("store/frames.py",),
     "pydantic": (
-        "spec/",
+        "experiment_file/",
         "engine/events.py",
         "engine/live/view.py",
         "analysis/findings.py",

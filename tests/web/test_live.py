@@ -9,9 +9,9 @@ from pgtrial.engine.events import EstimateUpdated
 from pgtrial.engine.folder import lock_folder
 from pgtrial.engine.live.view import ArmView, LiveFile, LiveView
 from pgtrial.model.arm import Role
-from pgtrial.testing import write_result_folder
 from pgtrial.web.experiments import Shelf
 from pgtrial.web.live import describe, describe_view
+from support import write_result_folder
 
 VIEW = LiveView(
     t=1767225600.0,

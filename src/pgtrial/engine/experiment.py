@@ -31,6 +31,9 @@ from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, PreflightError, TargetError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -41,9 +44,6 @@ from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
-from pgtrial.spec.restore import effective_restore
 from pgtrial.store import layout
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State

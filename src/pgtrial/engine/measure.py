@@ -25,13 +25,12 @@ from pgtrial.engine.sampler.control import (
     remote_reader,
 )
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
+from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
-from pgtrial.spec.experiment import WarmupTable
 from pgtrial.stats.steady import is_steady, steady_window
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator

@@ -19,8 +19,7 @@ from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.loop_devices import find_program
-from pgtrial.model.pages import PAGES, TRANSLATIONS
-from pgtrial.model.run import LoadLevel
+from pgtrial.model.run import PAGES, TRANSLATIONS, LoadLevel
 from pgtrial.postgres.settings import Setting
 from pgtrial.units import format_bytes, parse_bytes
 

@@ -14,8 +14,7 @@ from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, col
 from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import SamplerReport
-from pgtrial.model.pages import AFTER, BEFORE, UNDER_LOAD
-from pgtrial.model.run import PhaseName
+from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, PhaseName
 from pgtrial.store import layout
 from pgtrial.store.transactions import IngestReport
 

@@ -21,10 +21,10 @@ from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.target.base import Servers, SingleServer, Target
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration

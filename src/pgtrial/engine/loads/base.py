@@ -18,13 +18,12 @@ from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.engine.target.host import HostTarget
+from pgtrial.experiment_file.file_tables import Cache
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host, HostProcess
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
-from pgtrial.spec.file_tables import Cache
-from pgtrial.spec.load import LoadedExperiment
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output, Progress, Summary
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH

@@ -20,7 +20,7 @@ from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.devices import BlockDevice, devices_under
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.running import ends_within
+from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
 
 _GAP = 2.5  # intervals without a reading

@@ -28,9 +28,8 @@ from pgtrial.engine.slicer.freeze import family, thaw
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
-from pgtrial.hosts.running import end_process
-from pgtrial.model.run import LoadLevel, Phase, PhaseName
-from pgtrial.model.slice import Slice
+from pgtrial.hosts.processes import end_process
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, Slice
 
 _SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
 

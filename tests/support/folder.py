@@ -1,0 +1,87 @@
+"""The result folder of a simulated experiment."""
+
+import math
+import random
+import tomllib
+from itertools import groupby
+from pathlib import Path
+
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.levels import load_levels
+from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.store import layout
+from pgtrial.store.state import State
+from support.files import Query, write_all
+from support.runs import simulate_block, simulate_run
+from support.simulation import EXPERIMENT, Simulation
+
+_STARTED = 1_767_225_600.0
+_MOST_STOLEN = 0.9  # of the CPU time of a run
+
+
+def write_result_folder(
+    folder: Path,
+    *,
+    text: str = EXPERIMENT,
+    simulation: Simulation | None = None,
+    runs: int | None = None,
+) -> Path:
+    """Write the result folder of a simulated experiment into a new folder; the folder.
+
+    ``text`` is the experiment file, whose method is kept ("auto" becomes "interleaved"). ``runs`` limits the runs that
+    are made, as if the experiment had been stopped.
+    """
+    simulation = simulation or Simulation()
+    experiment = Experiment.model_validate(tomllib.loads(text))
+    arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
+    slots = plan_schedule(arms, blocks=experiment.design.blocks or DEFAULT_BLOCKS, seed=experiment.design.seed)
+    folder.mkdir(parents=True)
+    (folder / layout.EXPERIMENT).write_text(text, encoding="utf-8")
+    state = State.create(folder, durable=False)  # hundreds of small transactions, which can be made again
+    state.set_plan(arms, levels, slots)
+    state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})
+    rng = random.Random(simulation.seed)
+    blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
+    t = _STARTED
+    files: dict[Path, Query] = {}
+    method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
+    length = experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)
+    state.set_meta(
+        method=method,
+        method_reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
+        method_guard=str(duet_guard(length) if method == "duet" else GUARD),
+        method_slice=str(length),
+        method_doubled=str(int(bool(simulation.builds_up))),
+    )
+    for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):
+        members = [
+            (
+                slot,
+                next(arm for arm in arms if arm.name == slot.arm),
+                math.exp(blocks[block] + rng.gauss(0, simulation.run_sd)),
+            )
+            for slot in together
+        ]
+        if method == "blocks":
+            for slot, arm, noise in members:
+                stolen = min(_MOST_STOLEN, rng.expovariate(1 / simulation.steal)) if simulation.steal else 0.0
+                t, written = simulate_run(
+                    *(state, folder, experiment, simulation),
+                    arm=arm,
+                    slot=slot,
+                    levels=levels,
+                    noise=noise * (1 - stolen),
+                    stolen=stolen,
+                    started=t,
+                )
+                files |= written
+        else:
+            t, written = simulate_block(
+                state, folder, experiment, simulation, method=method, members=members, levels=levels, started=t, rng=rng
+            )
+            files |= written
+    state.close()
+    write_all(files)
+    return folder
