@@ -11,8 +11,8 @@ from pathlib import Path
 from segments import DUET, Segment
 
 from pgtrial.design.cpu_sets import split_cpus
-from pgtrial.engine.load import run_generators
-from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.host_facts import read_facts
+from pgtrial.engine.loads.base import run_generators
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pgtrial.engine.slicer.standstill import go_on, stop
+from pgtrial.engine.slicer.freeze import freeze, thaw
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
 
@@ -36,9 +36,9 @@ async def bursty_neighbour(host: Host, *, cpus: int, seed: str) -> AsyncIterator
 
 async def _burst(pid: int, rng: random.Random) -> None:
     while True:
-        stopped = stop(pid, ())
+        stopped = freeze(pid, ())
         try:
             await asyncio.sleep(rng.uniform(SHORTEST, LONGEST))
         finally:
-            go_on(stopped)  # also at the end: what stands still does not end
+            thaw(stopped)  # also at the end: what stands still does not end
         await asyncio.sleep(rng.uniform(SHORTEST, LONGEST))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pgtrial.engine.calibration
-import pgtrial.engine.method_facts
+import pgtrial.engine.host_facts
 from pgtrial.analysis.calibration.promise import Calibration, find_calibration
 from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
@@ -61,7 +61,7 @@ def calibrate(place: Path, *options: str, run: Callable[[Path], None]) -> Outcom
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setenv(VARIABLE, str(place / "state"))
-        patch.setattr(pgtrial.engine.method_facts, "read_facts", lambda _host: ONE_CPU)
+        patch.setattr(pgtrial.engine.host_facts, "read_facts", lambda _host: ONE_CPU)
         patch.setattr(pgtrial.engine.calibration, "run_experiment", lambda folder, **_: run(folder))
         status = main(["calibrate", str(file), "--results", str(place / "results"), "--budget", BUDGET, *options])
         kept = find_calibration(load_experiment(file))

@@ -5,7 +5,7 @@ import pytest
 
 from pgtrial.cli.check import HostReport, check_host, host_data, intent_of, render_host
 from pgtrial.cli.checked import check_text
-from pgtrial.engine.disturbances.find import Disturbance, Intent, Situation
+from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.errors import ConnectError
 from pgtrial.model.caveat import Severity
 

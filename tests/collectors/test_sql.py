@@ -11,7 +11,7 @@ from psycopg.pq import ExecStatus
 from pgtrial.collectors import COLLECTORS, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
-from pgtrial.engine.sampler.readings import SessionSums
+from pgtrial.engine.sampler.link import SessionSums
 from pgtrial.postgres.throwaway import ThrowawayCluster
 
 pytestmark = pytest.mark.pg

@@ -23,8 +23,7 @@ from typing import Any
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.engine.live.live_file import read_live
-from pgtrial.engine.live.view import LiveView
+from pgtrial.engine.live.view import LiveView, read_live
 from pgtrial.hosts.base import Account
 from pgtrial.hosts.local import server_account
 from pgtrial.hosts.operations import MARK

@@ -8,7 +8,8 @@ import pytest
 import pgtrial.engine
 from pgtrial.analysis.validity import machine, runs
 from pgtrial.engine.disturbances import machine as disturbances_machine
-from pgtrial.engine.disturbances.find import CHECKS, Intent, Situation, find_disturbances, has_assertions, look_at
+from pgtrial.engine.disturbances.base import Intent, Situation
+from pgtrial.engine.disturbances.find import CHECKS, find_disturbances, has_assertions, look_at
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity

@@ -5,15 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.fingerprint.read import VERSION_FACT, Machine, read_environment, read_machine
-from pgtrial.engine.fingerprint.server import read_server
+from pgtrial.engine.fingerprint.read import VERSION_FACT, Machine, read_environment, read_machine, read_server
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.operations import MARK, Operations
 from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, FREE, NOW, OTHERS, SIZE
 from pgtrial.postgres.programs import Programs
 
 OPS = Operations()
-BUSY = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+BUSY = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass"
+
+
+def wait_for_cpu_time(*pids: int) -> None:
+    """Until each process has used 0.2 s, which may take long on a busy machine."""
+    deadline = time.monotonic() + 60
+    for pid in pids:
+        while True:
+            user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            if (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") > 0.2:
+                break
+            assert time.monotonic() < deadline, "a busy process got no CPU time"
+            time.sleep(0.02)
 
 
 def compared(machine: Machine) -> dict[str, str]:
@@ -86,7 +97,7 @@ def test_who_used_the_cpu_between_two_readings_is_told():
     # One of them has ended, and is waited for, when the second reading is made.
     with subprocess.Popen(["python3", "-c", BUSY], env=mine) as own, subprocess.Popen(["python3", "-c", BUSY]) as other:
         try:
-            time.sleep(0.6)
+            wait_for_cpu_time(own.pid, other.pid)
             after = read_machine(OPS, mark="test-fingerprint", since=before)
         finally:
             own.kill()

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.engine.fingerprint.storage import queue_facts, read_storage
+from pgtrial.engine.fingerprint.machine import queue_facts, read_storage
 from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
 
 MOUNTS = """\

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.pages.sizes import (
+from pgtrial.engine.pages import (
     SharedMemory,
+    children_of,
+    count_translations,
     find_mismatch,
     find_shared_memory,
+    parse_counts,
     parse_memory,
     read_pools,
     read_shared_memory,
 )
-from pgtrial.engine.pages.translation import children_of, count_translations, parse_counts
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.settings import Setting

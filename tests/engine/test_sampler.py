@@ -19,21 +19,20 @@ import pytest
 
 from pgtrial.collectors import COLLECTORS, sessions
 from pgtrial.collectors.base import FileCollector
+from pgtrial.engine.collect import convert
 from pgtrial.engine.sampler.control import (
     Disks,
-    HostClock,
     RemoteReader,
     Sampler,
     SamplerConfig,
     SamplerReport,
-    convert,
     find_disks,
     remote_reader,
 )
-from pgtrial.engine.sampler.remote import reader_argv
+from pgtrial.engine.sampler.files import reader_argv
 from pgtrial.engine.sampler.spool import FILE, read_header, read_times
 from pgtrial.errors import TargetError
-from pgtrial.hosts.clock import measure_offset
+from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.ssh.host import SshHost

@@ -13,7 +13,7 @@ import pytest
 
 from pgtrial.collectors import process_cpu
 from pgtrial.engine.sampler import reader
-from pgtrial.engine.sampler.config import find_server
+from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.sampler.reader import Children, find_children
 from pgtrial.hosts.operations import Operations
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.engine.sampler.clock import HostClock
+from pgtrial.hosts.clock import HostClock
 
 NOW = 1795233390.0  # s since the epoch
 OFFSETS = st.floats(-1e5, 1e5)

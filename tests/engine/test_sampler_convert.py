@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.sampler.clock import HostClock
-from pgtrial.engine.sampler.convert import convert
+from pgtrial.engine.collect import convert
 from pgtrial.engine.sampler.spool import Header, SpoolWriter
 from pgtrial.errors import StoreError
+from pgtrial.hosts.clock import HostClock
 from pgtrial.store import parquet
 
 DISKSTATS = """\

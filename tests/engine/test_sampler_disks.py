@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgtrial.engine.sampler import config
+from pgtrial.engine.sampler import control
 from pgtrial.hosts.devices import BlockDevice, DevicesUnder
 from pgtrial.hosts.operations import Operations
 
@@ -26,6 +26,6 @@ UNDER = {
 def test_of_a_loop_device_it_is_itself_and_of_others_the_disks_below(
     monkeypatch: pytest.MonkeyPatch, directories: list[str], names: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(config, "devices_under", lambda _, path: UNDER[path])
+    monkeypatch.setattr(control, "devices_under", lambda _, path: UNDER[path])
 
-    assert config.find_disks(Operations(), directories).names == names
+    assert control.find_disks(Operations(), directories).names == names

@@ -14,16 +14,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgtrial.engine.collect import convert
 from pgtrial.engine.sampler.control import (
     Disks,
     RemoteReader,
     Sampler,
     SamplerConfig,
     SamplerReport,
-    convert,
     find_server,
 )
-from pgtrial.engine.sampler.remote import reader_argv
+from pgtrial.engine.sampler.files import reader_argv
 from pgtrial.engine.sampler.spool import read_header
 from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import Programs

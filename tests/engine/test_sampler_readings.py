@@ -3,7 +3,7 @@ from typing import cast
 
 from psycopg.pq.abc import PGresult
 
-from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
+from pgtrial.engine.sampler.link import SessionSums, columns_of, rows_of
 
 
 class Result:

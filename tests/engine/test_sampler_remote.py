@@ -16,10 +16,9 @@ import pytest
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import FileCollector, Reading
-from pgtrial.engine.sampler import remote as sampler_remote
-from pgtrial.engine.sampler.files import LocalFiles, ReaderError, Wanted, wanted_files
+from pgtrial.engine.sampler import files as sampler_files
+from pgtrial.engine.sampler.files import LocalFiles, ReaderError, RemoteFiles, Wanted, reader_argv, wanted_files
 from pgtrial.engine.sampler.reader import Troubles
-from pgtrial.engine.sampler.remote import RemoteFiles, reader_argv
 from pgtrial.model.metric import Kind
 
 HERE = reader_argv(sys.executable)
@@ -206,7 +205,7 @@ def test_reader_that_ends_is_named_in_its_last_words(path: Path) -> None:
 
 
 def test_reader_that_falls_silent_does_not_hold_up_the_end(end: End, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler_remote, "_END_PATIENCE", 0.2)
+    monkeypatch.setattr(sampler_files, "_END_PATIENCE", 0.2)
     end.files.start()
     os.kill(end.pid, signal.SIGSTOP)
     end.files.finish()
@@ -259,6 +258,6 @@ def test_what_is_no_reading_is_a_trouble(end: End) -> None:
 def test_reader_that_does_not_start_says_why(
     command: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampler_remote, "_START_PATIENCE", 0.3)
+    monkeypatch.setattr(sampler_files, "_START_PATIENCE", 0.3)
     with pytest.raises(ReaderError, match=re.escape(words)):
         End([], command=command)

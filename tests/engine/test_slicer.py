@@ -16,7 +16,7 @@ import pytest
 from pgtrial.design.slices import Step
 from pgtrial.engine.slicer import control
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
-from pgtrial.engine.slicer.standstill import family, go_on, pin, stop
+from pgtrial.engine.slicer.freeze import family, freeze, pin, thaw
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
 
@@ -72,7 +72,7 @@ def test_a_family_stands_still_and_goes_on(programs):
     server = programs["a"].pid
     assert len(family(server)) == 2
 
-    stopped = stop(server, [])
+    stopped = freeze(server, [])
     deadline = time.monotonic() + 5
     while states(programs["a"]) != {"T"} and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -81,7 +81,7 @@ def test_a_family_stands_still_and_goes_on(programs):
 
     assert stopped == family(server)
 
-    go_on(stopped)
+    thaw(stopped)
     assert states(programs["a"]) == {"going"}
 
 
@@ -89,7 +89,7 @@ def test_what_has_ended_is_nobody():
     process = subprocess.Popen(["true"])
     process.wait()
     assert family(process.pid) == []
-    go_on(stop(process.pid, [process.pid]))
+    thaw(freeze(process.pid, [process.pid]))
     pin([process.pid], [0])
 
 

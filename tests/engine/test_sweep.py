@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
+from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
 from pgtrial.errors import StoreError
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role

@@ -31,6 +31,7 @@ def test_the_contracts_hold() -> None:
 
 PLANTED = {
     "inference never touches a server": ("stats", "import psycopg"),
+    "the engine imports one module of the analysis": ("engine", "from pgtrial.analysis import __doc__"),
     "layers": ("store", "from pgtrial.engine import __doc__"),
 }
 

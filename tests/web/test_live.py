@@ -7,8 +7,7 @@ import pytest
 
 from pgtrial.engine.events import EstimateUpdated
 from pgtrial.engine.folder import lock_folder
-from pgtrial.engine.live.live_file import LiveFile
-from pgtrial.engine.live.view import ArmView, LiveView
+from pgtrial.engine.live.view import ArmView, LiveFile, LiveView
 from pgtrial.model.arm import Role
 from pgtrial.web.experiments import Shelf
 from pgtrial.web.live import describe, describe_view

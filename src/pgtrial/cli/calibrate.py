@@ -69,7 +69,7 @@ def command(
     from pgtrial.cli.checked import check_file
     from pgtrial.design.calibration import plan_calibration
     from pgtrial.engine.experiment import Permission
-    from pgtrial.engine.method_facts import read_facts
+    from pgtrial.engine.host_facts import read_facts
     from pgtrial.hosts.local import LocalHost
 
     loaded = check_file(file).loaded

@@ -15,7 +15,8 @@ import click
 from pgtrial.cli.checked import Checked
 from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.variants import variants_of
-from pgtrial.engine.disturbances.find import SAMPLE, Disturbance, Intent, Situation, find_disturbances, look_at
+from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
+from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
 from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import LOCAL

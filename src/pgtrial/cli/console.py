@@ -22,9 +22,8 @@ from pgtrial.engine.events import (
     RunStarted,
     Stopping,
 )
-from pgtrial.engine.live.view import ArmView, LiveView
+from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_left
 from pgtrial.engine.live.watch import Watch, watching
-from pgtrial.engine.live.words import progress_parts, time_left
 from pgtrial.model.arm import Role
 from pgtrial.model.run import RunState
 from pgtrial.report.live_words import running_effect_text

@@ -1,1 +1,1 @@
-"""Makes it happen: preflight, lifecycle of a run, sampler, resume. The only layer with an event loop."""
+"""Run experiments: preflight, lifecycle of runs, sampler, resume. The only layer with an event loop."""

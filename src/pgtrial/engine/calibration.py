@@ -1,4 +1,4 @@
-"""A calibration: the control of an experiment against itself by several methods, each part an ordinary experiment."""
+"""Calibrate: run an experiment's control against itself by several methods, each as an ordinary experiment."""
 
 import contextlib
 import math

@@ -1,20 +1,24 @@
-"""What a run leaves: turned into the result folder's files, judged, and the rest removed."""
+"""After the load: convert logs and samples to the result folder's files, and check the run."""
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from pgtrial.engine.load import LoadOutcome
-from pgtrial.engine.sampler.control import HostClock, SamplerReport, convert
+from pgtrial.collectors import COLLECTORS, pg_stat_statements, proc_diskstats, sessions
+from pgtrial.collectors.base import ExtensionCollector, FileCollector, ProcessCollector, QueryCollector, Reading
+from pgtrial.engine.folder import SPOOL
+from pgtrial.engine.loads.base import LoadOutcome
+from pgtrial.engine.sampler.control import SamplerReport
+from pgtrial.engine.sampler.spool import Header, read_header, read_records
 from pgtrial.errors import StoreError
+from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.operations import Operations
+from pgtrial.model.metric import Sample
 from pgtrial.model.run import LoadLevel
 from pgtrial.store import layout
+from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
 from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog, ingest
 
-_SPOOL = "spool"  # of the sampler
-_SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
-_LOGS = "pgbench"
 _CLOCK_STEP = 0.2  # s; far above what reading two clocks one after the other makes, below what confuses the samples
 
 
@@ -22,49 +26,21 @@ class InvalidRunError(Exception):
     """The run happened but cannot count; the message says why."""
 
 
-def make_raw_folders(folder: Path) -> tuple[Path, Path]:
-    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
-    spool, logs = folder / _SPOOL, folder / _LOGS
-    try:
-        folder.mkdir(parents=True)
-        spool.mkdir()
-        logs.mkdir()
-    except OSError as err:
-        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
-    return spool, logs
-
-
-def make_shared_spool(folder: Path) -> Path:
-    """Make a folder for the sampler whose readings are those of all runs of a block. Raises StoreError."""
-    spool = folder / _SHARED_SPOOL
-    try:
-        spool.mkdir()
-    except OSError as err:
-        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
-    return spool
-
-
 def collect(
     folder: Path, logs: Sequence[LoadLog], *, clock: HostClock | None, shared: Path | None = None
 ) -> IngestReport:
-    """Write the run's Parquet files out of what load and sampler wrote; ``clock`` is the one of their host.
+    """Convert a run's logs and samples to Parquet files; ``clock`` is that of the servers' machine.
 
     ``shared`` is the spool of the machine that the run has in common with the others of its block.
     """
     is_sliced = any(isinstance(log, LevelLog) and log.slices for log in logs)
     report = ingest(logs, folder / layout.TRANSACTIONS, slices=folder / layout.SLICES if is_sliced else None)
-    convert(folder / _SPOOL, *([] if shared is None else [shared]), folder=folder, clock=clock)
+    convert(folder / SPOOL, *([] if shared is None else [shared]), folder=folder, clock=clock)
     return report
 
 
-def discard_raw(folder: Path) -> None:
-    """Remove what the files were made from, or would have been: the load's logs can be larger than all the rest."""
-    for name in (_SPOOL, _SHARED_SPOOL, _LOGS):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
 def clock_offset(ops: Operations) -> float:
-    """Seconds by which a machine's clock is ahead of one that nobody can set, and that stops while it sleeps."""
+    """Seconds between a machine's wall clock and its monotonic clock, which nobody can set."""
     now, steady = ops.clock()
     return now - steady
 
@@ -103,3 +79,82 @@ def check_run(
         raise InvalidRunError(
             f"{program} did {told} transactions but its log has {ingested.transactions}: is the disk full?"
         )
+
+
+def convert(*spools: Path, folder: Path, clock: HostClock | None = None) -> None:
+    """Write the files of ``folder`` from the spool of one sampler, or of several that shared the work.
+
+    Without statements there is no file of them. Raises StoreError when a spool cannot be read or the files not written.
+    ``clock`` puts right the times of what a reader on another machine has read; without it, its clock is taken to be
+    ahead of ours all the time by what it was when the sampler started.
+    """
+    write_samples(
+        (sample for spool in spools for sample in _samples(spool, read_header(spool), clock)), folder / layout.SAMPLES
+    )
+    write_waits((row for spool in spools for row in _waits(spool)), folder / layout.WAITS)
+    statements = [row for spool in spools for row in _statements(spool)]
+    if statements:
+        write_statements(statements, folder / layout.STATEMENTS)
+
+
+def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[Sample]:
+    collectors = {collector.name: collector for collector in COLLECTORS}
+    followers = {
+        name: collector.follow()
+        for name, collector in collectors.items()
+        if isinstance(collector, ProcessCollector | ExtensionCollector)
+    }
+    foreign = frozenset(header.foreign)
+    clock = clock or HostClock.constant(header.clock_offset)
+    names: dict[str, str] = {}  # of the block devices, by their numbers
+    for t, source, payload in read_records(spool):
+        if source == sessions.NAME:
+            yield Sample(t, sessions.POLLS, "", payload["polls"])
+            continue
+        collector = collectors.get(source)
+        ours = clock.ours(t) if source in foreign else t
+        try:
+            if source in followers:
+                yield from followers[source](ours, payload)
+            elif isinstance(collector, FileCollector | QueryCollector):
+                if source == proc_diskstats.NAME and not names:
+                    names = proc_diskstats.device_names(payload)
+                for metric, about, value in _readings(collector, payload, header, names):
+                    yield Sample(ours, metric, about, value)
+        except (ValueError, KeyError, IndexError) as err:
+            raise _not_understood(source, err) from err
+
+
+def _readings(
+    collector: FileCollector | QueryCollector, payload: Any, header: Header, names: Mapping[str, str]
+) -> Iterator[Reading]:
+    if isinstance(collector, QueryCollector):
+        yield from collector.parse(payload["columns"], payload["rows"])
+        return
+    for reading in collector.parse(payload):
+        if collector.by_number:
+            yield reading._replace(object=names.get(reading.object, reading.object))
+        elif reading.object in header.devices or not collector.per_device:
+            yield reading
+
+
+def _waits(spool: Path) -> Iterator[WaitRow]:
+    for t, _, payload in read_records(spool, sessions.NAME):
+        for group in sessions.COLLECTOR.parse(payload["columns"], payload["rows"]):
+            yield WaitRow(t, payload["polls"], *group)
+
+
+def _statements(spool: Path) -> Iterator[StatementRow]:
+    texts: dict[str, str] = {}
+    try:
+        for _, _, payload in read_records(spool, pg_stat_statements.TEXTS):
+            texts |= pg_stat_statements.parse_texts(payload)
+        for t, _, payload in read_records(spool, pg_stat_statements.NAME):
+            for counts in pg_stat_statements.parse_counts(payload):
+                yield StatementRow(t, *counts, texts.get(counts.queryid, ""))
+    except (ValueError, KeyError, IndexError) as err:
+        raise _not_understood(pg_stat_statements.NAME, err) from err
+
+
+def _not_understood(source: str, err: Exception) -> StoreError:
+    return StoreError(f"cannot understand what {source} said: {err}")

@@ -1,10 +1,17 @@
-"""What the engine tells while it works: progress is a view of these, and the engine itself never prints."""
+"""Events that the engine reports while it works. Progress is a view of them; the engine itself never prints."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
+
+# Types of the values in live.json, which anybody may have written: reading it checks them.
+Text = Annotated[str, Field(max_length=1000)]
+Quantity = Annotated[float, Field(ge=0, lt=2**53, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +65,7 @@ class LatencySampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitsSampled:
-    """What the sessions of an arm's load were found at in the latest seconds: ("LWLock:WALWrite", average number of
+    """What the sessions of an arm's load waited for in the latest seconds: ("LWLock:WALWrite", average number of
     active sessions), most first; those that waited for nothing are "CPU".
     """
 
@@ -73,15 +80,15 @@ class EstimateUpdated:
     ``low`` and ``high`` are None where no interval is due yet.
     """
 
-    arm: str
-    control: str
-    metric: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    confidence: float
-    margin: float
-    blocks: int
+    arm: Text
+    control: Text
+    metric: Text
+    ratio: Quantity | None
+    low: Quantity | None
+    high: Quantity | None
+    confidence: Quantity
+    margin: Quantity
+    blocks: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockJudged:
-    """The rule for stopping has been asked after a block: ``text`` is what it found, in a sentence."""
+    """The rule for stopping was evaluated after a block; ``text`` is its outcome, in a sentence."""
 
     block: int
     text: str
@@ -141,10 +148,10 @@ Event = (
 
 
 class Observer(Protocol):
-    """Whoever wants to know."""
+    """Receives every event of an experiment."""
 
     def __call__(self, event: Event) -> None: ...
 
 
 def ignore(_event: Event) -> None:
-    """Observer for those who do not want to know."""
+    """Observer that drops every event."""

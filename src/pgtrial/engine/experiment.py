@@ -1,4 +1,4 @@
-"""An experiment from beginning to end: prepare, do what the schedule still lacks, leave nothing behind."""
+"""Run an experiment from start to finish: prepare, run the slots still missing, leave nothing behind."""
 
 import asyncio
 import contextlib
@@ -14,22 +14,23 @@ from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.methods import recorded_choice
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.events import Observer, Stopping
+from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
-from pgtrial.engine.loads.make import make_load
-from pgtrial.engine.pages.watch import KNOBS
+from pgtrial.engine.loads.base import Load, make_load
+from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
-from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
+from pgtrial.engine.slicer.control import plan_slices
+from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target.base import Target
-from pgtrial.engine.target.prepare import prepare_target
+from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.host import prepare_host
+from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
-from pgtrial.engine.trial import try_arms
-from pgtrial.engine.turns import plan_turns
-from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.errors import ConnectError, PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.restore import effective_restore
@@ -41,6 +42,7 @@ from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
+from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
 from pgtrial.store.journal import Journal
@@ -49,7 +51,7 @@ from pgtrial.store.state import STOPPED, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What the user has said beside the experiment: where data may lie, and whether the host may be changed."""
+    """Options of the user beside the experiment: where data may lie, and whether the host may be changed."""
 
     work_base: Path | None = None
     host_changes: bool = False
@@ -76,7 +78,7 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether no pgtrial has been at work in the folder; what an earlier one left elsewhere must stay known."""
+    """Whether no pgtrial has worked in the folder yet; it knows what an earlier one left elsewhere."""
     with contextlib.closing(State.open(folder)) as state:
         return not state.processes()
 
@@ -160,11 +162,11 @@ async def _run_schedule(
                 )
                 async with contextlib.AsyncExitStack() as stack:
                     stack.callback(lambda: remove_directories(host, *state.work_directories()))
-                    stack.push_async_callback(changes.undo)  # what is open still, as of a server that would not stop
+                    stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
-                    schedule.turns = plan_turns(schedule.choice, arms=len(schedule.arms), host=host)
-                    if schedule.turns is not None:
+                    schedule.slice_plan = plan_slices(schedule.choice, arms=len(schedule.arms), host=host)
+                    if schedule.slice_plan is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
                         schedule.twins = make_twins(target, state, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
@@ -174,7 +176,7 @@ async def _run_schedule(
 async def _try_and_plan(
     loaded: LoadedExperiment, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
 ) -> Schedule:
-    """Try every arm, and put together what all runs share."""
+    """Try every arm, and build what all runs share."""
     experiment = loaded.experiment
     arms, levels, slots = state.arms(), state.levels(), state.slots()
     load = make_load(loaded, target, here=here, scripts=folder / layout.FILES)
@@ -210,7 +212,7 @@ async def _try_and_plan(
 
 
 def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]:
-    """What an experiment sets beside a server of its own, each in a few words."""
+    """Short descriptions of everything that an experiment sets outside servers of its own."""
     found = [
         f"{knob}.{name} = {value}"
         for arm in arms
@@ -231,3 +233,53 @@ def _refuse(wanted: Sequence[str]) -> PreflightError:
         detail=f"It sets {'; '.join(wanted)}.",
         hint='Look at "pgtrial plan", which shows every change, and then add --allow-host-changes.',
     )
+
+
+async def prepare_target(
+    loaded: LoadedExperiment,
+    state: State,
+    *,
+    host: Host,
+    here: Host,
+    changes: HostChanges,
+    base: Path | None,
+    caller: Mapping[str, str],
+    tell: Observer,
+) -> Target:
+    """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs.
+
+    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
+    them. Raises PgTrialError; whatever was made then is removed.
+    """
+    match loaded.experiment.target.kind:
+        case "server":
+            return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
+        case "host":
+            return await prepare_host(loaded, state, host=host, changes=changes, base=base, tell=tell)
+        case "throwaway":
+            return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)
+
+
+async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:
+    """Start each arm once and try the load on it: what cannot work fails before anything is measured.
+
+    Returns the settings of the control. Raises SettingError or WorkloadError that names the arm, the scenario or the
+    job. The data are to be restored after it.
+    """
+    control: dict[str, Setting] = {}
+    try:
+        for arm in arms:
+            tell(Preparing(step=f'trying arm "{arm.name}"'))
+            try:
+                server = await target.start(arm, run=None)
+            except TargetError as err:
+                raise type(err)(f'arm "{arm.name}": {err.message}', detail=err.detail, hint=err.hint) from err
+            if not control:
+                control = dict(server.settings)
+            await load.try_out(arm, server)
+            await target.stop(immediate=server.altered)
+            if server.altered:
+                await target.restore(arm)
+    finally:
+        await target.stop(immediate=True)
+    return control

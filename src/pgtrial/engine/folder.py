@@ -1,4 +1,4 @@
-"""The result folder of an experiment: made whole or not at all, read again, locked while a pgtrial is at work in it."""
+"""The result folder of an experiment: created atomically, loaded again, and locked while a pgtrial works in it."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ from pgtrial.design.duration import blocks_of
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import choose_method
 from pgtrial.design.schedule import plan_schedule
-from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.host_facts import read_facts
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import LoadedExperiment, load_experiment
 from pgtrial.hosts.local import LocalHost
@@ -24,6 +24,11 @@ from pgtrial.store import layout
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
+
+# In the folder of a run, until it ends.
+SPOOL = "spool"  # of its sampler
+_SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
+LOGS = "pgbench"
 
 
 def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
@@ -61,7 +66,7 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
     if experiment.dataset.setup is not None:
         shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    # Only servers on this machine can share its time; of another one the file already says what there is to say.
+    # Only servers on this machine can share its time; for another one the file alone decides.
     facts = read_facts(LocalHost()) if experiment.target.host is None else None
     choice = choose_method(experiment, arms, levels, facts)
     with contextlib.closing(State.create(folder)) as state:
@@ -145,3 +150,31 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False  # no pgtrial has been at work in it yet
     return False
+
+
+def make_raw_folders(folder: Path) -> tuple[Path, Path]:
+    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
+    spool, logs = folder / SPOOL, folder / LOGS
+    try:
+        folder.mkdir(parents=True)
+        spool.mkdir()
+        logs.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool, logs
+
+
+def make_shared_spool(folder: Path) -> Path:
+    """Make a folder for the sampler whose readings are those of all runs of a block. Raises StoreError."""
+    spool = folder / _SHARED_SPOOL
+    try:
+        spool.mkdir()
+    except OSError as err:
+        raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
+    return spool
+
+
+def discard_raw(folder: Path) -> None:
+    """Remove the raw logs and spools of a run: they can be larger than everything else."""
+    for name in (SPOOL, _SHARED_SPOOL, LOGS):
+        shutil.rmtree(folder / name, ignore_errors=True)

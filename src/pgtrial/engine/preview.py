@@ -1,4 +1,4 @@
-"""What an experiment would change on a host, read from the host as it is now; nothing is touched."""
+"""Preview what an experiment would change on a host, without changing anything."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
-from pgtrial.engine.method_facts import read_facts
+from pgtrial.engine.host_facts import read_facts
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host

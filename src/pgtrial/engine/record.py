@@ -1,4 +1,4 @@
-"""What is written down while a run is made, whether it has the machine to itself or shares a block's time."""
+"""Record what happens during runs in state.sqlite."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.arms import POSTGRESQL
 from pgtrial.engine.events import Observer, PhaseStarted
-from pgtrial.engine.fingerprint.read import Machine, read_machine
-from pgtrial.engine.fingerprint.server import read_server
+from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.hosts.base import Host
@@ -22,17 +21,16 @@ from pgtrial.store.state import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Of the runs that are made together: one, or all of a block. ``arms`` are theirs."""
+    """Records what happens to ``runs``: to one, or to all of a group."""
 
     plan: Plan
     state: State
     runs: tuple[RunRow, ...]
-    arms: tuple[Arm, ...]
     tell: Observer
 
     @contextmanager
     def phase(self, name: PhaseName, *, length: float | None = None) -> Iterator[None]:
-        """A phase of all runs, written down when it is over."""
+        """Time a phase of all runs; it is recorded when it ends without an error."""
         self.tell(PhaseStarted(name=name, length=length))
         start = time.time()
         yield
@@ -49,8 +47,9 @@ class Record:
         for run in self.runs:
             self.state.add_event(time.time(), kind, run=run.id, **data)
 
-    async def add_server(self, run: RunRow, arm: Arm, server: RunningServer) -> None:
-        """Settings that were made and read back, and what is to be known of the server."""
+    async def add_server(self, arm: Arm, server: RunningServer) -> None:
+        """Record the settings of a single run, as made and as read back, and facts of its server."""
+        (run,) = self.runs
         now = time.time()
         for name, value in arm.settings:
             before = self.plan.baseline.get(name.lower())
@@ -67,7 +66,7 @@ class Record:
             self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
 
     def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
-        """The state of the server's host, before the load or ``since`` then."""
+        """Record the state of the servers' host before the load, or after it with ``since``."""
         machine = read_machine(
             host.ops, directories=directories, mark=self.plan.mark, sysctls=self.plan.sysctls, since=since
         )
@@ -77,7 +76,7 @@ class Record:
         return machine
 
     def add_restored(self, restored: Iterable[tuple[JournalEntry, Undone]]) -> None:
-        """What became of the host's changes; what somebody else has changed meanwhile stays, and is said."""
+        """Record how the host's changes were undone; values that somebody else changed meanwhile become caveats."""
         for entry, undone in restored:
             self.add_event(
                 "restored",

@@ -1,4 +1,4 @@
-"""What is open in the journal of host changes: say so before a new run, undo what an ended pgtrial left behind."""
+"""Open entries of the journal of host changes: refuse a new run, or undo what an ended pgtrial left behind."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -15,14 +15,14 @@ from pgtrial.store.journal import Journal, JournalRecord, Owner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrestored:
-    """What is open, newest first: ``left`` by a pgtrial that has ended, ``in_use`` by one that is at work."""
+    """Open entries, newest first: ``left`` by a pgtrial that has ended, ``in_use`` by one that is running."""
 
     left: tuple[JournalRecord, ...]
     in_use: tuple[JournalRecord, ...]
 
 
 def find_unrestored(journal: Journal, *, host: str | None = None) -> Unrestored:
-    """What is open in the journal, on one host or on all."""
+    """Find the open entries of the journal, on one host or on all."""
     records = journal.open_entries(host=host)
     alive = {owner for owner in {record.owner for record in records} if is_alive(_process_of(owner))}
     return Unrestored(

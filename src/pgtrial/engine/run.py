@@ -1,234 +1,142 @@
-"""One run: restore the data, start with the arm's settings, warm up, measure each load level, collect."""
+"""The lifecycle of a group of runs: one that has the machine to itself, or all runs of a block that share its time.
+
+Restore, start (which applies and verifies the knobs), fingerprint, measure, look for lost changes, stop, collect and
+check.
+"""
 
 import asyncio
-import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.engine.collect import (
-    InvalidRunError,
-    check_run,
-    clock_offset,
-    collect,
-    discard_raw,
-    make_raw_folders,
-)
-from pgtrial.engine.events import LoadProgress, Observer
-from pgtrial.engine.load import LoadOutcome, run_generators
-from pgtrial.engine.pages.watch import PageWatch
-from pgtrial.engine.plan import Plan
-from pgtrial.engine.record import Record
-from pgtrial.engine.sampler.control import (
-    HostClock,
-    Sampler,
-    SamplerConfig,
-    SamplerReport,
-    find_disks,
-    find_server,
-    remote_reader,
-)
-from pgtrial.engine.sessions import end_sessions
-from pgtrial.engine.target.base import RunningServer, Target, is_ending
-from pgtrial.experiment_file.experiment import WarmupTable
-from pgtrial.hosts.base import LOCAL
-from pgtrial.hosts.clock import measure_offset
-from pgtrial.model.arm import Arm
-from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, LoadLevel, Phase, PhaseName, RunRow
-from pgtrial.postgres.connect import execute
-from pgtrial.stats.steady import is_steady, steady_window
+from pgtrial.design.slices import shuffled
+from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect
+from pgtrial.engine.folder import discard_raw, make_raw_folders
+from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
+from pgtrial.engine.sampler.control import SamplerReport
+from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, PhaseName
 from pgtrial.store import layout
-from pgtrial.store.transactions import LoadLog
-
-OnSecond = Callable[[float, float | None], bool]
+from pgtrial.store.transactions import IngestReport
 
 
 @dataclass(slots=True, kw_only=True)
-class RunExecution:
-    """One attempt at a slot, in order; ``execute`` may be called once."""
+class Execution:
+    """One attempt at the runs of a group; ``execute`` may be called once.
 
-    plan: Plan
-    target: Target
-    record: Record
-    folder: Path  # of this run
-    arm: Arm
-    run: RunRow
+    With ``restore`` the data are put back first; with ``keeps_data`` a later run goes on with the data of this one.
+    """
+
+    group: RunGroup
+    measurement: Measurement
     restore: bool
-    tell: Observer
-    clock: HostClock | None = field(default=None, init=False)  # of the server's machine
-    logs: list[LoadLog] = field(default_factory=list, init=False)
-    outcomes: list[tuple[LoadLevel, LoadOutcome]] = field(default_factory=list, init=False)
-    pages: PageWatch = field(init=False)
+    keeps_data: bool
 
-    def __post_init__(self) -> None:
-        self.pages = PageWatch(is_on=self.plan.watches_pages, host=self.target.host, record=self.record)
+    async def execute(self) -> dict[str, float]:
+        """Run all steps; return the mean tps of each arm over the levels.
 
-    async def execute(self) -> float | None:
-        """Do it all. Returns mean tps over the levels. Raises InvalidRunError; TargetError and the like from below."""
-        spool, log_folder = make_raw_folders(self.folder)
-        target, load, offsets = self.target, self.plan.load, self._clock_offsets()
+        Raises InvalidRunError when one of the runs cannot count, which makes all of them invalid; TargetError and the
+        like from below.
+        """
+        group = self.group
+        servers, record, members = group.servers, group.record, group.members
+        for member in members.values():
+            member.spool, member.log_folder = make_raw_folders(member.folder)
+        offsets = self._clock_offsets()
         try:
             if self.restore:
-                with self.record.phase(PhaseName.RESTORE):
-                    await target.restore(self.arm)
-            if load.cache_of(self.arm) == "cold":
-                with self.record.phase(PhaseName.CACHE):
-                    await load.make_cold(self.arm)
-            self.pages.note(BEFORE)
-            with self.record.phase(PhaseName.START):
-                server = await target.start(self.arm, run=self.run.id)
-            if load.cache_of(self.arm) == "warm":
-                with self.record.phase(PhaseName.CACHE):
-                    await load.make_warm(self.arm, server)
-            await self.record.add_server(self.run, self.arm, server)
-            before = self.record.add_machine(target.host, server.directories)
-            report = await self._load(server, spool, log_folder)
-            other_pages = self.pages.note(UNDER_LOAD, server=server)
-            self.record.add_machine(target.host, server.directories, since=before)
-            lost = await target.find_lost()
-            step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
-            with self.record.phase(PhaseName.STOP):
-                died = target.has_died()
-                await target.keep_log(self.folder / layout.SERVER_LOG)
-                # Data that the next run goes on with must not need recovery: it would be part of that run alone.
-                await self._stop(immediate=self.plan.restore == "each-run")
-            self.pages.note(AFTER)
-            with self.record.phase(PhaseName.COLLECT):
-                ingested = await asyncio.to_thread(collect, self.folder, self.logs, clock=self.clock)
-            if died:
-                raise InvalidRunError("the server died")
-            if lost or other_pages:
-                raise InvalidRunError(lost or other_pages)
-            check_run(
-                self.outcomes,
-                self.logs,
-                sampler=report,
-                ingested=ingested,
-                clock_step=step,
-                program=load.output.program,
-            )
+                with record.phase(PhaseName.RESTORE):
+                    await servers.restore()
+            await self._prepare_caches("cold")
+            self._note_pages(BEFORE)
+            with record.phase(PhaseName.START):
+                order = shuffled(list(members), random.Random(f"{group.plan.seed}/{group.block}"))
+                started = await servers.start(order, {name: member.run.id for name, member in members.items()})
+            for name, member in members.items():
+                member.server = started[name]
+            await self._prepare_caches("warm")
+            for member in members.values():
+                await member.record.add_server(member.arm, member.server)
+            before = record.add_machine(group.host, group.directories)
+            reports = await self.measurement.measure()
+            wrong_pages = self._note_pages(UNDER_LOAD)
+            record.add_machine(group.host, group.directories, since=before)
+            servers.settle()
+            lost = [await servers.find_lost(name) for name in members]
+            clock_step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
+            with record.phase(PhaseName.STOP):
+                dead = group.describe_dead()
+                # Data that a later run goes on with must not need recovery: it would be part of that run alone.
+                await self._stop(immediate=not self.keeps_data)
+            self._note_pages(AFTER)
+            with record.phase(PhaseName.COLLECT):
+                ingested = await asyncio.to_thread(self._collect)
+            for reason in filter(None, (dead, *lost, wrong_pages)):
+                raise InvalidRunError(reason)
+            self._check(reports, ingested, clock_step)
         finally:
             try:
-                await target.keep_log(self.folder / layout.SERVER_LOG)
-            finally:
                 await self._stop(immediate=True)
-                discard_raw(self.folder)
-        return ingested.counted / self.plan.measured_time
+            finally:
+                for member in members.values():
+                    discard_raw(member.folder)
+        return {name: ingested[name].counted / member.counted_seconds for name, member in members.items()}
 
     def _clock_offsets(self) -> tuple[float, float]:
-        """Of the load generator's machine and of the server's, which may be one."""
-        return clock_offset(self.plan.client_host.ops), clock_offset(self.target.host.ops)
+        """Of the load generator's machine and of the servers', which may be one."""
+        return clock_offset(self.group.plan.client_host.ops), clock_offset(self.group.host.ops)
+
+    async def _prepare_caches(self, state: str) -> None:
+        """Empty the caches of arms that begin cold, or fill those of arms that begin warm."""
+        load = self.group.plan.load
+        members = [member for member in self.group.members.values() if load.cache_of(member.arm) == state]
+        if members:
+            with self.group.record.phase(PhaseName.CACHE):
+                for member in members:
+                    if state == "cold":
+                        await load.make_cold(member.arm)
+                    else:
+                        await load.make_warm(member.arm, member.server)
+
+    def _note_pages(self, moment: str) -> str:
+        """Record the memory pages of each run; return the first mismatch with a server's settings, or ""."""
+        problems = [
+            member.pages.note(moment, server=member.server if moment == UNDER_LOAD else None)
+            for member in self.group.members.values()
+        ]
+        return next(filter(None, problems), "")
 
     async def _stop(self, *, immediate: bool) -> None:
-        """Stop the server and put the host back."""
-        self.record.add_restored(await self.target.stop(immediate=immediate))
-
-    async def _load(self, server: RunningServer, spool: Path, log_folder: Path) -> SamplerReport:
-        """Warm up, checkpoint and measure, with the sampler beside it."""
-        host = self.target.host
-        sampler, begun, ahead = Sampler(self.plan.client_host), time.time(), measure_offset(host)
-        await sampler.start(
-            SamplerConfig(
-                conninfo=server.control,
-                database=server.database,
-                version_num=server.version_num,
-                disks=find_disks(host.ops, server.directories),
-                machine=server.on_host,
-                groups=tuple(server.groups),
-                spool=str(spool),
-                remote=remote_reader(host, clock_offset=ahead.offset),
-                server_pid=find_server(host.ops, server.directories),
-                load_conninfo=server.conninfo(server.database),
-            )
-        )
+        """Keep the servers' logs, stop the servers and restore the host. A second call does nothing."""
+        servers = self.group.servers
         try:
-            if warmup_cap(self.plan.workload) > 0:
-                await self._warm_up(server)
-            if server.may_checkpoint:
-                with self.record.phase(PhaseName.CHECKPOINT):
-                    await execute(server.control, "CHECKPOINT")
-            for level in self.plan.levels:
-                await self._measure(server, level, log_folder)
+            for name, member in self.group.members.items():
+                await servers.keep_log(name, member.folder / layout.SERVER_LOG)
         finally:
-            then = measure_offset(host)
-            self.clock = HostClock(
-                t_before=begun, offset_before=ahead.offset, t_after=time.time(), offset_after=then.offset
+            self.group.record.add_restored(await servers.stop(immediate=immediate))
+
+    def _collect(self) -> dict[str, IngestReport]:
+        clock, shared = self.measurement.clock, self.measurement.shared_spool
+        return {
+            name: collect(member.folder, member.logs, clock=clock, shared=shared)
+            for name, member in self.group.members.items()
+        }
+
+    def _check(
+        self, reports: Mapping[str, SamplerReport], ingested: Mapping[str, IngestReport], clock_step: float
+    ) -> None:
+        """Raise InvalidRunError for whatever makes the numbers of a run untrue.
+
+        In a block, only the machine's sampler can have gaps: the others are frozen with their servers.
+        """
+        for name, member in self.group.members.items():
+            sampler = reports[name]
+            if MACHINE in reports:
+                sampler = replace(reports[MACHINE], errors=(*reports[MACHINE].errors, *sampler.errors))
+            check_run(
+                member.outcomes,
+                member.logs,
+                sampler=sampler,
+                ingested=ingested[name],
+                clock_step=clock_step,
+                program=self.group.plan.load.output.program,
             )
-            report = await sampler.stop(clock=self.clock)
-        if host.name != LOCAL:
-            self.record.add_event("clock", ahead=[ahead.offset, then.offset], error=[ahead.error, then.error])
-        self.record.add_caveats(report.caveats)
-        return report
-
-    async def _warm_up(self, server: RunningServer) -> None:
-        """Run the first level's load until it is steady, or for the longest time allowed."""
-        workload, level = self.plan.workload, self.plan.levels[0]
-        cap = warmup_cap(workload)
-        until_steady = workload.warmup == "auto" or isinstance(workload.warmup, WarmupTable)
-        window = steady_window(workload.duration)
-        series: list[float] = []
-
-        def on_second(tps: float, latency: float | None) -> bool:
-            series.append(tps)
-            self.tell(LoadProgress(tps=tps, latency=latency))
-            return until_steady and is_steady(series, window=window)
-
-        with self.record.phase(PhaseName.WARMUP, length=cap):
-            outcome = await self._run(server, level, seconds=math.ceil(cap), log_directory=None, on_second=on_second)
-            await self._check_outcome("warm-up", outcome)
-            await end_sessions(server)
-        if until_steady and not is_steady(series, window=window):
-            self.record.add_event("warmup-capped", seconds=cap, tps=series)
-
-    async def _measure(self, server: RunningServer, level: LoadLevel, log_folder: Path) -> None:
-        workload = self.plan.workload
-        guard, duration = guard_time(level), workload.duration
-
-        def on_second(tps: float, latency: float | None) -> bool:
-            self.tell(LoadProgress(tps=tps, latency=latency))
-            return False
-
-        self.record.measuring(level, guard + duration)
-        async with self.pages.counting(server, level, guard=guard, duration=duration):
-            outcome = await self._run(
-                server, level, seconds=math.ceil(guard + duration), log_directory=str(log_folder), on_second=on_second
-            )
-        start = outcome.started + guard
-        self.record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
-        self.outcomes.append((level, outcome))
-        await self._check_outcome(level.label, outcome)
-        if outcome.all_started > start:
-            raise InvalidRunError(
-                f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
-            )
-        await end_sessions(server)
-
-    async def _check_outcome(self, label: str, outcome: LoadOutcome) -> None:
-        if outcome.errors:
-            died = "the server died: " if await is_ending(self.target.has_died) else ""
-            raise InvalidRunError(f"{label}: {died}{outcome.errors[0]}")
-        if self.target.has_died():
-            raise InvalidRunError(f"{label}: the server died")
-
-    async def _run(
-        self, server: RunningServer, level: LoadLevel, *, seconds: int, log_directory: str | None, on_second: OnSecond
-    ) -> LoadOutcome:
-        load = self.plan.load
-        generators = load.generators(
-            self.arm, server, level, block=self.run.slot.block, seconds=seconds, log_directory=log_directory
-        )
-        outcome = await run_generators(
-            self.plan.client_host,
-            load.program,
-            generators,
-            environment=server.environment,
-            output=load.output,
-            on_second=on_second,
-        )
-        if log_directory is not None:
-            start = outcome.started + guard_time(level)
-            window = (start, start + self.plan.workload.duration)
-            self.logs += load.logs(level, generators, window=window)
-        return outcome

@@ -1,26 +1,25 @@
-"""The schedule's slots, one after the other or a block at a time: repeat what was invalid, decide when the data are
-restored.
-"""
+"""Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.methods import MethodChoice
-from pgtrial.engine.block import BlockExecution
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
+from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
+from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
-from pgtrial.engine.run import RunExecution
-from pgtrial.engine.target.base import Target
+from pgtrial.engine.run import Execution
+from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
+from pgtrial.engine.target.base import Servers, SingleServer, Target
 from pgtrial.engine.target.twins import Twins
-from pgtrial.engine.turns import Turns
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
@@ -33,8 +32,8 @@ from pgtrial.units import format_duration
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What the runs share; ``slots`` is the number of all, also those already done. With ``turns`` the runs of a block
-    share its time, on ``twins``.
+    """What all runs share. ``slots`` counts all slots, done or not. With a ``slice_plan`` the runs of a block share its
+    time, on ``twins``.
     """
 
     loaded: LoadedExperiment
@@ -46,12 +45,12 @@ class Schedule:
     arms: Mapping[str, Arm]
     slots: int
     tell: Observer
-    turns: Turns | None = None
+    slice_plan: SlicePlan | None = None
     twins: Twins | None = None
     restored_block: int | None = field(default=None, init=False)
 
     async def run(self, pending: Sequence[Slot]) -> None:
-        """Do all pending slots, or those up to the block at which the rule for stopping ends the experiment.
+        """Run all pending slots, up to the block at which the rule for stopping ends the experiment.
 
         Raises PgTrialError when one of them cannot be done.
         """
@@ -80,8 +79,8 @@ class Schedule:
         return decision.stop
 
     def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-        """What is done together. The runs of a block that share its time have all been done, or none of them."""
-        if self.turns is None:
+        """The slots of each execution: one, or all of a block whose runs share its time."""
+        if self.slice_plan is None:
             return [(slot,) for slot in pending]
         return [tuple(slots) for _, slots in groupby(pending, key=lambda slot: slot.block)]
 
@@ -105,7 +104,7 @@ class Schedule:
         )
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
-        """One run of each slot; the reason why they are invalid, "" if they are not."""
+        """Run each slot once; return why the runs are invalid, or ""."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
@@ -153,40 +152,43 @@ class Schedule:
 
     async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
-        record = Record(
-            plan=self.plan,
-            state=self.state,
-            runs=tuple(rows),
-            arms=tuple(self.arms[row.slot.arm] for row in rows),
-            tell=self.tell,
-        )
-        restore = self._needs_restore(rows[0].slot)
-        if self.turns is None or self.twins is None:
+        record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
+        servers: Servers
+        if self.twins is None:
             (row,) = rows
-            execution = RunExecution(
-                plan=self.plan,
-                target=self.target,
-                record=record,
-                folder=layout.run_folder(self.folder, row.folder),
-                arm=self.arms[row.slot.arm],
-                run=row,
-                restore=restore,
-                tell=self.tell,
-            )
-            return {row.slot.arm: await execution.execute()}
-        return await BlockExecution(
+            servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
+        else:
+            servers = self.twins
+        group = RunGroup(
             plan=self.plan,
-            twins=self.twins,
-            turns=self.turns,
+            servers=servers,
             record=record,
-            runs={row.slot.arm: row for row in rows},
-            folders={row.slot.arm: layout.run_folder(self.folder, row.folder) for row in rows},
+            members={row.slot.arm: self._member(row, record) for row in rows},
             block=rows[0].slot.block,
-            restore=restore,
-        ).execute()
+        )
+        measurement: Measurement = WholeMeasurement(group=group)
+        if self.slice_plan is not None and self.twins is not None:
+            measurement = SlicedMeasurement(group=group, twins=self.twins, slice_plan=self.slice_plan)
+        execution = Execution(
+            group=group,
+            measurement=measurement,
+            restore=self._needs_restore(rows[0].slot),
+            keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and self.twins is None),
+        )
+        return await execution.execute()
+
+    def _member(self, row: RunRow, record: Record) -> Member:
+        own = replace(record, runs=(row,))
+        return Member(
+            run=row,
+            arm=self.arms[row.slot.arm],
+            folder=layout.run_folder(self.folder, row.folder),
+            record=own,
+            pages=PageWatch(is_on=self.plan.watches_pages, host=self.target.host, record=own),
+        )
 
     def _needs_restore(self, slot: Slot) -> bool:
-        """By the file's rule; the first run after a start, a failure or a resume always starts from the snapshot."""
+        """Apply the file's rule; the first run after a start, a failure or a resume always restores the data."""
         is_first = self.restored_block is None
         match self.plan.restore:
             case "each-run":
@@ -199,17 +201,17 @@ class Schedule:
         return needed
 
     def _seconds_per_run(self) -> float:
-        """From the runs so far, else from the plan; of runs that share their block's time each has an equal part."""
+        """Estimate from the runs so far, else from the plan; runs that share a block's time have equal parts."""
         lengths = [
             run.ended - run.started
             for run in self.state.runs()
             if run.state is RunState.DONE and run.started is not None and run.ended is not None
         ]
         if lengths:
-            return sum(lengths) / len(lengths) / (1 if self.turns is None else len(self.arms))
+            return sum(lengths) / len(lengths) / (1 if self.slice_plan is None else len(self.arms))
         return estimate_run(self._experiment, self.choice).total
 
 
 def _reason(err: PgTrialError) -> str:
-    """In one line: the message, and what the server or a program said."""
+    """One line: the message, and the words of the server or program."""
     return ": ".join(part for part in (err.message, " ".join(err.detail.split())) if part)

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, cast
 
-from pgtrial.engine.live.pace import next_pause
+from pgtrial.engine.live.watch import next_pause
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.findings.findings import Findings
 from pgtrial.report.words import make_visible

@@ -3,9 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from pgtrial.engine.live.live_file import read_live
-from pgtrial.engine.live.view import ArmView, LiveView
-from pgtrial.engine.live.words import progress_parts, time_left
+from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, read_live, time_left
 from pgtrial.model.arm import Role
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, PLACEBO_COLOUR
 from pgtrial.report.live_words import running_effect_text

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from pgtrial.design.methods import MethodChoice
-from pgtrial.engine.collect import make_raw_folders
 from pgtrial.engine.events import (
     LatencySampled,
     PhaseStarted,
@@ -12,6 +11,7 @@ from pgtrial.engine.events import (
     TurnsProgress,
     WaitsSampled,
 )
+from pgtrial.engine.folder import make_raw_folders
 from pgtrial.engine.live.follower import Follower
 from pgtrial.engine.sampler.spool import SpoolWriter
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot

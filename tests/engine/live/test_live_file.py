@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pgtrial.engine.events import EstimateUpdated
-from pgtrial.engine.live.live_file import LiveFile, read_live
-from pgtrial.engine.live.view import ArmView, LiveView
+from pgtrial.engine.live.view import ArmView, LiveFile, LiveView, read_live
 from pgtrial.model.arm import Role
 from pgtrial.store import layout
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.live.log_sample import LatencyWindow, LogSampler, bytes_per_line
+from pgtrial.engine.live.follower import LatencyWindow, LogSampler, bytes_per_line
 
 
 def lines_of(latencies: Sequence[int], *, client: int = 0) -> str:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.engine.live.spool_waits import SpoolReader
+from pgtrial.engine.live.follower import SpoolReader
 from pgtrial.engine.sampler.spool import FILE, SpoolWriter
 
 COLUMNS = ["backend_type", "application", "state", "wait_type", "wait_event", "query", "sessions"]

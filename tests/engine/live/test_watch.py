@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.engine.events import Event, LoadProgress, PhaseStarted, Preparing, RunEnded, RunStarted
-from pgtrial.engine.live.live_file import read_live
-from pgtrial.engine.live.view import LiveView
+from pgtrial.engine.live.view import LiveView, read_live
 from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.run import LoadLevel, PhaseName, RunState
 from pgtrial.store import layout

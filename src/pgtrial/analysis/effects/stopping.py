@@ -1,14 +1,17 @@
-"""Whether an experiment with a rule for stopping ends after the blocks that are there, and when it probably will."""
+"""What is asked while an experiment runs: the effect so far, and whether a rule for stopping ends it now.
+
+This is the only module of the analysis that the engine imports; pyproject.toml has the contract.
+"""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.findings.findings import Stopping
+from pgtrial.findings.findings import Effect, Observation, Stopping
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
@@ -18,6 +21,35 @@ from pgtrial.units import format_percent, format_share
 
 _WITHIN = N_("half the interval is {width}, within the wished {wished}")
 _WIDER = N_("half the interval is {width}, more than the wished {wished}")
+
+FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
+
+
+@dataclass(slots=True, kw_only=True)
+class Estimator:
+    """The effect that the claim is about, over the complete blocks of one result folder. Reads each run once."""
+
+    folder: Path
+    _known: dict[int, tuple[Observation, ...]] = field(default_factory=dict, init=False)  # by the run's id
+
+    def estimate(self) -> tuple[str, Effect] | None:
+        """The control's name and the effect; None before three complete blocks. StoreError where nothing can be read.
+
+        Meant for the pause after a block: it takes a tenth of a second or so, and reads the runs of that block only.
+        """
+        evidence = read_evidence(self.folder)
+        control, arm = evidence.control, evidence.hypothesis_arm
+        if control is None or len(evidence.pairs(arm)) < FEWEST_BLOCKS:
+            return None
+        compared = tuple(run for run in evidence.valid if run.slot.arm in {arm, control.name})
+        new = replace(evidence, valid=tuple(run for run in compared if run.id not in self._known))
+        for run in new.valid:
+            self._known[run.id] = ()
+        for observation in observe_runs(new, reduce_runs(new)):
+            self._known[observation.run] += (observation,)
+        values = index_values(tuple(one for run in compared for one in self._known[run.id]))
+        primary = estimate_primary(replace(evidence, valid=compared), values)
+        return None if primary is None else (control.name, primary.effect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

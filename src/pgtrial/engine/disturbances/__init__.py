@@ -1,1 +1,1 @@
-"""What would disturb a measurement on a host."""
+"""Disturbances of a measurement on a host."""

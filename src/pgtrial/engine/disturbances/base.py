@@ -1,4 +1,4 @@
-"""What would disturb a measurement: how a remark looks, and what the checks look at."""
+"""Disturbances of a measurement: the form of a remark, and the facts that checks judge."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from pgtrial.model.fingerprint import CPU_ALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """``text`` is what was found, ``why`` it matters, ``remedy`` what to do, ``command`` what to type for it.
+    """``text`` is the finding, ``why`` why it matters, ``remedy`` what to do, ``command`` what to type for it.
 
     All but the command are full sentences; the last two may be empty. A warning is likely to change results, an info
     may.
@@ -26,7 +26,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What is to be done on the host, as far as an experiment file says.
+    """What an experiment is going to do on the host, as far as its file says.
 
     ``places`` are (data,) or (data, WAL) for each place where a cluster is to lie, ``bytes_needed`` in each of them.
     ``postgres`` are the versions or directories of programs, None for what is found first. ``knobs`` is arm to knob to
@@ -41,7 +41,7 @@ class Intent:
     knobs: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
     def varies(self, knob: str, name: str | None = None) -> bool:
-        """Whether an arm sets a knob, or this one of its names: then it is not what disturbs, but what is measured."""
+        """Whether an arm sets a knob, or this name of it: then it is measured and does not disturb."""
         tables = [knobs[knob] for knobs in self.knobs.values() if knob in knobs]
         if name is None:
             return bool(tables)

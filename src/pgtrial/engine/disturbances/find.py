@@ -1,29 +1,79 @@
-"""What would disturb a measurement on a host: what was found, why it matters, and what to type. Nothing is changed."""
+"""Find what would disturb a measurement on a host: the finding, why it matters, and what to type. Changes nothing.
+
+The checks of the server's programs and settings are here; those of the host are in machine.py and resources.py.
+"""
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from pgtrial.engine.disturbances import machine as disturbances_machine
-from pgtrial.engine.disturbances import memory as disturbances_memory
-from pgtrial.engine.disturbances import server as disturbances_server
-from pgtrial.engine.disturbances import storage as disturbances_storage
+from pgtrial.engine.disturbances import resources as disturbances_resources
 from pgtrial.engine.disturbances.base import Check, Disturbance, Intent, Situation
+from pgtrial.engine.fingerprint.machine import read_storage
 from pgtrial.engine.fingerprint.read import Machine, read_machine
-from pgtrial.engine.fingerprint.storage import read_storage
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
 from pgtrial.postgres.programs import Programs, find_programs
 
-__all__ = ["CHECKS", "SAMPLE", "Disturbance", "Intent", "Situation", "find_disturbances", "look_at"]
+_OFF = {"off", "false", "no", "0", "f", "n"}
+_SAFETY = {
+    "fsync": "Nothing waits for the disk, and whatever waits for it elsewhere looks free here.",
+    "full_page_writes": "The server writes much less WAL than one whose data have to survive a power cut.",
+}
 
 SAMPLE = 1.0  # s for which other load is looked at
+
+
+def check_programs(situation: Situation) -> Iterator[Disturbance]:
+    for message in situation.missing:
+        yield Disturbance(
+            code="no-programs",
+            severity=Severity.WARNING,
+            text=f"{message[:1].upper()}{message[1:]}.",
+            why="Without initdb, postgres and pgbench of one installation no experiment can run here.",
+            remedy="Install PostgreSQL with its pgbench, or name its directory as postgres in [target].",
+        )
+
+
+def check_assertions(situation: Situation) -> Iterator[Disturbance]:
+    for directory in situation.with_assertions:
+        yield Disturbance(
+            code="assertions",
+            severity=Severity.WARNING,
+            text=f"The server in {directory} was built with assertions.",
+            why="They make it slower, and not everywhere alike.",
+            remedy="Use programs that were configured without --enable-cassert.",
+        )
+
+
+def check_safety(situation: Situation) -> Iterator[Disturbance]:
+    """Off in all arms is a mistake or a short cut; off in some is what is measured."""
+    arms = situation.intent.knobs
+    for name, why in _SAFETY.items():
+        unsafe = [arm for arm, knobs in arms.items() if _value(knobs.get("postgresql", {}), name) in _OFF]
+        if unsafe and len(unsafe) == len(arms):
+            yield Disturbance(
+                code=f"{name.replace('_', '-')}-off",
+                severity=Severity.WARNING,
+                text=f"The file sets {name} = off in all arms.",
+                why=why,
+                remedy="Leave it on, unless the servers that the result is for have it off too.",
+            )
+
+
+def _value(settings: Mapping[str, str], name: str) -> str:
+    return next((value.strip().lower() for key, value in settings.items() if key.lower() == name), "")
+
+
 CHECKS: tuple[Check, ...] = (
     *disturbances_machine.CHECKS,
-    *disturbances_memory.CHECKS,
-    *disturbances_storage.CHECKS,
-    *disturbances_server.CHECKS,
+    *disturbances_resources.CHECKS,
+    check_programs,
+    check_assertions,
+    check_safety,
 )
 
 

@@ -1,4 +1,4 @@
-"""What would disturb a measurement: CPUs, clocks, heat, and whoever else uses the machine."""
+"""Disturbances of a measurement: CPUs, clocks, heat, and other users of the machine."""
 
 from collections.abc import Iterator
 

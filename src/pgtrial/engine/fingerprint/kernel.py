@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from pgtrial.engine.fingerprint.text import chosen, find, in_parentheses, one_line
+from pgtrial.engine.fingerprint.machine import chosen, find, in_parentheses, one_line
 
 _MM = "/sys/kernel/mm"
 _PAGES = f"{_MM}/transparent_hugepage"

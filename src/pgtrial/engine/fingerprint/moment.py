@@ -1,10 +1,10 @@
-"""Facts of the moment: CPU time, swap, throttling, and what other programs did; judged by thresholds, not compared."""
+"""Facts of the moment: CPU time, swap, throttling, other programs. Judged by thresholds, not compared."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.engine.fingerprint.text import every, find, memory_of
+from pgtrial.engine.fingerprint.machine import every, find, memory_of
 from pgtrial.model.fingerprint import (
     CPU_ALL,
     CPU_KERNEL,
@@ -45,7 +45,7 @@ def moment_facts(texts: Mapping[str, str], *, page_size: int) -> dict[str, str]:
     facts: dict[str, str] = {}
     ticks = [int(field) for field in find(r"^cpu +([\d ]+)", texts.get("/proc/stat", "")).split()]
     if len(ticks) >= 8:
-        # User time has the guests' in it already; interrupts are nobody's.
+        # User time includes guest time; interrupts belong to no process.
         user, nice, system, _, _, _, _, steal = ticks[:8]
         facts |= {
             CPU_ALL: f"{sum(ticks[:8]) / _TICKS:.2f}",
@@ -98,7 +98,7 @@ def _used(before: Sequence[ProcessTime], after: Sequence[ProcessTime]) -> dict[s
     pids = {process.pid: process for process in before}
     for key, process in then.items():
         if key not in now:
-            # What it had used before is in the time of the one that waited for it now: of the nearest that is left.
+            # Its earlier CPU time is now part of the time of the process that reaped it: its nearest living ancestor.
             parent = process.parent
             while parent in pids and parent not in alive:
                 parent = pids[parent].parent

@@ -15,17 +15,22 @@ from pgtrial.engine.fingerprint import machine as fingerprint_machine
 from pgtrial.engine.fingerprint import moment as fingerprint_moment
 from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
 from pgtrial.engine.fingerprint.limits import read_limits
-from pgtrial.engine.fingerprint.machine import machine_facts
+from pgtrial.engine.fingerprint.machine import machine_facts, read_storage
 from pgtrial.engine.fingerprint.moment import ProcessTime, compare_times, moment_facts
-from pgtrial.engine.fingerprint.storage import read_storage
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL
+from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.programs import Programs
 
 VERSION_FACT = "PostgreSQL/version"
 _OWN = {"pgtrial/version": __version__, "pgtrial/Python": platform.python_version()}
 _FIRST_CPU = 8192  # B of /proc/cpuinfo, which has as much for every CPU
 _PATTERNS = (*fingerprint_machine.PATTERNS, *fingerprint_kernel.PATTERNS, *fingerprint_moment.PATTERNS)
+
+_VERSION = "SELECT version(), current_setting('server_version')"
+_MAY_ASK = "SELECT has_function_privilege('pg_catalog.pg_config()', 'EXECUTE')"
+_BUILD = "SELECT name, setting FROM pg_catalog.pg_config() WHERE name IN ('CC', 'CFLAGS', 'CONFIGURE')"
+_NAMES = {"CC": "compiler", "CFLAGS": "compiler flags", "CONFIGURE": "configured with"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +117,12 @@ def _read(ops: Operations, path: str, limit: int | None = None) -> str:
         return ops.read(path, limit)
     except OSError:
         return ""
+
+
+async def read_server(conninfo: str) -> dict[str, str]:
+    """Group "PostgreSQL"; settings are read elsewhere. How it was built is told to superusers only."""
+    ((version, number),) = await fetch(conninfo, _VERSION)
+    facts = {VERSION_FACT: number.split()[0], "PostgreSQL/build": version}
+    if (await fetch(conninfo, _MAY_ASK))[0][0]:
+        facts |= {f"PostgreSQL/{_NAMES[name]}": value for name, value in await fetch(conninfo, _BUILD)}
+    return facts

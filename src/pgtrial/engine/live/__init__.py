@@ -1,1 +1,1 @@
-"""What can be seen of an experiment while it runs: put together by the pgtrial at work, for its terminal and others."""
+"""The live view of a running experiment, for its own terminal and for other viewers."""

@@ -1,4 +1,4 @@
-"""Events put together to what there is to see."""
+"""Fold events into the live view."""
 
 import math
 import time
@@ -57,7 +57,7 @@ class _ArmPicture:
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """What is known of the running experiment. ``clock`` is for lengths of time, ``now`` for the time of day."""
+    """The state of the running experiment. ``clock`` measures lengths of time, ``now`` gives the time of day."""
 
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
@@ -167,13 +167,13 @@ def _part(figures: Figures) -> None:
 
 
 def _shorten(value: float) -> float | None:
-    """Four significant digits, which is more than a screen shows; None for what is no number."""
+    """Round to four significant digits, more than a screen shows; None for values that are not finite."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 def _share_done(run: RunStarted, spent: float) -> float:
-    """Of the schedule; a run under way counts by its time against that of a run as it was planned with."""
-    before, together = run.slot.number - 1, len(run.arms)
-    planned = run.remaining / max(1, run.slots - before) * together
+    """Share of the schedule; a current run counts by its time against the planned time of a run."""
+    before, arms = run.slot.number - 1, len(run.arms)
+    planned = run.remaining / max(1, run.slots - before) * arms
     part = min(_NEARLY, spent / planned) if planned > 0 else 0.0
-    return min(1.0, (before + part * together) / run.slots) if run.slots else 0.0
+    return min(1.0, (before + part * arms) / run.slots) if run.slots else 0.0

@@ -1,4 +1,4 @@
-"""Watch an experiment while it runs: its events, and what its raw files tell, go to those who show them."""
+"""Watch an experiment while it runs: combine its events with what its raw files show, and draw the result."""
 
 import contextlib
 import logging
@@ -10,21 +10,66 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pgtrial.analysis.effects.stopping import Estimator
 from pgtrial.design.methods import recorded_choice
-from pgtrial.engine.events import Event, RunEnded
-from pgtrial.engine.live.estimate import Estimator
+from pgtrial.engine.events import EstimateUpdated, Event, RunEnded
 from pgtrial.engine.live.follower import Follower
-from pgtrial.engine.live.live_file import LiveFile
-from pgtrial.engine.live.pace import Pulse
 from pgtrial.engine.live.picture import Picture
-from pgtrial.engine.live.view import LiveView
+from pgtrial.engine.live.view import LiveFile, LiveView
 from pgtrial.errors import PgTrialError
 from pgtrial.model.run import RunState
 from pgtrial.store.state import State
 
-Draw = Callable[[LiveView], None]
+SHARE = 0.001
+INTERVAL = 1.0  # s; nobody reads faster, and nothing is told more often
 
 _log = logging.getLogger(__name__)
+
+Draw = Callable[[LiveView], None]
+_log = logging.getLogger(__name__)
+
+
+def next_pause(cost: float, *, least: float = INTERVAL) -> float:
+    """Seconds to wait after what took ``cost`` seconds of CPU time."""
+    return max(least, cost / SHARE)
+
+
+class Pulse:
+    """Calls ``beat`` about once a second from a thread of its own, and at once after ``hurry``.
+
+    A thread, because a terminal that takes no text for a while must not hold up the experiment. An error of ``beat``
+    ends the pulse and nothing else.
+    """
+
+    def __init__(self, beat: Callable[[], None], *, clock: Callable[[], float] = time.thread_time) -> None:
+        self._beat = beat
+        self._clock = clock
+        self._wake = threading.Event()
+        self._done = False
+        self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def hurry(self) -> None:
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Returns when the last beat is over."""
+        self._done = True
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._done:
+            before = self._clock()
+            try:
+                self._beat()
+            except Exception:  # whatever is wrong with the sight of the experiment, the experiment goes on
+                _log.warning("the live view has ended", exc_info=True)
+                return
+            self._wake.wait(next_pause(self._clock() - before))
+            self._wake.clear()
 
 
 class Watch:
@@ -63,7 +108,7 @@ class Watch:
         self._pulse.hurry()
 
     def view(self) -> LiveView:
-        """What there is to see now."""
+        """The live view of this moment."""
         with self._lock:
             return self._picture.view()
 
@@ -98,7 +143,7 @@ class Watch:
         self._draw(view)
 
     def _follow(self) -> Sequence[Event]:
-        """What the raw files tell."""
+        """Read what is new in the raw files."""
         waiting = [self._unfollowed.popleft() for _ in range(len(self._unfollowed))]
         if self._follower is None:
             return ()
@@ -116,13 +161,25 @@ class Watch:
         if self._estimator is None:
             return
         try:
-            found = self._estimator.estimate()
+            estimate = self._estimator.estimate()
         except Exception as err:  # whatever it is, the experiment goes on, and its report will say it
             _log.info("no estimate so far: %s", err)
             return
-        if found is not None:
+        if estimate is not None:
+            control, effect = estimate
+            event = EstimateUpdated(
+                arm=effect.arm,
+                control=control,
+                metric=effect.metric,
+                ratio=effect.ratio,
+                low=effect.low,
+                high=effect.high,
+                confidence=effect.confidence,
+                margin=effect.margin,
+                blocks=effect.blocks,
+            )
             with self._lock:
-                self._picture.see(found)
+                self._picture.see(event)
 
 
 @contextmanager

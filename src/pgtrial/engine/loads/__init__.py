@@ -1,1 +1,1 @@
-"""The kinds of load as the engine drives them: on a server, or on files."""
+"""The kinds of load: on a server, or on files."""

@@ -1,19 +1,40 @@
-"""What the engine asks of a load, whatever kind it is."""
+"""The interface of a load, and running its generator processes concurrently."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+import math
+import signal
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.design.arms import resolve_arms, scale_of
+from pgtrial.design.data_size import arm_scales
+from pgtrial.design.levels import load_levels
+from pgtrial.engine.loads.fio import FioLoad
+from pgtrial.engine.loads.pgbench import PgbenchLoad
+from pgtrial.engine.target.base import RunningServer, Target
+from pgtrial.engine.target.host import HostTarget
 from pgtrial.experiment_file.file_tables import Cache
+from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import LoadLog
-from pgtrial.workloads.base import Generator, Output
+from pgtrial.workloads.base import Generator, Output, Progress, Summary
+from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
+from pgtrial.workloads.scenarios import scenarios_of
+
+_LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
+_LONGEST_LINE = 4000  # characters of one of them
 
 
 class Load(Protocol):
-    """The load of an experiment. ``program`` makes it, and says what it does as ``output`` tells."""
+    """The load of an experiment. ``program`` generates it; ``output`` parses what that prints."""
 
     @property
     def program(self) -> Path: ...
@@ -60,3 +81,202 @@ class Load(Protocol):
         slices: tuple[Slice, ...] = (),
     ) -> list[LoadLog]:
         """What generators have written down, of which the ``window`` or the counted part of the ``slices`` counts."""
+
+
+def make_load(loaded: LoadedExperiment, target: Target, *, here: Host, scripts: Path) -> Load:
+    """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts."""
+    experiment = loaded.experiment
+    if isinstance(target, HostTarget):
+        return FioLoad(fio=target.fio, experiment=experiment, target=target)
+    assert target.client is not None  # every target with a server has one
+    scenarios = scenarios_of(experiment, loaded.folder)
+    constant = sum(scenario.sessions or 0 for scenario in scenarios)
+    return PgbenchLoad(
+        program=target.client.path("pgbench"),
+        workload=experiment.workload,
+        scenarios=scenarios,
+        scripts=scripts,
+        seed=experiment.design.seed,
+        clients=max(level.clients for level in load_levels(experiment.workload)) + constant,
+        cache=experiment.design.cache,
+        here=here,
+        there=target.host,
+        scales={arm.name: scale_of(experiment, arm) for arm in resolve_arms(experiment)}
+        if len(arm_scales(experiment)) > 1
+        else {},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOutcome:
+    """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
+
+    From ``started`` on, each runs at least as long as it was told to; both are in seconds since the epoch.
+    """
+
+    started: float
+    all_started: float
+    summaries: tuple[Summary, ...]
+    errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seconds:
+    """Adds up the progress of several processes, second by second."""
+
+    processes: int
+    seen: dict[int, list[Progress]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def add(self, process: int, progress: Progress) -> tuple[float, float | None] | None:
+        """(tps, mean latency or None) when every process has told of this second, else None."""
+        second = self.counts[process] = self.counts.get(process, 0) + 1
+        told = self.seen.setdefault(second, [])
+        told.append(progress)
+        if len(told) < self.processes:
+            return None
+        del self.seen[second]
+        tps = math.fsum(one.tps for one in told)
+        weighted = [one.tps * one.latency for one in told if one.tps > 0 and one.latency is not None]
+        return tps, math.fsum(weighted) / tps if weighted else None
+
+
+async def run_generators(
+    host: Host,
+    program: Path,
+    generators: Sequence[Generator],
+    *,
+    environment: Mapping[str, str],
+    output: Output = PGBENCH,
+    on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
+    conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
+) -> LoadOutcome:
+    """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
+
+    ``output`` says how the program speaks.
+
+    With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Raises
+    HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends, none of them is
+    left running.
+    """
+    seconds = _Seconds(processes=len(generators))
+    enough = asyncio.Event()
+    async with contextlib.AsyncExitStack() as stack:
+        processes = []
+        started = time.time()
+        for generator in generators:
+            process = await host.start(
+                [program, *generator.argv_tail],
+                role="load",
+                environment={**environment, **generator.environment},
+                groups=generator.groups,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            stack.push_async_callback(end_process, process)
+            processes.append(process)
+        all_started = time.time()
+        listeners = [
+            asyncio.create_task(_listen(process, index, seconds, on_second, enough, output=output))
+            for index, process in enumerate(processes)
+        ]
+        waiting = [asyncio.create_task(asyncio.wait(listeners)), asyncio.create_task(enough.wait())]
+        stack.push_async_callback(_cancel, [*waiting, *listeners])
+        if conduct is not None:
+            conductor = asyncio.ensure_future(conduct(processes))
+            stack.push_async_callback(_cancel, [conductor])
+            await asyncio.wait([conductor, *waiting], return_when=asyncio.FIRST_COMPLETED)
+            if conductor.done():
+                conductor.result()
+                for process in processes:
+                    _finish(process)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        ended = [
+            (generator, listener.result())
+            for generator, listener in zip(generators, listeners, strict=True)
+            if listener.done()
+        ]
+    errors = [
+        f"{', '.join(generator.scenario_names)}: {line}"
+        for generator, (status, stdout, stderr) in ended
+        for line in _complaints(output, status, stdout, stderr)
+    ]
+    return LoadOutcome(
+        started=started,
+        all_started=all_started,
+        summaries=tuple(output.parse_summary(stdout, stderr) for _, (_, stdout, stderr) in ended),
+        errors=tuple(errors),
+    )
+
+
+def _finish(process: HostProcess) -> None:
+    """Have pgbench end as at the end of its time: each client ends its transaction, and the log is written to its end.
+
+    Its own alarm clock (pgbench.c, handle_sig_alarm) does the same.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGALRM)
+
+
+def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequence[str]:
+    found = output.find_errors(stdout, stderr)
+    if found or status == 0:
+        return found
+    return stderr.strip().splitlines()[-3:] or [f"{output.program} ended with status {status} and printed nothing"]
+
+
+async def _listen(
+    process: HostProcess,
+    index: int,
+    seconds: _Seconds,
+    on_second: Callable[[float, float | None], bool],
+    enough: asyncio.Event,
+    *,
+    output: Output,
+) -> tuple[int, str, str]:
+    """Read both outputs of a generator to their ends; (exit status, stdout, stderr), without progress lines.
+
+    One that fails is enough to end the others: their run cannot count any more.
+    """
+    assert process.stdout is not None  # both were asked for as pipes
+    assert process.stderr is not None
+    first: list[str] = []
+    last: deque[str] = deque(maxlen=_LINES_KEPT)
+    told, rest = process.stdout, process.stderr
+    if output.progress == "stderr":
+        told, rest = rest, told
+    reading = asyncio.create_task(rest.read())
+    try:
+        async for line in _read_lines(told):
+            progress = output.parse_progress(line)
+            if progress is None:
+                (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
+                continue
+            second = seconds.add(index, progress)
+            if second is not None and on_second(*second):
+                enough.set()
+        status = await process.wait()
+        if status != 0:
+            enough.set()
+        others, text = "\n".join((*first, *last)), (await reading).decode("utf-8", "replace")
+        return (status, others, text) if output.progress == "stdout" else (status, text, others)
+    finally:
+        reading.cancel()
+
+
+async def _read_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Lines without their ends; one that is longer than the reader's buffer comes in pieces."""
+    while not stream.at_eof():
+        try:
+            raw = await stream.readuntil(b"\n")
+        except asyncio.LimitOverrunError as err:
+            raw = await stream.readexactly(err.consumed)
+        except asyncio.IncompleteReadError as err:
+            raw = err.partial
+        yield raw.decode("utf-8", "replace").rstrip("\n")
+
+
+async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

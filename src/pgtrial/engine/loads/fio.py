@@ -47,7 +47,7 @@ class FioLoad:
         return {"load generator/fio": self.fio.version, "load generator/program": str(self.fio.path)}
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
-        """A few requests of every job: what the file system or the kernel does not have is known then."""
+        """Run a few requests of every job, to find what the file system or the kernel does not support."""
         for job in file_jobs(self.experiment, arm):
             try:
                 await self._host.run([self.program, *trial_argv(job, server.directories[0])])
@@ -62,7 +62,7 @@ class FioLoad:
         return cache_of(self.experiment, arm)
 
     async def make_cold(self, arm: Arm) -> None:
-        """Only the files' own pages are given up, which needs no rights and leaves the rest of the host as it is."""
+        """Evict only the files' own pages, which needs no rights and leaves the rest of the host alone."""
         await evict(self._host, [str(self.target.directory(arm))])
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.engine.cache_state import make_cold, make_warm
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.errors import HostCommandError, SettingError, WorkloadError
+from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
+from pgtrial.postgres.connect import connect, execute
 from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
@@ -20,6 +20,14 @@ from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators
 from pgtrial.workloads.scenarios import Scenario, at_scale
 
 _OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
+
+_DROP = "/proc/sys/vm/drop_caches"
+# Small relations first: they are read often, and what no longer fits into shared_buffers pushes out what came before.
+_RELATIONS = """
+    SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'm', 'i', 't') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    ORDER BY pg_catalog.pg_relation_size(c.oid) DESC
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,10 +98,10 @@ class PgbenchLoad:
         return self.cache
 
     async def make_cold(self, arm: Arm) -> None:
-        await make_cold(self.there)
+        await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await make_warm(server.conninfo(server.database))
+        await prewarm(server.conninfo(server.database))
 
     def generators(
         self,
@@ -142,5 +150,37 @@ class PgbenchLoad:
 
 
 def _telling(output: str) -> str:
-    """What says why, of pgbench's output."""
+    """The part of pgbench's output that names the cause."""
     return "; ".join(find_errors(output)) or output or "pgbench printed nothing"
+
+
+async def drop_page_cache(host: Host) -> None:
+    """Write back dirty pages and drop the host's whole page cache, which affects everybody on the host.
+
+    Raises SettingError without root. Source: Documentation/admin-guide/sysctl/vm.rst, drop_caches.
+    """
+    await host.run(["sync"])
+    try:
+        host.ops.write(_DROP, "3")
+    except OSError as err:
+        raise SettingError(
+            f"cannot drop the page cache: {err.strerror}", hint='cache = "cold" in [design] needs root on the host.'
+        ) from err
+
+
+async def prewarm(conninfo: str) -> None:
+    """Read all relations of the load's database into shared_buffers, as far as they fit, the small ones last.
+
+    Raises TargetError if the server does not have the extension pg_prewarm.
+    """
+    try:
+        await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+    except TargetError as err:
+        raise TargetError(
+            f"cannot fill the cache: {err.message}",
+            hint='cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).',
+        ) from err
+    async with connect(conninfo) as connection:
+        await connection.execute("SET statement_timeout = 0")
+        for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():
+            await connection.execute("SELECT pg_prewarm(%s::oid::regclass)", [oid])

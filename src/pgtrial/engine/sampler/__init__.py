@@ -1,1 +1,1 @@
-"""What is read all the time beside the load: a process of its own, and what starts and stops it."""
+"""The sampler: a separate process that reads metrics during the load, and the engine's side of it."""

@@ -31,9 +31,8 @@ from pgtrial.engine.sampler.files import (
     wanted_files,
     worth_saying,
 )
-from pgtrial.engine.sampler.link import LinkError, ServerLink
+from pgtrial.engine.sampler.link import LinkError, ServerLink, SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.reader import Ticks, Troubles
-from pgtrial.engine.sampler.readings import SessionSums, columns_of, rows_of
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
@@ -46,7 +45,7 @@ class Loop:
     """All state of the sampler; ``run`` returns when it is told to stop."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """Open what is to be read. Raises ReaderError when that is on another machine and cannot be."""
+        """Open all sources. Raises ReaderError when the reader on another machine fails."""
         version_num: int = config["version_num"]
         self._parameters = {"database": str(config["database"]).encode()}
         self._queries: list[QueryCollector] = []
@@ -105,7 +104,7 @@ class Loop:
         add, troubles = self._spool.add, self._troubles
         if config["remote"] is None:
             return [LocalFiles(wanted, children=[*of_server, *of_load], add=add, troubles=troubles)]
-        from pgtrial.engine.sampler.remote import RemoteFiles
+        from pgtrial.engine.sampler.files import RemoteFiles
 
         command: Sequence[str] = config["remote"]["command"]
         return [
@@ -267,7 +266,7 @@ def main() -> int:
     try:
         loop = Loop(config)
         loop.start()
-        gc.freeze()  # what has been imported stays, and is not looked through again and again
+        gc.freeze()  # keeps the collector from scanning imported modules again and again
         os.write(1, READY)
         loop.run(control)
         loop.stop()

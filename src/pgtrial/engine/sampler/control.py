@@ -1,51 +1,121 @@
-"""What the engine calls: start and stop the sampler process; learn what is missing in what it wrote."""
+"""The engine's side of the sampler: configure, start and stop the process; find gaps in what it wrote."""
 
 import asyncio
 import json
 import os
+import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.engine.sampler.clock import HostClock
-from pgtrial.engine.sampler.config import (
-    Disks,
-    RemoteReader,
-    SamplerConfig,
-    find_disks,
-    find_server,
-    remote_reader,
-)
-from pgtrial.engine.sampler.convert import convert
+from pgtrial.engine.sampler.files import reader_argv
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, read_header, read_records, read_times
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.clock import HostClock
+from pgtrial.hosts.devices import BlockDevice, devices_under
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
-
-__all__ = [
-    "Disks",
-    "Gap",
-    "HostClock",
-    "RemoteReader",
-    "Sampler",
-    "SamplerConfig",
-    "SamplerReport",
-    "convert",
-    "find_disks",
-    "find_gaps",
-    "find_server",
-    "remote_reader",
-]
 
 _GAP = 2.5  # intervals without a reading
 _START_PATIENCE = 20.0  # s
 _STOP_PATIENCE = 20.0  # s, for the last readings; that of all shared buffers may take a while
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disks:
+    """Names of the disks ("vda") under some directories, and a caveat for each directory without any."""
+
+    names: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteReader:
+    """How files of another machine are read: ``command`` runs Python there, with its standard input and output here.
+
+    ``clock_offset`` is by how many seconds that machine's clock is ahead of ours.
+    """
+
+    command: tuple[str, ...]
+    clock_offset: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerConfig:
+    """What to read, and where to. ``version_num`` is server_version_num; intervals are seconds.
+
+    ``database`` is the load's; ``conninfo`` better names another one, for the sampler's own transactions count in it;
+    without it ("") no server is asked. ``disks`` are those under the data and the WAL, ``groups`` the directories of
+    the control groups that are the server's own, ``spool`` is an empty directory. Without ``machine`` no files of
+    a host are read: nobody knows where the server is. ``remote`` is needed where it is on another machine.
+
+    ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
+    ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
+    started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
+    extensions may be that are worth reading.
+    """
+
+    conninfo: str
+    version_num: int
+    database: str
+    disks: Disks
+    spool: str
+    groups: tuple[str, ...] = ()
+    machine: bool = True
+    remote: RemoteReader | None = None
+    server_pid: int | None = None
+    generators: str | None = ""
+    load_conninfo: str = ""
+    interval: float = 1.0
+    session_interval: float = 0.1
+
+
+def find_disks(ops: Operations, directories: Iterable[str]) -> Disks:
+    """The disks under directories of a host.
+
+    Of a loop device it is the loop device itself: its limits are its own, and the disk that holds its file has other
+    work as well. Both together would count everything twice.
+    """
+    found = {directory: devices_under(ops, directory) for directory in dict.fromkeys(directories)}
+    return Disks(
+        names=tuple(dict.fromkeys(name for under in found.values() for d in under.devices for name in _observed(d))),
+        caveats=tuple(_no_device(under.reason) for under in found.values() if not under.devices),
+    )
+
+
+def _observed(device: BlockDevice) -> tuple[str, ...]:
+    return (device.name,) if device.is_loop else device.disks
+
+
+def find_server(ops: Operations, directories: Sequence[str]) -> int | None:
+    """Number of the first process of the server with these directories, its data first; None if it cannot be read."""
+    for data in directories[:1]:
+        with suppress(OSError, ValueError, IndexError):
+            return int(ops.read(f"{data}/postmaster.pid").splitlines()[0])
+    return None
+
+
+def remote_reader(host: Host, *, clock_offset: float) -> RemoteReader | None:
+    """The reader for a host, whose clock is ahead of ours by so many seconds; None when it is this machine."""
+    if not host.session_argv:
+        return None
+    return RemoteReader(command=(*host.session_argv, f"exec {shlex.join(reader_argv())}"), clock_offset=clock_offset)
+
+
+def _no_device(reason: str) -> Caveat:
+    return Caveat(
+        code="no-device",
+        severity=Severity.INFO,
+        text=f"{reason} There are no disk metrics for it.",
+        hint="A network file system, tmpfs, overlay or a storage pool has no block device that could be read.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +197,7 @@ class Sampler:
             raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
 
     async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
-        """End the process in order, and say what is missing in what it wrote. Raises StoreError.
+        """Stop the process in order, and report gaps in what it wrote. Raises StoreError.
 
         ``clock`` is that of the machine of a remote reader, as for ``convert``.
         """
@@ -153,7 +223,7 @@ class Sampler:
         )
 
     async def _end(self) -> str:
-        """Let the process write what it has and go; returns what it said on standard error."""
+        """Let the process flush its spool and end; return its standard error."""
         process = self._process
         if process is None:
             return ""

@@ -1,4 +1,4 @@
-"""What extensions of the server offer, where they are there: read over connections of its own.
+"""Metrics of the server's extensions, where they are installed, read over separate connections.
 
 So an answer that takes long holds up none of the other readings, and one that fails makes no run invalid: what is read
 here explains, and nothing is concluded from it alone.
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pgtrial.collectors import COLLECTORS
 from pgtrial.collectors.base import ExtensionCollector, find_statement, in_schema
-from pgtrial.engine.sampler.link import LinkError, ServerLink
-from pgtrial.engine.sampler.readings import columns_of, rows_of
+from pgtrial.engine.sampler.link import LinkError, ServerLink, columns_of, rows_of
 
 _PROBE = "extensions"
 _FIND = """
@@ -66,26 +65,26 @@ class Extensions:
         self._given_up: set[str] = set()  # extensions that are there and cannot be read
 
     def start(self) -> None:
-        """Find what there is, and read it once."""
+        """Find the installed extensions, and read each once."""
         for number, conninfo in enumerate(self._conninfos):
             self._open(conninfo, is_of_load=number == len(self._conninfos) - 1)
         first = [one for one in self._readings if not one.collector.at_end]
         self._read(first, deadline=time.monotonic() + self._interval)
 
     def tick(self, deadline: float) -> None:
-        """Read what is due, until ``deadline`` at the latest."""
+        """Read the extensions that are due, until ``deadline`` at the latest."""
         soon = time.monotonic() + self._interval / 2  # rather now than at the next tick
         due = [one for one in self._readings if not one.collector.at_end and one.due <= soon]
         self._read(due, deadline=deadline)
 
     def finish(self) -> None:
-        """Read everything once more, and what is read only then."""
+        """Read everything a last time, including what is only read at the end."""
         self._read(self._readings, deadline=time.monotonic() + _END_PATIENCE)
         for one in self._readings:
             one.link.close()
 
     def _open(self, conninfo: str, *, is_of_load: bool) -> None:
-        """Prepare what a database offers of what has not been found yet; without any, leave it alone."""
+        """Prepare the statements of extensions found in a database; close the connection if there are none."""
         deadline = time.monotonic() + _START_PATIENCE
         link = ServerLink(conninfo)
         found = 0

@@ -1,4 +1,4 @@
-"""The sampler's connection to the server, which never waits longer than it is told to.
+"""The sampler's connection to the server, which never waits past a deadline, and the results that it decodes.
 
 A server that is stopped, frozen or overloaded must not hold up the readings of the machine, so this speaks to libpq
 without blocking, where psycopg's own connections would wait for an answer.
@@ -7,12 +7,16 @@ without blocking, where psycopg's own connections would wait for an answer.
 import select
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import ConnStatus, ExecStatus, PollingStatus
 from psycopg.pq.abc import PGconn, PGresult
+
+from pgtrial.collectors import sessions
 
 APPLICATION = "pgtrial sampler"
 
@@ -39,7 +43,7 @@ class ServerLink:
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
-        self._in_batch = False  # what it owes is the answer to several statements
+        self._in_batch = False  # the answer it owes is to several statements
         self._received: list[PGresult] = []  # of that answer so far
 
     @property
@@ -113,7 +117,7 @@ class ServerLink:
         return True
 
     def take(self, *, deadline: float = 0.0) -> PGresult | None:
-        """The result of what was asked; None when it has not come yet, or has been taken. Raises LinkError."""
+        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError."""
         return self._answer(deadline) if self._owes_answer else None
 
     def run_all(
@@ -140,7 +144,7 @@ class ServerLink:
         return None if results is None else [_error_of(result) or result for result in results]
 
     def settle(self, *, deadline: float) -> bool:
-        """Wait for what the server owes, and throw it away: whether a statement can be sent then. Raises LinkError."""
+        """Discard the answer that is still owed; return whether a statement can be sent now. Raises LinkError."""
         if self._connection is None:
             return False
         return not self._owes_answer or self._receive(deadline) is not None
@@ -150,7 +154,7 @@ class ServerLink:
             raise LinkError("no answer in time")
 
     def _answer(self, deadline: float) -> PGresult | None:
-        """The last result of what was sent. Raises LinkError with the server's words if one is an error."""
+        """The last result of an answer. Raises LinkError with the server's words if one is an error."""
         results = self._receive(deadline)
         if results is None:
             return None
@@ -160,7 +164,7 @@ class ServerLink:
         return results[-1] if results else None
 
     def _receive(self, deadline: float) -> list[PGresult] | None:
-        """All results of what was sent; None when they do not come in time, and are owed.
+        """All results of an answer; None if they do not arrive in time and are still owed.
 
         Raises LinkError when the connection is lost, with the server's words if there are any.
         """
@@ -219,3 +223,58 @@ def _error_of(result: PGresult) -> LinkError | None:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+@dataclass(slots=True)
+class SessionSums:
+    """The polls of sessions since the last tick. ``t`` is the time of the first of them.
+
+    They are summed at the tick, so that a poll does as little as possible.
+    """
+
+    t: float = 0.0
+    polls: list[PGresult] = field(default_factory=list)
+
+    def add(self, t: float, result: PGresult) -> None:
+        if not self.polls:
+            self.t = t
+        self.polls.append(result)
+
+    def drain(self) -> dict[str, Any]:
+        """Sessions that were alike, with their number, without the literals of their statements; then begin anew.
+
+        There has to be a poll.
+        """
+        columns = columns_of(self.polls[0])
+        places = range(len(columns))
+        alike: dict[tuple[bytes | None, ...], int] = {}
+        for result in self.polls:
+            value = result.get_value
+            for row in range(result.ntuples):
+                session = tuple([value(row, place) for place in places])
+                alike[session] = alike.get(session, 0) + 1
+        query = columns.index(sessions.QUERY)
+        groups: dict[tuple[str | None, ...], int] = {}
+        for session, count in alike.items():
+            texts = _texts(session)
+            if (text := texts[query]) is not None:
+                texts[query] = sessions.without_literals(text)
+            group = tuple(texts)
+            groups[group] = groups.get(group, 0) + count
+        rows = [[*group, str(count)] for group, count in groups.items()]
+        payload = {"polls": len(self.polls), "columns": (*columns, sessions.SESSIONS), "rows": rows}
+        self.polls = []
+        return payload
+
+
+def columns_of(result: PGresult) -> tuple[str, ...]:
+    return tuple([(result.fname(column) or b"").decode() for column in range(result.nfields)])
+
+
+def rows_of(result: PGresult) -> list[list[str | None]]:
+    columns = range(result.nfields)
+    return [_texts([result.get_value(row, column) for column in columns]) for row in range(result.ntuples)]
+
+
+def _texts(values: Sequence[bytes | None]) -> list[str | None]:
+    return [None if value is None else value.decode("utf-8", "replace") for value in values]

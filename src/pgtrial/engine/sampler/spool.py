@@ -18,7 +18,7 @@ from pgtrial.errors import StoreError
 FILE = "sampler.jsonl"
 HEADER = "header"
 TROUBLE = "trouble"  # payload: what became unreadable and why, in words
-REMARK = "remark"  # payload: a sentence on what cannot be read, and nobody has to have
+REMARK = "remark"  # payload: a sentence on an optional source that cannot be read
 END = "end"  # payload: {"ticks": …, "late": …}
 _CHUNK = 1 << 17  # characters
 _HEAD = re.compile(rb'\[(?P<t>[0-9.e+]+),"(?P<source>[^"]+)",')

@@ -1,1 +1,1 @@
-"""The process that lets arms take turns, and what the engine calls to have it done."""
+"""Runs that share the time of a block: the slicer's process, and the engine's side of it."""

@@ -1,4 +1,4 @@
-"""The slicer: a process of its own that lets one arm at a time work, or gives each its CPUs, by a fixed sequence.
+"""The slicer: a separate process that runs one arm at a time, or pins each to its CPUs, by a fixed sequence.
 
 ``python -m pgtrial.engine.slicer`` takes what it has to do as one line of JSON on standard input (see ``Task`` in
 control.py), and says one line of JSON for each step when that is over:
@@ -24,13 +24,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from pgtrial.engine.slicer.standstill import family, go_on, pin, stop
+from pgtrial.engine.slicer.freeze import family, freeze, pin, thaw
 
 _PR_SET_PDEATHSIG = 1
 
 
 class DismissedError(Exception):
-    """Nobody wants the rest of the steps any more."""
+    """The engine has closed the pipe or asked the slicer to end."""
 
 
 class Slicer:
@@ -51,18 +51,18 @@ class Slicer:
         for number, (arms, length, guard) in enumerate(steps):
             for arm, twin in self._twins.items():
                 if arm not in arms and arm not in self._stopped:
-                    self._stopped[arm] = stop(twin["server"], twin["others"])
+                    self._stopped[arm] = freeze(twin["server"], twin["others"])
             self._turn(arms)
             started = time.time()
             for arm in arms:
-                go_on(self._stopped.pop(arm, ()))
+                thaw(self._stopped.pop(arm, ()))
             self._wait(length)
             ended = time.time()
             step = {"step": number, "started": started, "counted": started + guard, "ended": ended}
             os.write(1, json.dumps(step).encode() + b"\n")
 
     def _turn(self, arms: Sequence[str]) -> None:
-        """Set what the arms need of the machine. Raises OSError, also when the server of one is gone."""
+        """Set the kernel values and CPUs that the arms need. Raises OSError, also when a server has ended."""
         for arm in arms:
             os.kill(self._twins[arm]["server"], 0)
             for path, value in self._values.get(arm, ()):
@@ -81,7 +81,7 @@ class Slicer:
     def release(self) -> None:
         """All arms are at work again, on all CPUs."""
         for stopped in self._stopped.values():
-            go_on(stopped)
+            thaw(stopped)
         for twin in self._twins.values() if self._cpu_sets else ():
             pin([*family(twin["server"]), *twin["others"]], self._all_cpus)
 

@@ -1,24 +1,42 @@
-"""What the engine calls: let twins take turns by a sequence of steps, and learn when each was at work."""
+"""Measure the runs of a block that share its time: plan the slices, start the slicer, keep what each arm did."""
 
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
+from pgtrial.design.cpu_sets import split_cpus
+from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.slices import Step
-from pgtrial.engine.slicer.standstill import family, go_on
-from pgtrial.errors import WorkloadError
-from pgtrial.hosts.base import Host
+from pgtrial.engine.collect import InvalidRunError
+from pgtrial.engine.folder import make_shared_spool
+from pgtrial.engine.host_facts import read_facts
+from pgtrial.engine.measure import MACHINE, Measurement
+from pgtrial.engine.sampler.control import (
+    Disks,
+    SamplerConfig,
+    find_disks,
+    find_server,
+    remote_reader,
+)
+from pgtrial.engine.slicer.freeze import family, thaw
+from pgtrial.engine.target.twins import Twins
+from pgtrial.errors import PreflightError, WorkloadError
+from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.processes import end_process
-from pgtrial.model.run import Slice
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, Slice
+
+_SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, and what asks it, which stands still with it."""
+    """Process ids of an arm: its server, and its load and sampler, which are frozen with it."""
 
     server: int
     others: tuple[int, ...]
@@ -37,9 +55,9 @@ class Task:
 
 
 async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[Slice, ...]]:
-    """Have the steps done; the slices of each arm. Raises WorkloadError with the reason if they cannot be.
+    """Run the steps and return the slices of each arm. Raises WorkloadError if the slicer fails.
 
-    Afterwards, also after an error or a cancellation, all twins are at work.
+    Afterwards all twins run again, also after an error or a cancellation.
     """
     everybody = [pid for twin in task.twins.values() for pid in (*twin.others, *family(twin.server))]
     process = await host.start(
@@ -61,8 +79,8 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         status = await process.wait()
         said = (await complaint).decode(errors="replace").strip()
     finally:
-        await end_process(process)  # it lets all go on before it ends
-        go_on(everybody)  # unless it was killed
+        await end_process(process)  # it thaws all before it ends
+        thaw(everybody)  # unless it was killed
     if status != 0 or len(lines) != len(task.steps):
         raise WorkloadError(f"the arms do not take turns any more: {said or 'the slicer was killed'}")
     return _slices(task.steps, [json.loads(line) for line in lines], level)
@@ -91,3 +109,139 @@ def _slices(steps: Sequence[Step], done: Sequence[Mapping[str, float]], level: i
                 )
             )
     return {arm: tuple(slices) for arm, slices in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePlan:
+    """How the arms of a block share its time: one at a time, or with ``cpu_sets``, one per arm, all at once."""
+
+    choice: MethodChoice
+    cpu_sets: tuple[tuple[int, ...], ...] = ()
+
+
+def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | None:
+    """None where each run has the machine to itself.
+
+    Raises PreflightError when this machine has too few CPUs for a duet that was planned on another one.
+    """
+    if choice.method == "blocks":
+        return None
+    cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
+    if cpu_sets is None:
+        raise PreflightError(f"a duet of {arms} arms needs as many CPUs, and this machine has fewer")
+    return SlicePlan(choice=choice, cpu_sets=cpu_sets)
+
+
+@dataclass(slots=True, kw_only=True)
+class SlicedMeasurement(Measurement):
+    """Measures the runs of a block that share its time: the slicer decides which servers and loads run when.
+
+    Each server has a sampler, which is frozen with it; one more reads the machine.
+    """
+
+    twins: Twins
+    slice_plan: SlicePlan
+
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        members, ops = self.group.members, self.group.host.ops
+        first = next(iter(members.values()))
+        self.shared_spool = make_shared_spool(first.folder)
+        machine = SamplerConfig(
+            conninfo="",
+            database=first.server.database,
+            version_num=first.server.version_num,
+            disks=find_disks(ops, self.group.directories),
+            groups=tuple(group for member in members.values() for group in member.server.groups),
+            spool=str(self.shared_spool),
+            remote=remote_reader(self.group.host, clock_offset=clock_offset),
+            generators=None,
+        )
+        return {MACHINE: machine} | {
+            name: SamplerConfig(
+                conninfo=member.server.control,
+                database=member.server.database,
+                version_num=member.server.version_num,
+                disks=Disks(),
+                machine=False,
+                spool=str(member.spool),
+                server_pid=find_server(ops, member.server.directories),
+                # The load of an arm is known by where it goes.
+                generators=f"PGHOST={member.server.environment['PGHOST']}",
+                load_conninfo=member.server.conninfo(member.server.database),
+            )
+            for name, member in members.items()
+        }
+
+    async def _warm_up(self) -> None:
+        """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
+        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
+            await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
+
+    async def _measure(self, level: LoadLevel) -> None:
+        record, steps = self.group.record, self._steps(self.group.plan.workload.duration, str(level.index))
+        length = _total_length(steps)
+
+        def share(arm: str) -> float:
+            return _total_length([step for step in steps if arm in step.arms]) / length
+
+        record.measuring(level, guard_time(level) + length)
+        async with self._counting(level, seconds=length, share=share):
+            slices = await self._play(level.label, level, steps, logged=True)
+        every = [piece for own in slices.values() for piece in own]
+        record.add_phase(
+            Phase(
+                name=PhaseName.MEASURE,
+                start=min(piece.started for piece in every),
+                end=max(piece.ended for piece in every),
+                level=level.index,
+            )
+        )
+        for name, own in slices.items():
+            record.state.add_slices(self.group.members[name].run.id, own)
+
+    def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
+        seed, block = turn_seed(self.group.plan.seed, self.group.block, what), self.group.block
+        return plan_steps(self.slice_plan.choice, sorted(self.group.members), seconds=seconds, seed=seed, block=block)
+
+    async def _play(
+        self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool
+    ) -> dict[str, tuple[Slice, ...]]:
+        """Run a level's load on all arms by the steps; return the slices of each arm."""
+        generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + _SPARE, logged=logged)
+        slices: dict[str, tuple[Slice, ...]] = {}
+
+        async def conduct(processes: Sequence[HostProcess]) -> None:
+            await asyncio.sleep(guard_time(level))  # the sessions connect while all servers are at work
+            pids = [(owner, process.pid) for (owner, _), process in zip(generators, processes, strict=True)]
+            task = Task(
+                twins={
+                    name: Twin(
+                        server=self.twins.server_pid(name),
+                        others=(*(pid for owner, pid in pids if owner == name), self._sampler_pid(name)),
+                    )
+                    for name in self.group.members
+                },
+                steps=steps,
+                cpu_sets=self.slice_plan.cpu_sets,
+                values=self.twins.values,
+            )
+            slices.update(await take_turns(self.group.plan.client_host, task, level=level.index))
+
+        outcome = await self._run_load(label, generators, conduct=conduct)
+        if not slices:
+            raise InvalidRunError(f"{label}: the load ended before its time")
+        if logged:
+            for name, own in slices.items():
+                window = (own[0].counted, own[-1].ended)
+                self._keep(name, level, generators, outcome, window=window, slices=own)
+        return slices
+
+    def _sampler_pid(self, name: str) -> int:
+        pid = self.samplers[name].pid
+        assert pid is not None  # it was started
+        return pid
+
+
+def _total_length(steps: Sequence[Step]) -> float:
+    return math.fsum(step.length for step in steps)

@@ -1,1 +1,1 @@
-"""The server that is tested: made for the experiment, or there before."""
+"""Targets: servers made for the experiment, existing servers, or the host itself."""

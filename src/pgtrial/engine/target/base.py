@@ -1,7 +1,7 @@
-"""What the engine asks of the server that is tested, whatever kind of target it is."""
+"""The interface of a target: what the engine asks of the server under test, whatever its kind."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -23,7 +23,7 @@ _LOOKS, _BETWEEN = 10, 0.05  # s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """An arm's server, up, with everything the arm sets verified.
+    """An arm's running server, with all its settings verified.
 
     ``environment`` is how pgbench reaches the load's ``database``, ``conninfo`` how pgtrial reaches any, and
     ``control`` one that is not the load's, so that statements of pgtrial do not count there. ``version_num`` is
@@ -72,28 +72,99 @@ class Target(Protocol):
         """Facts of its servers for the fingerprint of the experiment, "group/name" to value; all arms together."""
 
     async def restore(self, arm: Arm) -> None:
-        """Put the arm's data back to what they were before the first run."""
+        """Restore the arm's data to their state before the first run."""
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        """Set all that the arm sets, journaled, and start its server. Raises SettingError, TargetError."""
+        """Apply the arm's knobs, journaled, and start its server. Raises SettingError, TargetError."""
 
     async def find_lost(self) -> str:
-        """What the running arm has set on the host and does not hold any more, in a sentence; "" if all of it does."""
+        """Which of the running arm's changes of the host no longer holds, in a sentence; "" if all do."""
 
     def has_died(self) -> bool:
-        """Whether the server is gone although nobody stopped it."""
+        """Whether the server has ended without being stopped."""
 
     async def keep_log(self, destination: Path) -> None:
-        """Copy what the server has written to its log since its start, if that can be read."""
+        """Copy the server's log since its start, if it can be read."""
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
-        """Stop the server and put back what ``start`` changed; what became of that. Raises RestoreError.
+        """Stop the server, undo what ``start`` changed and return the outcomes. Raises RestoreError.
 
-        ``immediate`` leaves data that need recovery: for data that are not used again.
+        ``immediate`` skips the shutdown checkpoint, for data that will not be used again.
         """
 
     async def remove(self) -> None:
-        """Leave nothing of the experiment on the host. Raises RestoreError."""
+        """Remove everything that belongs to the experiment from the host. Raises RestoreError."""
+
+
+class Servers(Protocol):
+    """The servers of a group of runs, by arm name.
+
+    Whatever a method raises, ``stop`` may be called after it, more than once.
+    """
+
+    @property
+    def host(self) -> Host: ...
+
+    async def restore(self) -> None:
+        """Restore the data of all arms to their state before the first run."""
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        """Start the arms' servers in ``order``; ``runs`` has the runs' numbers. Raises SettingError, TargetError.
+
+        Each starts while the host has the arm's own settings.
+        """
+
+    def settle(self) -> None:
+        """Put the host back into the state after the last server's start, which is what the journal records."""
+
+    async def find_lost(self, name: str) -> str:
+        """Which of an arm's changes of the host no longer holds, in a sentence; "" if all do."""
+
+    def has_died(self, name: str) -> bool:
+        """Whether a server has ended without being stopped."""
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        """Copy a server's log since its start, if it can be read."""
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        """Stop all servers, undo the changes of the host and return the outcomes. Raises RestoreError.
+
+        ``immediate`` skips the shutdown checkpoint, for data that will not be used again.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleServer:
+    """The server of one arm, which has the target to itself."""
+
+    target: Target
+    arm: Arm
+
+    @property
+    def host(self) -> Host:
+        return self.target.host
+
+    async def restore(self) -> None:
+        await self.target.restore(self.arm)
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        (name,) = order
+        return {name: await self.target.start(self.arm, run=runs[name])}
+
+    def settle(self) -> None:
+        """Nothing is switched while one arm runs."""
+
+    async def find_lost(self, name: str) -> str:
+        return await self.target.find_lost()
+
+    def has_died(self, name: str) -> bool:
+        return self.target.has_died()
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        await self.target.keep_log(destination)
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        return await self.target.stop(immediate=immediate)
 
 
 def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
@@ -108,10 +179,18 @@ def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     return settings
 
 
+async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None:
+    """Run concurrently; the first error cancels the rest, which is waited for, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for coroutine in coroutines:
+                group.create_task(coroutine)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
 async def is_ending(has_died: Callable[[], bool]) -> bool:
-    """Whether a server is gone or about to be: its sessions hear of its end, and with them the load, before its process
-    is over.
-    """
+    """Whether a server has ended or is about to: the load notices before the server's process is gone."""
     for _ in range(_LOOKS):
         if has_died():
             return True
@@ -132,6 +211,6 @@ async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> boo
 
 
 async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
-    """Run what undoes the arm's SQL, where the file has it."""
+    """Run the script that undoes the arm's SQL, if the file has one."""
     if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
         await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")

@@ -1,4 +1,4 @@
-"""An existing server as the target, with a database of pgtrial's own, or one that is left as found."""
+"""An existing server as the target, with a database made by pgtrial or one that is left as found."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.sampler.config import find_server
+from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
@@ -139,7 +139,7 @@ class ServerTarget:
         return False  # it has no process of ours; the load and the sampler notice
 
     async def keep_log(self, destination: Path) -> None:
-        """What it has logged since the arm was started; its log goes on for as long as it runs."""
+        """Copy the log since the arm was started; the server goes on writing to it."""
         mark, self.log_mark = self.log_mark, None
         if mark is not None:
             # A server that is gone makes the run invalid by itself.

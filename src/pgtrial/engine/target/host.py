@@ -1,4 +1,4 @@
-"""The host itself as the target, for a load on files: a directory in each place, and what arms set around it."""
+"""The host itself as the target, for a load on files: a directory per place, and the host knobs of an arm."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import Fio, find_fio, layout_argv
 
-_ROOM = 64 * 1024**2  # bytes beside the files: for what the file system needs for itself
+_ROOM = 64 * 1024**2  # bytes beside the files, for the file system itself
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,7 +118,7 @@ async def prepare_host(
         experiment=experiment, host=host, fio=find_fio(host), changes=changes, token=secrets.token_hex(4)
     )
     files = largest_files(experiment)
-    # What an interrupted pgtrial has left is of no use: nobody knows how far it came.
+    # Files of an interrupted pgtrial are useless: they may be incomplete.
     remove_directories(host, *state.work_directories())
     try:
         for variant in variants_of(experiment, state.arms()):
@@ -136,7 +136,7 @@ async def _make_directory(
     target: HostTarget, state: State, variant: Variant, base: Path | None, *, size: int, tell: Observer
 ) -> Path:
     host, name = target.host, f"pgtrial-{secrets.token_hex(4)}"
-    # A directory of the variant's own says what is tested; --work-directory only moves what could lie anywhere.
+    # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
     wanted = variant.data or str(base or "/var/tmp")
     if base is not None and variant.data == target.experiment.target.directory:
         wanted = str(base)
@@ -150,7 +150,7 @@ async def _make_directory(
         target.caveats = (*target.caveats, *find_caveats(made))
         place = Path(Filesystem().mount_point(context, knob))
     _check_space(host, place, size)
-    # Written down first: what is not made yet is easily removed, what is not known never.
+    # Recorded before it exists: an unrecorded directory could never be removed.
     state.add_work_directory(place / name, variant=variant.key)
     prepare_directory(host, place / name, None)
     target.directories[variant.key] = place / name

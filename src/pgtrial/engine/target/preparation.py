@@ -1,4 +1,4 @@
-"""Make the clusters of the throw-away target: programs, places, data loaded once, a snapshot of each."""
+"""Prepare the throw-away target: find programs and places, load the data once, take a snapshot of each cluster."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -151,7 +151,7 @@ class _Preparation:
 
     async def _make(self, base: Path | None) -> ThrowawayCluster:
         host, name = self.target.host, f"pgtrial-{secrets.token_hex(4)}"
-        # A directory of the variant's own says what is tested; --work-directory only moves what could lie anywhere.
+        # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
         wanted = self.variant.data or str(base or "/var/tmp")
         if base is not None and self.variant.data == self.loaded.experiment.target.directory:
             wanted = str(base)
@@ -160,7 +160,7 @@ class _Preparation:
             place = await self._make_filesystem(place)
         _check_space(host, place, self.loaded.experiment, scale=self.variant.scale)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
-        # Written down first: what is not made yet is easily removed, what is not known never.
+        # Recorded before it exists: an unrecorded directory could never be removed.
         self.state.add_work_directory(place / name, variant=self.variant.key)
         for directory in filter(None, (Path("/tmp") / name, wal)):
             self.state.add_work_directory(directory)

@@ -1,4 +1,4 @@
-"""The throw-away target: one cluster per variant, at most one of them running, and what their arms set around it."""
+"""The throw-away target: one cluster per variant, at most one of them running, and the host knobs of its arm."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class ThrowawayTarget:
         return await self.start_with(arm, host_knobs(self.experiment, arm), run=run)
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
-        """As ``start``, but of what the arm sets on the host only ``knobs``."""
+        """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
         cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
         postgresql.apply(cluster, wanted)
         context = self.context(cluster, wanted)

@@ -1,4 +1,4 @@
-"""The clusters of all arms, up at the same time: each has a copy of its variant's data, made for it."""
+"""One cluster per arm, all up at the same time, each with its own copy of its variant's data."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pgtrial.design.variants import host_knobs, variant_of
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.target.base import RunningServer, wanted_settings
+from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
-from pgtrial.engine.together import together
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
@@ -19,15 +18,15 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
 from pgtrial.store.state import State
 
-_OWN = ("cgroup",)  # what a server of its own has of its own; all else on a host is for all of them
+_OWN = ("cgroup",)  # knobs that each server can have to itself; all others act on the whole host
 
 
 @dataclass(slots=True, kw_only=True)
 class Twins:
     """``base`` has the snapshots, and is not running. ``members`` have one cluster each, by the arm's name.
 
-    What all arms set alike on the host is set once; what they set differently has to be set while one of them is at
-    work: ``values`` maps an arm to (file of the kernel, value).
+    What all arms set alike on the host is set once. What they set differently is switched before each slice:
+    ``values`` maps an arm to (file of the kernel, value).
     """
 
     base: ThrowawayTarget
@@ -46,14 +45,10 @@ class Twins:
         return self.base.changes
 
     async def restore(self) -> None:
-        """Put the data of all arms back, at the same time, so that none of the copies is the older one."""
-        await together(*(member.restore(self.arms[name]) for name, member in self.members.items()))
+        """Restore all arms concurrently, so that no copy of the data is older than the others."""
+        await run_concurrently(*(member.restore(self.arms[name]) for name, member in self.members.items()))
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        """Start all servers, each while the host is as its arm wants it. ``runs`` are the runs' numbers.
-
-        Raises SettingError, TargetError.
-        """
         common, own = self._split_knobs()
         context = self._context(order[0])
         self.common += await self._changes.make(context, common, run=None)
@@ -76,7 +71,7 @@ class Twins:
         return servers
 
     def _split_knobs(self) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
-        """What is the same in all arms and not each server's own; and what is left, by arm."""
+        """Split the host knobs: those that all arms share, and the rest by arm."""
         tables = {name: host_knobs(self.base.experiment, arm) for name, arm in self.arms.items()}
         first, *others = tables.values()
         common = {
@@ -104,7 +99,6 @@ class Twins:
         return process.pid
 
     def settle(self) -> None:
-        """Make the host again what it was when the last server had started, as the journal has it."""
         for entry in self.switched:
             self._set(entry.change.new)
 
@@ -118,13 +112,12 @@ class Twins:
         await self.members[name].keep_log(destination)
 
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
-        """Stop all servers and put the host back; may be called more than once. Raises RestoreError."""
         undone: list[tuple[JournalEntry, Undone]] = []
 
         async def stop(member: ThrowawayTarget) -> None:
             undone.extend(await member.stop(immediate=immediate))
 
-        async with AsyncExitStack() as stack:  # one that cannot be put back keeps no other server running
+        async with AsyncExitStack() as stack:  # a failure to stop one must not leave the others running
             for member in reversed(self.members.values()):
                 stack.push_async_callback(stop, member)
         undone += await self._changes.undo((*self.common, *self.switched))
@@ -139,7 +132,7 @@ class Twins:
 
 
 def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:
-    """Places for a cluster of each arm, beside that of its variant; their data come with the first ``restore``.
+    """Make a place for each arm's cluster beside that of its variant; the first ``restore`` fills them.
 
     Raises PreflightError; what was made is known to the state, and removed with the experiment.
     """

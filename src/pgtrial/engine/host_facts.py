@@ -1,4 +1,4 @@
-"""What is read of a machine to say which methods are valid on it."""
+"""Host facts for choosing a method: what the kernel says of CPUs and memory."""
 
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.hosts.base import LOCAL, Host
@@ -10,7 +10,7 @@ _SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 
 
 def read_facts(host: Host) -> HostFacts:
-    """The facts of a host as it is now. Where the kernel does not tell which CPUs are one core, each is one."""
+    """Read a host's current facts. Where the kernel does not show the topology, each CPU counts as a core."""
     texts = host.ops.read_all([_MEMORY, _STATUS, _SIBLINGS])
     allowed = _allowed(texts.get(_STATUS, "")) or tuple(range(host.ops.cpus()[1]))
     cores = {cpu: frozenset((cpu,)) for cpu in allowed}

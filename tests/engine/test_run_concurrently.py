@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from pgtrial.engine.together import together
+from pgtrial.engine.target.base import run_concurrently
 from pgtrial.errors import TargetError
 
 
@@ -14,7 +14,7 @@ def test_all_is_done_at_the_same_time():
 
     async def all_of_it() -> None:
         async with asyncio.timeout(5):
-            await together(work(), work(), work())
+            await run_concurrently(work(), work(), work())
             assert barrier.n_waiting == 0
             done.append(True)
 
@@ -36,7 +36,7 @@ def test_the_first_error_ends_the_rest_and_is_raised_as_it_is():
             ended.append(True)
 
     with pytest.raises(TargetError, match="no"):
-        asyncio.run(together(wait(), fail()))
+        asyncio.run(run_concurrently(wait(), fail()))
     assert ended == [True]
 
 
@@ -50,7 +50,7 @@ def test_whoever_is_cancelled_ends_all():
             ended.append(True)
 
     async def cancel() -> None:
-        task = asyncio.ensure_future(together(wait(), wait()))
+        task = asyncio.ensure_future(run_concurrently(wait(), wait()))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

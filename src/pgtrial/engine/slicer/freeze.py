@@ -1,4 +1,4 @@
-"""Let processes stand still and go on, and say on which CPUs they run. Standard library only."""
+"""Freeze processes, thaw them, and pin them to CPUs. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it and still have their parents, parents first; [] when it is gone."""
+    """A process and its descendants, parents first; [] when it has ended."""
     found = [pid]
     for member in found:  # grows while it is gone through
         try:
@@ -22,10 +22,10 @@ def family(pid: int) -> list[int]:
     return found if os.path.exists(f"/proc/{pid}") else []
 
 
-def stop(server: int, others: Iterable[int]) -> list[int]:
-    """Make them stand still: what asks the server first, then the server, which then cannot start anything new.
+def freeze(server: int, others: Iterable[int]) -> list[int]:
+    """Freeze clients first, then the server, which then cannot start anything new.
 
-    Returns all of them: when the server is killed meanwhile, nobody can tell any more which processes were its own.
+    Returns all pids: once the server is killed, its children can no longer be found.
     """
     stopped = [*others, server]
     for pid in stopped:
@@ -36,7 +36,7 @@ def stop(server: int, others: Iterable[int]) -> list[int]:
     return [*stopped, *own]
 
 
-def go_on(stopped: Iterable[int]) -> None:
+def thaw(stopped: Iterable[int]) -> None:
     """Let processes go on that were stopped, the last one first: a server's own before those that ask it."""
     for pid in reversed(list(stopped)):
         _send(pid, signal.SIGCONT)

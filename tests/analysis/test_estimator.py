@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.analyze import analyze
-from pgtrial.engine.live.estimate import FEWEST_BLOCKS, Estimator
+from pgtrial.analysis.effects.stopping import FEWEST_BLOCKS, Estimator
 from pgtrial.report.words import primary_effect
 from pgtrial.store import layout
 from support import write_result_folder
@@ -12,11 +12,12 @@ from support import write_result_folder
 
 def test_it_is_what_the_report_says_of_the_same_runs(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "stopped", runs=12)
-    found, effect = Estimator(folder=folder).estimate(), primary_effect(analyze(folder))
+    estimate, effect = Estimator(folder=folder).estimate(), primary_effect(analyze(folder))
 
-    assert found is not None
+    assert estimate is not None
     assert effect is not None
-    assert (found.arm, found.control, found.metric) == ("off", "on", "pgbench.tps")
+    control, found = estimate
+    assert (found.arm, control, found.metric) == ("off", "on", "pgbench.tps")
     assert (found.ratio, found.low, found.high) == pytest.approx((effect.ratio, effect.low, effect.high))
     assert (found.confidence, found.margin, found.blocks) == (0.95, 0.05, 4)
 
@@ -41,10 +42,11 @@ def test_a_run_is_read_once(tmp_path: Path) -> None:
         if path.name not in early:
             shutil.copytree(path, folder / layout.RUNS / path.name)
     shutil.copy(whole / layout.STATE, folder / layout.STATE)
-    found, effect = estimator.estimate(), primary_effect(analyze(whole))
+    estimate, effect = estimator.estimate(), primary_effect(analyze(whole))
 
-    assert found is not None
+    assert estimate is not None
     assert effect is not None
+    _, found = estimate
     assert found.blocks == 6
     assert (found.ratio, found.low, found.high) == pytest.approx((effect.ratio, effect.low, effect.high))
 

@@ -1,0 +1,313 @@
+"""Measure a group of runs: start samplers, warm up, checkpoint, run each load level, stop samplers."""
+
+import asyncio
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.design.duration import guard_time, warmup_cap
+from pgtrial.engine.collect import InvalidRunError
+from pgtrial.engine.events import LoadProgress
+from pgtrial.engine.loads.base import LoadOutcome, run_generators
+from pgtrial.engine.pages import PageWatch
+from pgtrial.engine.plan import Plan
+from pgtrial.engine.record import Record
+from pgtrial.engine.sampler.control import (
+    Sampler,
+    SamplerConfig,
+    SamplerReport,
+    find_disks,
+    find_server,
+    remote_reader,
+)
+from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
+from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.hosts.base import LOCAL, Host, HostProcess
+from pgtrial.hosts.clock import HostClock, measure_offset
+from pgtrial.model.arm import Arm
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
+from pgtrial.postgres.connect import execute, fetch
+from pgtrial.stats.steady import is_steady, steady_window
+from pgtrial.store.transactions import LoadLog
+from pgtrial.workloads.base import Generator
+
+MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
+_POLITE = 1.0  # s for the load's sessions to end by themselves after the load has
+_PATIENCE = 10.0  # s for them to end at all
+_SESSIONS = """
+    SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
+    FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
+"""
+
+OnSecond = Callable[[float, float | None], bool]
+Conduct = Callable[[Sequence[HostProcess]], Awaitable[None]]
+OwnedGenerator = tuple[str, Generator]  # the arm's name comes first
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One run of a group, and what its load leaves."""
+
+    run: RunRow
+    arm: Arm
+    folder: Path
+    record: Record  # of this run alone
+    pages: PageWatch
+    spool: Path = field(init=False)
+    log_folder: Path = field(init=False)
+    server: RunningServer = field(init=False)
+    logs: list[LoadLog] = field(default_factory=list, init=False)
+    outcomes: list[tuple[LoadLevel, LoadOutcome]] = field(default_factory=list, init=False)
+    counted_seconds: float = field(default=0.0, init=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """Runs that have one lifecycle, by arm name: a single run, or all of a block."""
+
+    plan: Plan
+    servers: Servers
+    record: Record  # of all of them
+    members: Mapping[str, Member]
+    block: int
+
+    @property
+    def host(self) -> Host:
+        return self.servers.host
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Directories of all servers."""
+        return tuple(path for member in self.members.values() for path in member.server.directories)
+
+    def describe_dead(self) -> str:
+        """Name a server that has ended without being stopped: "the server died"; "" if all are up."""
+        for name in self.members:
+            if self.servers.has_died(name):
+                return "the server died" if len(self.members) == 1 else f'the server of arm "{name}" died'
+        return ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Measurement(ABC):
+    """Measures a group whose servers are up. Subclasses configure the samplers and run the load of a level."""
+
+    group: RunGroup
+    clock: HostClock | None = field(default=None, init=False)  # of the servers' machine
+    shared_spool: Path | None = field(default=None, init=False)  # with the readings that are those of all runs
+    samplers: dict[str, Sampler] = field(default_factory=dict, init=False)  # those that have started
+
+    async def measure(self) -> dict[str, SamplerReport]:
+        """Run all steps. Returns the samplers' reports by arm name or MACHINE. Raises InvalidRunError."""
+        plan, host = self.group.plan, self.group.host
+        begun, before = time.time(), measure_offset(host)
+        try:
+            await run_concurrently(*(self._start(*each) for each in self._sampler_configs(before.offset).items()))
+            if warmup_cap(plan.workload) > 0:
+                await self._warm_up()
+            await self._checkpoint()
+            for level in plan.levels:
+                await self._measure(level)
+        finally:
+            try:
+                after = measure_offset(host)
+                self.clock = HostClock(
+                    t_before=begun, offset_before=before.offset, t_after=time.time(), offset_after=after.offset
+                )
+            finally:
+                reports = await self._stop_samplers()
+        if host.name != LOCAL:
+            self.group.record.add_event("clock", ahead=[before.offset, after.offset], error=[before.error, after.error])
+        for name, report in reports.items():
+            record = self.group.record if name == MACHINE else self.group.members[name].record
+            record.add_caveats(report.caveats)
+        return reports
+
+    @abstractmethod
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        """By the arm's name, or MACHINE. ``clock_offset``: seconds that the servers' machine is ahead of ours."""
+
+    @abstractmethod
+    async def _warm_up(self) -> None: ...
+
+    @abstractmethod
+    async def _measure(self, level: LoadLevel) -> None: ...
+
+    async def _start(self, name: str, config: SamplerConfig) -> None:
+        sampler = Sampler(self.group.plan.client_host)
+        await sampler.start(config)
+        self.samplers[name] = sampler
+
+    async def _stop_samplers(self) -> dict[str, SamplerReport]:
+        """Stop all samplers, even if one of them fails to stop."""
+        reports: dict[str, SamplerReport] = {}
+
+        async def stop(name: str, sampler: Sampler) -> None:
+            reports[name] = await sampler.stop(clock=self.clock)
+
+        async with AsyncExitStack() as stack:
+            for name, sampler in self.samplers.items():
+                stack.push_async_callback(stop, name, sampler)
+        return reports
+
+    async def _checkpoint(self) -> None:
+        servers = [member.server for member in self.group.members.values() if member.server.may_checkpoint]
+        if servers:
+            with self.group.record.phase(PhaseName.CHECKPOINT):
+                for server in servers:
+                    await execute(server.control, "CHECKPOINT")
+
+    def _generators(self, level: LoadLevel, *, seconds: float, logged: bool) -> list[OwnedGenerator]:
+        return [
+            (name, replace(generator, environment={**member.server.environment, **generator.environment}))
+            for name, member in self.group.members.items()
+            for generator in self.group.plan.load.generators(
+                member.arm,
+                member.server,
+                level,
+                block=self.group.block,
+                seconds=math.ceil(seconds),
+                log_directory=str(member.log_folder) if logged else None,
+            )
+        ]
+
+    async def _run_load(
+        self,
+        label: str,
+        generators: Sequence[OwnedGenerator],
+        *,
+        on_second: OnSecond = lambda _tps, _latency: False,
+        conduct: Conduct | None = None,
+    ) -> LoadOutcome:
+        """Run the generators, and wait until their sessions are gone. Raises InvalidRunError if the load has failed."""
+        plan = self.group.plan
+        outcome = await run_generators(
+            plan.client_host,
+            plan.load.program,
+            [generator for _, generator in generators],
+            environment={},
+            output=plan.load.output,
+            on_second=on_second,
+            conduct=conduct,
+        )
+        if outcome.errors:
+            await is_ending(lambda: bool(self.group.describe_dead()))
+        if reasons := [*filter(None, [self.group.describe_dead()]), *outcome.errors[:1]]:
+            raise InvalidRunError(": ".join((label, *reasons)))
+        for member in self.group.members.values():
+            await end_sessions(member.server)
+        return outcome
+
+    def _keep(
+        self,
+        name: str,
+        level: LoadLevel,
+        generators: Sequence[OwnedGenerator],
+        outcome: LoadOutcome,
+        *,
+        window: tuple[float, float],
+        slices: tuple[Slice, ...] = (),
+    ) -> None:
+        """Remember an arm's logs and summaries of a level, for collecting and checking."""
+        member = self.group.members[name]
+        own = [i for i, (owner, _) in enumerate(generators) if owner == name]
+        member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
+        member.logs += self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
+        member.counted_seconds += math.fsum(s.seconds for s in slices) if slices else window[1] - window[0]
+
+    @asynccontextmanager
+    async def _counting(
+        self, level: LoadLevel, *, seconds: float, share: Callable[[str], float] = lambda _arm: 1.0
+    ) -> AsyncIterator[None]:
+        """Count the page translations of each server over a level; ``share`` of the time an arm's server is at work."""
+        async with AsyncExitStack() as stack:
+            for name, member in self.group.members.items():
+                counting = member.pages.counting(
+                    member.server, level, guard=guard_time(level), duration=seconds, share=share(name)
+                )
+                await stack.enter_async_context(counting)
+            yield
+
+
+@dataclass(slots=True, kw_only=True)
+class WholeMeasurement(Measurement):
+    """Measures a run that has the machine to itself: its load runs from start to end of each level."""
+
+    @property
+    def _only(self) -> tuple[str, Member]:
+        (item,) = self.group.members.items()
+        return item
+
+    def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
+        host, (name, member) = self.group.host, self._only
+        server = member.server
+        config = SamplerConfig(
+            conninfo=server.control,
+            database=server.database,
+            version_num=server.version_num,
+            disks=find_disks(host.ops, server.directories),
+            machine=server.on_host,
+            groups=tuple(server.groups),
+            spool=str(member.spool),
+            remote=remote_reader(host, clock_offset=clock_offset),
+            server_pid=find_server(host.ops, server.directories),
+            load_conninfo=server.conninfo(server.database),
+        )
+        return {name: config}
+
+    async def _warm_up(self) -> None:
+        """Run the first level's load until it is steady, or for the longest time allowed."""
+        plan, record = self.group.plan, self.group.record
+        workload, level = plan.workload, plan.levels[0]
+        cap = warmup_cap(workload)
+        until_steady = workload.warmup == "auto" or isinstance(workload.warmup, WarmupTable)
+        window = steady_window(workload.duration)
+        series: list[float] = []
+
+        def on_second(tps: float, latency: float | None) -> bool:
+            series.append(tps)
+            record.tell(LoadProgress(tps=tps, latency=latency))
+            return until_steady and is_steady(series, window=window)
+
+        with record.phase(PhaseName.WARMUP, length=cap):
+            await self._run_load("warm-up", self._generators(level, seconds=cap, logged=False), on_second=on_second)
+        if until_steady and not is_steady(series, window=window):
+            record.add_event("warmup-capped", seconds=cap, tps=series)
+
+    async def _measure(self, level: LoadLevel) -> None:
+        record, (name, _) = self.group.record, self._only
+        guard, duration = guard_time(level), self.group.plan.workload.duration
+
+        def on_second(tps: float, latency: float | None) -> bool:
+            record.tell(LoadProgress(tps=tps, latency=latency))
+            return False
+
+        record.measuring(level, guard + duration)
+        generators = self._generators(level, seconds=guard + duration, logged=True)
+        async with self._counting(level, seconds=duration):
+            outcome = await self._run_load(level.label, generators, on_second=on_second)
+        start = outcome.started + guard
+        record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
+        if outcome.all_started > start:
+            raise InvalidRunError(
+                f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
+            )
+        self._keep(name, level, generators, outcome, window=(start, start + duration))
+
+
+async def end_sessions(server: RunningServer) -> None:
+    """Wait until the load's sessions have ended; terminate those that still run an abandoned query.
+
+    Raises InvalidRunError when they stay. Without a server there are none.
+    """
+    if not server.is_there:
+        return
+    begun = time.monotonic()
+    while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
+        if time.monotonic() > begun + _PATIENCE:
+            raise InvalidRunError(f"sessions of the load are still there {_PATIENCE:g} s after its end")
+        await asyncio.sleep(0.02)
