@@ -1,6 +1,4 @@
--- The readings of some counters of all runs, in the order that makes neighbours steps of a counter.
-CREATE TEMP TABLE reading AS
+-- Readings of some counters of runs.
 SELECT run, metric, object, t, value
 FROM samples
-WHERE metric IN (SELECT unnest(?))
-ORDER BY run, metric, object, t
+WHERE run IN (SELECT unnest(?::BIGINT[])) AND metric IN (SELECT unnest(?::VARCHAR[]))
