@@ -33,8 +33,7 @@ from xdist.workermanage import WorkerController
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 
