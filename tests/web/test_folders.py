@@ -11,8 +11,8 @@ from pgtrial.engine.folder import lock_folder
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import write_result_folder
 from pgtrial.web.folders import Place, Shelf, find_places, find_root, open_inside
+from support import write_result_folder
 
 
 @pytest.fixture

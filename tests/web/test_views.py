@@ -12,9 +12,9 @@ from pgtrial.engine.folder import lock_folder
 from pgtrial.engine.live.live_file import LiveFile
 from pgtrial.engine.live.view import ArmView, LiveView
 from pgtrial.model.arm import Role
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.web.folders import Shelf
 from pgtrial.web.views import describe, describe_view, side_by_side
+from support import EXPERIMENT, Simulation, write_result_folder
 
 VIEW = LiveView(
     t=1767225600.0,

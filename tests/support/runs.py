@@ -14,7 +14,7 @@ from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing.files import (
+from support.files import (
     Query,
     TransactionRow,
     parts_query,
@@ -24,7 +24,7 @@ from pgtrial.testing.files import (
     transactions_query,
     waits_query,
 )
-from pgtrial.testing.simulation import SETTINGS, Simulation
+from support.simulation import SETTINGS, Simulation
 
 _BEFORE = ((PhaseName.RESTORE, 0.5), (PhaseName.START, 0.3), (PhaseName.WARMUP, 3.0), (PhaseName.CHECKPOINT, 0.2))
 _SWITCH = 0.002  # s from the end of a slice to the start of the next

@@ -1,4 +1,4 @@
-"""CPU time of the server's processes by what they are, and how long they wanted a CPU and had none.
+"""CPU time of the server's processes by what they are, and of the load generator; and how long they waited for a CPU.
 
 From /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst), or, where the kernel does not keep that, from
 /proc/PID/stat, which knows nothing of waiting. A kind of process is called as in pg_stat_activity; that view would tell
@@ -10,7 +10,8 @@ import re
 from pgtrial.collectors.base import ProcessCollector, counters
 from pgtrial.collectors.following import CpuSums
 
-NAME = "backend_cpu"
+BACKENDS = "backend_cpu"
+LOAD = "pgbench_cpu"  # all processes and threads of the load generator together
 ITSELF = "itself"  # title that the reader gives the process whose children it reads
 
 # Titles begin with these (GetBackendTypeDesc, and names of the server's own background workers); the longest first.
@@ -58,10 +59,19 @@ def kind_of(title: str) -> str | None:
     return "client backend" if _CLIENT.search(rest) else _NUMBER.split(rest)[0]
 
 
-COLLECTOR = ProcessCollector(
-    name=NAME,
-    metrics=counters(NAME, "s", "run", "queue"),
-    started_by="server",
-    program="",
-    follow=lambda: CpuSums(NAME, kind_of),
+COLLECTORS = (
+    ProcessCollector(
+        name=BACKENDS,
+        metrics=counters(BACKENDS, "s", "run", "queue"),
+        started_by="server",
+        program="",
+        follow=lambda: CpuSums(BACKENDS, kind_of),
+    ),
+    ProcessCollector(
+        name=LOAD,
+        metrics=counters(LOAD, "s", "run", "queue"),
+        started_by="load",
+        program="pgbench",
+        follow=lambda: CpuSums(LOAD, lambda _title: "", always=("",)),
+    ),
 )
