@@ -11,13 +11,12 @@ from pgtrial.analysis.adjustment import adjust_primary
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.calibration import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
-from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
+from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.effects import Estimated, estimate_effects, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.findings import CalibratedNoise, Findings, Noise
 from pgtrial.analysis.fingerprint import describe_world
-from pgtrial.analysis.latency_maps import map_latencies
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.overhead import sum_overhead
 from pgtrial.analysis.page_gains import describe_pages

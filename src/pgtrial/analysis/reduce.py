@@ -1,4 +1,4 @@
-"""Reduces the Parquet files of the valid runs; the queries lie beside it."""
+"""Reduces the Parquet files of the valid runs; the queries lie in sql/."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ def _bin_width(seconds: float) -> int:
 
 @cache
 def _query(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: Mapping[int, int]) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from pgtrial.analysis.cause_findings import Causes, Estimate, Level
 from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.timeline_metrics import WAIT, WAITS, find_metric
+from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.language import ptr, tr
 from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label
 from pgtrial.store import layout

@@ -11,7 +11,7 @@ from pgtrial.analysis.causes.associations import find_associations
 from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.analysis.timeline_metrics import find_metric
+from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.experiment_file.cause_tables import AssociationsTable
 from pgtrial.stats.interval import benjamini_hochberg
 

@@ -18,7 +18,7 @@ CHOSEN = mark("chosen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Metrics as in analysis/timeline_metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
+    """Metrics as in analysis/timelines/metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
 
     first: str
     second: str

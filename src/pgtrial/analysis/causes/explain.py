@@ -21,9 +21,9 @@ from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.panels import make_panels
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines import read_timelines
+from pgtrial.analysis.timelines.panels import make_panels
+from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.language import mark, tr
 from pgtrial.units import format_duration
 

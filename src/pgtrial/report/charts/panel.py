@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.findings import Findings
-from pgtrial.analysis.panels import OTHER
+from pgtrial.analysis.timelines.panels import OTHER
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import format_value
 from pgtrial.report.charts.axis_labels import value_label

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.cause_findings import Panel, PanelLine
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.analysis.timeline_metrics import WAITS
+from pgtrial.analysis.timelines.metrics import WAITS
 from pgtrial.language import mark, tr
 
 MAX_POINTS = 300  # per line

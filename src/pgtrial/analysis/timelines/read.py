@@ -1,4 +1,4 @@
-"""Timelines of the valid runs, from their Parquet files; the queries lie beside it, the metrics in timeline_metrics."""
+"""Timelines of the valid runs, from their Parquet files; the queries lie beside it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.analysis.timeline_formulas import Source, TimelineMetric
-from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids
-from pgtrial.analysis.timeline_metrics import METRICS, WAIT, WAITS
+from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
+from pgtrial.analysis.timelines.metrics import METRICS, WAIT, WAITS
+from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
 from pgtrial.analysis.waits import CPU
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Kind
@@ -236,7 +236,7 @@ def _poll(waits: Readings) -> _Sessions:
 
 
 def _named(state: str, wait: str) -> Iterator[Key]:
-    """Metrics that sessions count for: of a state and a wait, "type/event", as timelines_waits.sql names them."""
+    """Metrics that sessions count for: of a state and a wait, "type/event", as waits.sql names them."""
     if state:
         yield state, ""
     if wait:
@@ -285,7 +285,7 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 
 @cache
 def _query(name: str) -> str:
-    return Path(__file__).with_name(f"timelines_{name}.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _first_line(err: Exception) -> str:

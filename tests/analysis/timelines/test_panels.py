@@ -7,8 +7,8 @@ import pytest
 
 from pgtrial.analysis.cause_findings import Panel
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
 from pgtrial.model.run import RunRow
 
 
