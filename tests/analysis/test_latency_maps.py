@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgtrial.analysis.curves import trace_series
+from pgtrial.analysis.curves import MAX_COLUMNS, map_latencies, trace_series
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.latency_maps import MAX_COLUMNS, map_latencies
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import LatencyMap

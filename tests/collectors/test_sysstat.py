@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.timeline import Array
-from pgtrial.analysis.timeline_formulas import Source, TimelineMetric
-from pgtrial.analysis.timeline_metrics import find_metric
-from pgtrial.analysis.timelines import compute
+from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
+from pgtrial.analysis.timelines.metrics import find_metric
+from pgtrial.analysis.timelines.read import compute
 from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vmstat
 
 INTERVAL = 4  # s

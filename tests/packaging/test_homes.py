@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
-    "duckdb": ("store/", "analysis/reduce.py", "analysis/timelines.py"),
+    "duckdb": ("store/", "analysis/readings.py", "analysis/reduce.py", "analysis/timelines/read.py"),
     "jinja2": ("report/",),
     "numpy": ("stats/", "analysis/", "store/", "report/"),
     "pandas": ("store/frames.py",),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import fft, stats
 from scipy.signal import lfilter
 
-from pgtrial.stats.association import DRAWS, LONGEST_GAP, SHORTEST_STRETCH, associate, associations
+from pgtrial.stats.association import DRAWS, LONGEST_GAP, SHORTEST_STRETCH, associations
 from pgtrial.stats.interval import benjamini_hochberg
 
 values = st.lists(st.floats(-100, 100), min_size=SHORTEST_STRETCH, max_size=40, unique=True)
@@ -41,6 +41,11 @@ def noise(kind, count, length, rng):
 
 def noise_white(count, length, rng):
     return rng.normal(size=(count, length + 300))
+
+
+def associate(first, second, strata=None, *, rng):
+    """One pair of series."""
+    return associations(np.array([first, second], dtype=float), [(0, 1)], strata, rng=rng)[0]
 
 
 def quickly(first, second, draws=1):

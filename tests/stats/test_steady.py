@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.stats.steady import is_steady, steady_window, truncation_point
+from pgtrial.stats.steady import is_steady, steady_window
 
 
 def simulate(shape, *, noise, seed, seconds=120):
@@ -138,36 +138,6 @@ def test_a_window_too_small_for_a_trend_is_an_error():
 @pytest.mark.parametrize(("measured", "window"), [(2, 3), (30, 4), (60, 8), (600, 60), (7200, 60)])
 def test_window_grows_with_the_measured_time(measured, window):
     assert steady_window(measured) == window
-
-
-def test_truncation_removes_a_transient():
-    series = [t * 10.0 for t in range(10)] + simulate(flat, noise=0.02, seed=3, seconds=90)
-
-    assert truncation_point(series) == 10
-
-
-def test_truncation_is_the_minimum_of_the_standard_error_of_the_batch_means():
-    series = simulate(approach(6), noise=0.1, seed=4, seconds=63)
-    batches = [sum(series[i : i + 5]) / 5 for i in range(0, 60, 5)]
-
-    def error(cut):
-        rest = batches[cut:]
-        mean = sum(rest) / len(rest)
-        return sum((value - mean) ** 2 for value in rest) / len(rest) ** 2
-
-    assert truncation_point(series) == 5 * min(range(7), key=error)
-
-
-def test_a_steady_series_loses_little_and_one_that_never_settles_half():
-    kept = [truncation_point(simulate(flat, noise=0.1, seed=seed)) for seed in range(50)]
-
-    assert median(kept) <= 15
-    assert truncation_point([float(t) for t in range(100)]) == 50
-
-
-@pytest.mark.parametrize("length", [0, 1, 4, 5, 9])
-def test_short_series_are_not_truncated(length):
-    assert truncation_point([1.0] * length) == 0
 
 
 def test_the_engine_can_import_the_rule_without_numpy_or_scipy():

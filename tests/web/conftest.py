@@ -1,4 +1,4 @@
-"""A server over folders that tests/support wrote, and a client that says exactly what a test wants to say."""
+"""A server over folders that the tests made, and a client that says exactly what a test wants to say."""
 
 import contextlib
 import http.client
@@ -14,7 +14,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.store import layout
 from pgtrial.store.findings_file import write_findings
-from pgtrial.web.server import WebServer, open_server
+from pgtrial.web.server import WebServer
 from support import write_result_folder
 
 PATIENCE = 30.0  # s
@@ -59,8 +59,8 @@ class Client:
 
 
 @contextlib.contextmanager
-def _serve(root: Path) -> Iterator[Client]:
-    with open_server(root, port=0) as server:
+def _serve(root: Path, **options: float) -> Iterator[Client]:
+    with WebServer(root, port=0, **options) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:
@@ -70,10 +70,10 @@ def _serve(root: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Path], Client]]:
+def serve() -> Iterator[Callable[..., Client]]:
     """``serve(directory)`` starts a server, which ends with the test."""
     with contextlib.ExitStack() as stack:
-        yield lambda root: stack.enter_context(_serve(root))
+        yield lambda root, **options: stack.enter_context(_serve(root, **options))
 
 
 @pytest.fixture(scope="session")
@@ -91,5 +91,5 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def client(shelf: Path, serve: Callable[[Path], Client]) -> Client:
+def client(shelf: Path, serve: Callable[..., Client]) -> Client:
     return serve(shelf)

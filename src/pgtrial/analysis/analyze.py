@@ -9,14 +9,13 @@ from pathlib import Path
 from pgtrial import __version__
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
-from pgtrial.analysis.curves import collect_distributions, trace_curve, trace_series
+from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.adjustment import adjust_primary
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
 from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.latency_maps import map_latencies
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs

@@ -1,6 +1,7 @@
-"""Reduces the Parquet files of the valid runs; the queries lie beside it."""
+"""Reduces the Parquet files of the valid runs; the queries lie in sql/."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,20 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.counters import Readings, count_between, window_increases
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COUNTERS, SEPARATE
+from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
-from pgtrial.analysis.slices import slices_of, stretches, windows
+from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
+from pgtrial.model.run import RunRow
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 
 MAX_POINTS = 300  # per run and metric of a time series
 WAIT_COUNTS = "pg_wait_sampling.count"  # how often a session was found in a wait, by "type/event"
-_ENDLESS = 1e12  # s; later than any reading
 
 _Columns = Mapping[str, NDArray[Any]]
 
@@ -52,7 +55,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             db.execute(_query("counted"))
             db.execute(_query("latencies"))
             buckets = db.execute(_query("buckets")).fetchnumpy()
-            increases, gaps = _increases(db, samples)
+            counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
             return Reduction(
                 totals=_totals(db),
@@ -60,12 +63,12 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 bins=_bins(db, buckets),
                 latency_rows=_latency_rows(buckets),
                 widths=widths,
-                increases=increases,
-                gaps=gaps,
+                increases=counters.increases,
+                gaps=counters.gaps,
                 waits=found_waits,
                 autovacuum=autovacuum,
                 sessions=_sessions(db) if waits else {},
-                wait_counts=_wait_counts(db) if samples else {},
+                wait_counts=counters.wait_counts,
                 parts=_parts(db, evidence, {run: path for run, path in slices.items() if run in sliced}),
                 without_samples=without_samples,
                 without_waits=without_waits,
@@ -93,48 +96,29 @@ def _bin_width(seconds: float) -> int:
 
 @cache
 def _query(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _create_windows(db: duckdb.DuckDBPyConnection, evidence: Evidence, widths: Mapping[int, int]) -> None:
-    """Tables of all valid runs: measured, their windows, and stretch, when their arms were at work.
+    """Table of the measured windows of all valid runs.
 
-    A run without slices is one stretch without an end, in which its own time is that of the clock. One with slices has
-    a stretch of no length before the first: until then none of its own time has passed.
+    Its rows go in by columns: executemany runs a statement for each row, which takes longer than all the rest.
     """
     db.execute(
-        "CREATE TEMP TABLE measured (run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, own_started DOUBLE, "
-        "own_ended DOUBLE, is_sliced BOOLEAN, width INTEGER)"
+        "CREATE TEMP TABLE measured "
+        "(run BIGINT, level INTEGER, started DOUBLE, ended DOUBLE, is_sliced BOOLEAN, width INTEGER)"
     )
-    db.execute("CREATE TEMP TABLE stretch (run BIGINT, started DOUBLE, ended DOUBLE, before DOUBLE)")
     rows = [
-        (
-            *(run.id, window.level, window.started, window.ended, window.own_started, window.own_ended),
-            *(bool(run.slices), widths[run.id]),
-        )
+        (run.id, window.level, window.started, window.ended, bool(run.slices), widths[run.id])
         for run in evidence.valid
         for window in windows(run)
     ]
-    at_work = [
-        (run.id, *times)
-        for run in evidence.valid
-        for times in (
-            (0.0, 0.0 if run.slices else _ENDLESS, 0.0),
-            *((stretch.started, stretch.ended, stretch.before) for stretch in stretches(run)),
-        )
-    ]
-    kinds = ("BIGINT", "INTEGER", "DOUBLE", "DOUBLE", "DOUBLE", "DOUBLE", "BOOLEAN", "INTEGER")
-    _insert(db, "measured", kinds, rows)
-    _insert(db, "stretch", ("BIGINT", "DOUBLE", "DOUBLE", "DOUBLE"), at_work)
-
-
-def _insert(
-    db: duckdb.DuckDBPyConnection, table: str, kinds: Sequence[str], rows: Sequence[tuple[object, ...]]
-) -> None:
-    """Insert the rows by columns: executemany runs a statement for each row, which takes longer than all the rest."""
     if rows:
-        columns = ", ".join(f"unnest(?::{kind}[])" for kind in kinds)
-        db.execute(f"INSERT INTO {table} SELECT {columns}", [list(column) for column in zip(*rows, strict=True)])
+        db.execute(
+            "INSERT INTO measured SELECT unnest(?::BIGINT[]), unnest(?::INTEGER[]), unnest(?::DOUBLE[]), "
+            "unnest(?::DOUBLE[]), unnest(?::BOOLEAN[]), unnest(?::INTEGER[])",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
 
 
 def _create_source(
@@ -215,28 +199,55 @@ def _starts(*columns: NDArray[Any]) -> NDArray[np.intp]:
     return np.append(0, np.flatnonzero(changes) + 1)
 
 
-def _increases(
-    db: duckdb.DuckDBPyConnection, files: Mapping[int, Path]
-) -> tuple[dict[tuple[int, int, str], dict[str, float]], dict[int, float]]:
-    """Increases and gaps; see Reduction. A counter with an object that has no increase has none at all.
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """See Reduction."""
 
-    Not so those whose objects come and go.
-    """
+    increases: dict[tuple[int, int, str], dict[str, float]] = field(default_factory=dict)
+    gaps: dict[int, float] = field(default_factory=dict)
+    wait_counts: dict[tuple[int, int], dict[tuple[str, str], float]] = field(default_factory=dict)
+
+
+def _read_counters(db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]) -> _Counters:
+    counters = _Counters()
     if not files:
-        return {}, {}
+        return counters
     _create_source(db, "samples", files)
-    db.execute(_query("readings"), [[*COUNTERS, WAIT_COUNTS]])
-    increases: dict[tuple[int, int, str], dict[str, float]] = {}
+    for runs in read_together([run for run in evidence.valid if run.id in files]):
+        found = fetch_readings(db, _query("readings"), [[run.id for run in runs], [*COUNTERS, WAIT_COUNTS]])
+        for run in runs:
+            readings = found.get(run.id, {})
+            _add_increases(counters, run, {key: mine for key, mine in readings.items() if key[0] != WAIT_COUNTS})
+            _add_wait_counts(counters, run, {key: mine for key, mine in readings.items() if key[0] == WAIT_COUNTS})
+    return counters
+
+
+def _add_increases(counters: _Counters, run: RunRow, readings: Readings) -> None:
+    """A counter with an object that has no increase has none at all. Not so those whose objects come and go."""
     incomplete: set[tuple[int, int, str]] = set()
-    gaps: dict[int, float] = {}
-    for run, level, counter, name, increase, gap in _rows(db, "increases", [WAIT_COUNTS]):
+    for level, (counter, name), increase, gap in window_increases(run, readings):
+        key = run.id, level, counter
         if counter not in SEPARATE:
-            gaps[run] = max(gap, gaps.get(run, 0.0))
+            counters.gaps[run.id] = max(gap, counters.gaps.get(run.id, 0.0))
         if increase is not None:
-            increases.setdefault((run, level, counter), {})[name] = increase
+            counters.increases.setdefault(key, {})[name] = increase
         elif counter not in SEPARATE:
-            incomplete.add((run, level, counter))
-    return {key: value for key, value in increases.items() if key not in incomplete}, gaps
+            incomplete.add(key)
+    for key in incomplete:
+        counters.increases.pop(key, None)
+
+
+def _add_wait_counts(counters: _Counters, run: RunRow, readings: Readings) -> None:
+    """Since 1.1.6 pg_wait_sampling also counts sessions that wait for nothing ("/"): these are no wait."""
+    for window in windows(run):
+        counts = {
+            (wait_type, wait_event): count
+            for name, count in count_between(window, readings).items()
+            for wait_type, _, wait_event in [name.partition("/")]
+            if wait_type or wait_event
+        }
+        if counts:
+            counters.wait_counts[run.id, window.level] = counts
 
 
 def _waits(
@@ -273,14 +284,6 @@ def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Sess
                 )
             )
     return {key: tuple(groups) for key, groups in found.items()}
-
-
-def _wait_counts(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], dict[tuple[str, str], float]]:
-    found: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
-    for run, level, name, count in _rows(db, "wait_counts", [WAIT_COUNTS]):
-        wait_type, _, wait_event = name.partition("/")
-        found.setdefault((run, level), {})[wait_type, wait_event] = count
-    return found
 
 
 def _parts(

@@ -14,7 +14,7 @@ class Timeline:
     """All arrays are (seconds,), one value per whole second of measured time; NaN where nothing is known.
 
     ``tps`` counts commits, ``latency`` is their mean in seconds (NaN in a second without any). ``series`` maps
-    (metric, object) to values; the names are those of ``analysis/timeline_metrics.py``. ``started`` is the first
+    (metric, object) to values; the names are those of ``analysis/timelines/metrics.py``. ``started`` is the first
     second's start, in seconds since the epoch; ``offset`` the same since the run's measuring began. In a run of slices
     only what counts of them is measured time, put end to end, and ``offset`` is what there was of it before.
     """

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from pgtrial.analysis.causes.words import join, part_name
-from pgtrial.analysis.timeline_metrics import WAIT, WAITS, find_metric
+from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate

@@ -98,19 +98,6 @@ class _Waves(NamedTuple):
     excess: float
 
 
-def associate(
-    first: ArrayLike,
-    second: ArrayLike,
-    strata: ArrayLike | None = None,
-    *,
-    rng: np.random.Generator,
-    confidence: float = 0.95,
-) -> Association:
-    """One pair of series; see ``associations``."""
-    series = np.array([first, second], dtype=np.float64)
-    return associations(series, [(0, 1)], strata, rng=rng, confidence=confidence)[0]
-
-
 def associations(
     series: ArrayLike,
     pairs: Sequence[tuple[int, int]],

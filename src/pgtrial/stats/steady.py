@@ -1,4 +1,4 @@
-"""When a warm-up can end, and how much of a series was still warm-up. Standard library only: the engine imports this.
+"""When a warm-up can end. Standard library only: the engine imports this.
 
 The rule looks at the newest third of the series, at least ``window`` seconds: what came before may have been the
 transient. The load is steady when that part shows no trend, by either of two measures:
@@ -24,7 +24,6 @@ from statistics import median
 WINDOW = 5
 TOLERANCE = 0.02
 STRICTNESS = 0.7
-_BATCH = 5
 
 
 def steady_window(measured: float) -> int:
@@ -59,24 +58,3 @@ def is_steady(per_second: Sequence[float], *, window: int = WINDOW, tolerance: f
     score = len(slopes) - bisect_right(slopes, 0.0) - bisect_left(slopes, 0.0)  # rises less falls
     noise = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     return abs(score) <= STRICTNESS * noise or abs(median(slopes)) * length <= tolerance * middle
-
-
-def truncation_point(series: Sequence[float]) -> int:
-    """Number of leading values that are warm-up, by MSER-5: the cut that minimises the standard error of the rest.
-
-    series : equally spaced values without gaps. Means of five neighbours, cut at every one of them in the first half.
-    A result at half the series says that it had not settled, not that its second half is steady. 0 with fewer than two
-    fives.
-    Sources: White, Simulation 69 (1997) 323-334; White, Cobb & Spratt, Proc. Winter Simulation Conf. (2000) 755-760.
-    """
-    batches = [math.fsum(series[i : i + _BATCH]) / _BATCH for i in range(0, len(series) - _BATCH + 1, _BATCH)]
-    best, best_cut = math.inf, 0
-    for cut in range(len(batches) // 2 + 1):
-        rest = batches[cut:]
-        if len(rest) < 2:
-            break
-        mean = math.fsum(rest) / len(rest)
-        error = math.fsum((value - mean) ** 2 for value in rest) / len(rest) ** 2
-        if error < best:
-            best, best_cut = error, cut
-    return best_cut * _BATCH

@@ -1,6 +1,15 @@
-"""Who may look: a token in the address, once; then a cookie. And only under a name of this machine itself.
+"""Who may look, and what a browser may do with what it is shown.
 
-Everything here is a pure function of a request's headers, but for the two secrets.
+Who may look: a token in the address, once; then a cookie. And only under a name of this machine itself. Everything here
+is a pure function of a request's headers, but for the two secrets.
+
+What browsers are told to refuse, with each kind of answer: the pages of the server itself have no inline script and no
+inline style; their scripts put texts into the page as text only, to which Trusted Types hold them.
+
+A report is another thing: one file, whose scripts stand in it, and a folder may come from anybody. Hashes of its
+scripts would prove nothing, as a hostile script would be hashed like any other. So a report gets what it needs, inline
+scripts, and lives in a sandbox: an origin of its own, which can read nothing of this server, load nothing, send no form
+and open no window.
 """
 
 import hmac
@@ -13,6 +22,32 @@ _BYTES = 32  # of randomness
 _MOST_FIELDS = 10  # of a query
 # A page of another site can make a name of its own mean 127.0.0.1; the browser still says the name it was asked for.
 _OWN_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+_COMMON = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+_ENTRY_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+
+PAGE = {**_COMMON, "Content-Security-Policy": _PAGE_POLICY}
+REPORT = {**_COMMON, "Content-Security-Policy": _REPORT_POLICY}
+# Not in a sandbox: where the browser goes on from here, it has to be this site that it comes from.
+ENTRY = {**_COMMON, "Content-Security-Policy": _ENTRY_POLICY}
+DATA = {**_COMMON, "Content-Security-Policy": _DATA_POLICY}
 
 
 def _new_secret() -> str:

@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.associations import CHOSEN, PAIRS, find_association
 from pgtrial.analysis.causes.sessions import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.analysis.timeline_metrics import find_metric
+from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.experiment_file.cause_tables import AssociationsTable
 from pgtrial.findings.causes import Association
 from pgtrial.stats.interval import benjamini_hochberg

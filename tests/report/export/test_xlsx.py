@@ -1,6 +1,5 @@
 import importlib.util
 import math
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 from pgtrial.analysis.tables import Kind, describe_columns, tables_of
 from pgtrial.report.export import xlsx
-from pgtrial.report.export.pictures import Shape, pictures_of
 from pgtrial.report.export.xlsx import head_of, render_xlsx
 from pgtrial.report.words import make_visible
 
@@ -55,7 +53,7 @@ def test_there_is_a_sheet_for_each_table_and_one_that_explains_the_columns(book,
     tables = tables_of(sample)
     names = [each.name.replace("_", " ") for each in (*tables, describe_columns(tables))]
 
-    assert list(book.sheets) == [names[0], "charts", *names[1:], "chart data"]
+    assert list(book.sheets) == names
     assert all(len(name) <= 31 for name in book.sheets)
 
 
@@ -95,93 +93,10 @@ def test_units_stand_in_the_heads_and_numbers_have_formats(book):
 
 def test_heads_stay_in_sight_and_tables_can_be_filtered(book):
     for name in book.sheets:
-        if name in ("charts", "chart data"):
-            continue
         sheet = book.xml(book.parts[name])
         pane = sheet.find(f".//{workbook.MAIN}pane")
         assert (pane.get("ySplit"), pane.get("state")) == ("1", "frozen"), name
         assert sheet.find(f"{workbook.MAIN}autoFilter") is not None, name
-
-
-def test_charts_draw_what_the_cells_hold(book, sample):
-    charts, pictures = book.charts(), pictures_of(sample)
-
-    assert len(charts) == len(pictures) == 7
-    for chart, picture in zip(charts, pictures, strict=True):
-        references = [node.text for node in chart.iter(f"{workbook.CHART}f")]
-        assert all(re.fullmatch(r"'chart data'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?", each) for each in references)
-        title = chart.find(f".//{workbook.CHART}title//{workbook.CHART}f").text
-        assert cell_of(book, title).value == picture.title
-        series = chart.findall(f".//{workbook.CHART}ser")
-        assert len(series) == len(picture.lines)
-        for node, line in zip(series, picture.lines, strict=True):
-            check_series(book, node, line)
-
-
-def cell_of(book, reference: str):
-    return book.sheets["chart data"].get(workbook.place(reference.partition("!")[2].replace("$", "")))
-
-
-def check_series(book, node, line) -> None:
-    assert cell_of(book, node.find(f"{workbook.CHART}tx//{workbook.CHART}f").text).value == line.name
-    for tag in ("val", "yVal"):
-        for values in node.findall(f"{workbook.CHART}{tag}//{workbook.CHART}f"):
-            assert cells_of(book, values.text) == [
-                None if value is None else pytest.approx(value) for value in line.values
-            ]
-    bars = node.find(f"{workbook.CHART}errBars")
-    assert (bars is not None) == bool(line.below)
-    if bars is not None:
-        below = cells_of(book, bars.find(f"{workbook.CHART}minus//{workbook.CHART}f").text)
-        assert below == [None if value is None else pytest.approx(value) for value in line.below]
-
-
-def cells_of(book, reference: str) -> list[float | None]:
-    first, _, last = reference.partition("!")[2].replace("$", "").partition(":")
-    (top, column), (bottom, _) = workbook.place(first), workbook.place(last or first)
-    cells = book.sheets["chart data"]
-    return [cells[row, column].value if (row, column) in cells else None for row in range(top, bottom + 1)]
-
-
-def test_bars_of_effects_begin_at_no_change(book, sample):
-    chart = next(c for c, p in zip(book.charts(), pictures_of(sample), strict=True) if p.shape is Shape.BARS)
-    crossings = [node.get("val") for node in chart.iter(f"{workbook.CHART}crossesAt")]
-
-    assert crossings == ["1"]
-
-
-def test_levels_of_an_open_loop_lie_at_their_rates(sample):
-    levels = tuple(
-        level.model_copy(update={"clients": 8, "rate": 100.0 * (level.index + 1)}) for level in sample.experiment.levels
-    )
-    experiment = sample.experiment.model_copy(update={"levels": levels})
-    curves = [
-        one for one in pictures_of(sample.model_copy(update={"experiment": experiment})) if " by load" in one.title
-    ]
-
-    assert curves
-    assert {(one.at, one.x) for one in curves} == {((100.0, 200.0), "arrival rate (1/s)")}
-
-
-def test_the_title_of_the_effects_says_what_their_bars_show(sample):
-    scenario = sample.experiment.scenarios[0]
-    asked = sample.hypothesis.model_copy(update={"scenario": scenario})
-    overall = pictures_of(sample)[0]
-
-    assert pictures_of(sample.model_copy(update={"hypothesis": asked}))[0].title == overall.title
-
-
-def test_blocks_stand_at_their_numbers(sample):
-    runs = tuple(run for run in sample.runs if (run.arm, run.block) != ("off", 2))
-    effects = tuple(
-        effect.model_copy(update={"block_ratios": effect.block_ratios[:1] + effect.block_ratios[2:]})
-        for effect in sample.effects
-    )
-    found = pictures_of(sample.model_copy(update={"runs": runs, "effects": effects}))
-    blocks = next(one for one in found if one.x == "block")
-
-    assert blocks.at == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-    assert [line.values[1] is None for line in blocks.lines] == [True, False]
 
 
 def test_no_name_becomes_a_formula_a_link_or_a_number(hostile_book):
@@ -193,8 +108,6 @@ def test_no_name_becomes_a_formula_a_link_or_a_number(hostile_book):
     arms = {cell.value: cell for (_, column), cell in hostile_book.sheets["arms"].items() if column == 0}
     formula = next(cell for value, cell in arms.items() if value.startswith("="))
     assert (formula.kind, formula.is_quoted) == ("s", True)
-    for chart in hostile_book.charts():
-        assert all(node.text.startswith("'chart data'!") for node in chart.iter(f"{workbook.CHART}f"))
 
 
 def test_hidden_characters_are_written_out_everywhere(hostile_book):
@@ -205,10 +118,9 @@ def test_hidden_characters_are_written_out_everywhere(hostile_book):
         assert "_x001B_" not in text, name
 
 
-def test_an_experiment_in_which_nothing_has_run_has_no_charts(minimal):
+def test_an_experiment_in_which_nothing_has_run_has_its_facts(minimal):
     book = Workbook(render_xlsx(minimal))
 
-    assert "charts" not in book.sheets
     assert book.table("experiment")[1] == ["answer", "verdict", "invalid"]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 LINK = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
@@ -67,10 +66,6 @@ class Workbook:
             [cells[row, column].value if (row, column) in cells else None for column in range(width)]
             for row in range(height)
         ]
-
-    def charts(self) -> list[ElementTree.Element]:
-        names = sorted(name for name in self.archive.namelist() if re.fullmatch(r"xl/charts/chart\d+\.xml", name))
-        return [self.xml(name) for name in names]
 
 
 def place(reference: str) -> tuple[int, int]:

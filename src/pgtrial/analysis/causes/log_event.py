@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.analysis.timeline_grid import measured_time
+from pgtrial.analysis.timelines.seconds import measured_time
 from pgtrial.language import N_, tr
 from pgtrial.model.run import RunRow
 from pgtrial.store.server_log.facts import Kind

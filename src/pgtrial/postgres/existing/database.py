@@ -159,11 +159,6 @@ def compare_inventories(before: frozenset[str], after: frozenset[str]) -> str:
     return " ".join(said)
 
 
-async def database_size(server: ExistingServer, database: str) -> int:
-    """Bytes of a database."""
-    return int((await fetch(server.conninfo(), "SELECT pg_catalog.pg_database_size(%s::name)", [database]))[0][0])
-
-
 async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> None:
     """Limits that the role or the server have are meant for other statements."""
     for limit in ("statement_timeout", "lock_timeout"):

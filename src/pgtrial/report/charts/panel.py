@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.causes.words import part_name
-from pgtrial.analysis.panels import OTHER
+from pgtrial.analysis.timelines.panels import OTHER
 from pgtrial.findings.causes import Panel
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ptr, tr

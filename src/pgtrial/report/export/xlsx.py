@@ -1,4 +1,4 @@
-"""Findings as a spreadsheet: a sheet per table with real numbers and times, and charts that its program draws itself.
+"""Findings as a spreadsheet: a sheet per table with real numbers and times.
 
 Every text is written as a text, so no name can become a formula, a link or a number.
 """
@@ -12,8 +12,6 @@ import xlsxwriter
 
 from pgtrial.analysis.tables import Column, Kind, Table, Value, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
-from pgtrial.report.export.pictures import Picture, pictures_of, shown_lines
-from pgtrial.report.export.xlsx_charts import insert_charts, place_pictures
 from pgtrial.report.words import make_visible
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-CHARTS, CHART_DATA = "charts", "chart data"
 MOST_ROWS = 1_048_575  # of a sheet, without its head
 _LONGEST_TEXT = 32_767  # characters of a cell
 _WIDEST = 60  # characters of a column
@@ -63,16 +60,8 @@ def render_xlsx(findings: Findings) -> bytes:
         )
         styles = _Styles(workbook)
         tables = tables_of(findings)
-        first, *others = tables
-        _write_table(workbook, styles, first)
-        pictures = pictures_of(findings)
-        charts = workbook.add_worksheet(CHARTS) if pictures else None
-        for table in (*others, describe_columns(tables)):
+        for table in (*tables, describe_columns(tables)):
             _write_table(workbook, styles, table)
-        if charts is not None:
-            data = workbook.add_worksheet(CHART_DATA)
-            _write_pictures(data, styles, pictures)
-            insert_charts(workbook, charts, pictures, sheet=CHART_DATA)
     return out.getvalue()
 
 
@@ -142,19 +131,3 @@ def _width(column: Column, values: list[Value]) -> float:
         return 22
     longest = max((len(str(value)) for value in values if isinstance(value, str)), default=0)
     return float(min(_WIDEST, max(10, longest + 2, len(column.name) + 3)))
-
-
-def _write_pictures(sheet: "Worksheet", styles: _Styles, pictures: tuple[Picture, ...]) -> None:
-    """The table of each picture under its title, as far down as place_pictures() says."""
-    sheet.set_column(0, 0, 40)
-    for picture, top in zip(pictures, place_pictures(pictures), strict=True):
-        for place, name in enumerate((picture.title, picture.x, picture.y)):
-            _write_text(sheet, top, place, name, styles)
-        places: tuple[Value, ...] = picture.at
-        for row, at in enumerate(places, start=top + 2):
-            kind = Kind.TEXT if isinstance(at, str) else Kind.NUMBER
-            _write_cell(sheet, row, 0, value=at, kind=kind, style=styles.plain, styles=styles)
-        for place, (name, values) in enumerate(shown_lines(picture), start=1):
-            _write_text(sheet, top + 1, place, name, styles)
-            for row, value in enumerate(values, start=top + 2):
-                _write_cell(sheet, row, place, value=value, kind=Kind.NUMBER, style=styles.plain, styles=styles)

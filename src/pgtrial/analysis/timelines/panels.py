@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.analysis.timeline_metrics import WAITS
+from pgtrial.analysis.timelines.metrics import WAITS
 from pgtrial.findings.causes import Panel, PanelLine
 from pgtrial.language import N_, tr
 

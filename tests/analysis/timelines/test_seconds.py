@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids, measured_time, own_time
+from pgtrial.analysis.counters import own_time
+from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids, measured_time
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState, Slice, Slot
 
 START = 1_767_225_600.25
@@ -196,6 +197,17 @@ def test_in_slices_the_longest_step_says_when_a_reading_is_due() -> None:
     found = find_rates(grid, own_time(run, clock), np.array([9.0, 10.0, 19.0, 20.0]))
 
     # The longest step is of 0.9 s: the second slice counts until 2.4, 0.4 s after the last reading.
+    assert found.tolist() == near(10, 10)
+
+
+def test_in_slices_a_short_step_does_not_stand_alone_for_what_lies_around() -> None:
+    run = sliced_run()
+    (grid,) = make_grids(run)
+    clock = START + np.array([0.9, 1.0, 2.9, 2.99, 3.0])  # own time 0.9, 1.0, 1.9, 1.99, 2.0
+
+    found = find_rates(grid, own_time(run, clock), np.array([9.0, 10.0, 19.0, 19.0, 20.0]))
+
+    # 10 in the second before the last reading, although 1 of them in its last hundredth.
     assert found.tolist() == near(10, 10)
 
 

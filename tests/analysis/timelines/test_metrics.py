@@ -1,7 +1,7 @@
 import pytest
 
-from pgtrial.analysis.timeline_formulas import SessionMetric, TimelineMetric
-from pgtrial.analysis.timeline_metrics import METRICS, SESSION_METRICS, find_metric
+from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric
+from pgtrial.analysis.timelines.metrics import METRICS, SESSION_METRICS, find_metric
 from pgtrial.collectors import COLLECTORS
 
 UNITS = {"", "1/s", "B", "B/s", "s", "s/s", "share"}

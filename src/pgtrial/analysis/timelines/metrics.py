@@ -9,7 +9,7 @@ is in words is translated where it is shown.
 from collections.abc import Mapping
 from functools import cache, partial
 
-from pgtrial.analysis.timeline_formulas import SessionMetric, TimelineMetric, make_metric
+from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric, make_metric
 from pgtrial.language import N_
 from pgtrial.model.metric import Better, Kind
 

@@ -1,4 +1,4 @@
-"""Timelines of the valid runs, from their Parquet files; the queries lie beside it, the metrics in timeline_metrics."""
+"""Timelines of the valid runs, from their Parquet files; the queries lie beside it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,21 +9,21 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from pgtrial.analysis.counters import Array, Key, Readings, own_time
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.analysis.timeline_formulas import Source, TimelineMetric
-from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids, own_time
-from pgtrial.analysis.timeline_metrics import METRICS, WAIT, WAITS
+from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
+from pgtrial.analysis.timelines.metrics import METRICS, WAIT, WAITS
+from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
 from pgtrial.analysis.waits import CPU
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Kind
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout, parquet
 
-_Key = tuple[str, str]  # (metric, object)
-_Readings = Mapping[_Key, tuple[Array, Array]]  # times and values
-_Sessions = tuple[tuple[_Key, ...], Array, Array]  # (metrics,), times (polled,), average sessions (metrics, polled)
+_Sessions = tuple[tuple[Key, ...], Array, Array]  # (metrics,), times (polled,), average sessions (metrics, polled)
 Read = Callable[[Source], Mapping[str, Array]]  # by object: rates of a counter, or values of a gauge
 
 # Kind of each metric of samples.parquet that is used, and the usual distance of its readings in seconds.
@@ -37,7 +37,6 @@ _ALWAYS = ("sessions.active", "sessions.idle", "sessions.idle_in_transaction", "
 _NO_SESSIONS: _Sessions = ((), np.empty(0), np.empty((0, 0)))
 _LONGEST = max(every for _, every in _RAW.values())
 _MEMORY = "300MB"
-_TOGETHER = 600  # s of measured time that are read together
 
 
 def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, ...]:
@@ -51,7 +50,7 @@ def read_timelines(evidence: Evidence, reduction: Reduction) -> tuple[Timeline, 
     names = (layout.TRANSACTIONS, layout.SAMPLES, layout.WAITS)
     files = [Path(path) for name in names for path in _paths(evidence, evidence.valid, name)]
     with parquet.session(memory_limit=_MEMORY, threads=1 if parquet.is_little(files) else None) as db:
-        for runs in _batches(evidence.valid):
+        for runs in read_together(evidence.valid):
             found += _read_runs(db, evidence, reduction, runs)
     return _add_unseen(found)
 
@@ -99,27 +98,6 @@ def _divide(value: Array, divisor: Array) -> Array:
     return np.divide(value, divisor, out=np.full_like(value, np.nan), where=divisor > 0)
 
 
-def _batches(runs: Sequence[RunRow]) -> Iterator[tuple[RunRow, ...]]:
-    """The runs with measured time, as many together as memory is for: one query takes no longer for several of them.
-
-    Those of slices have other metrics than those without.
-    """
-    batch: list[RunRow] = []
-    seconds = 0.0
-    for run in runs:
-        grids = make_grids(run)
-        if not grids:
-            continue
-        length = sum(grid.seconds for grid in grids)
-        if batch and (seconds + length > _TOGETHER or bool(batch[0].slices) != bool(run.slices)):
-            yield tuple(batch)
-            batch, seconds = [], 0.0
-        batch.append(run)
-        seconds += length
-    if batch:
-        yield tuple(batch)
-
-
 def _read_runs(
     db: duckdb.DuckDBPyConnection, evidence: Evidence, reduction: Reduction, runs: Sequence[RunRow]
 ) -> list[Timeline]:
@@ -147,7 +125,7 @@ def _make_timelines(
     run: RunRow,
     metrics: Sequence[TimelineMetric],
     transactions: Mapping[str, Any],
-    samples: _Readings,
+    samples: Readings,
     sessions: _Sessions,
 ) -> Iterator[Timeline]:
     page_size = _find_page_size(samples)
@@ -180,23 +158,14 @@ def _raw_metrics(metrics: Sequence[TimelineMetric]) -> list[str]:
 
 def _read_series(
     db: duckdb.DuckDBPyConnection, name: str, runs: Sequence[RunRow], files: Sequence[str], *parameters: Any
-) -> Mapping[int, _Readings]:
+) -> Mapping[int, Readings]:
     """Readings of a query by run, metric and object, in order of time."""
     if not runs:
         return {}
     since, until = zip(*map(_reach, runs), strict=True)
-    wanted = [[run.id for run in runs], files, list(since), list(until), files, *parameters]
-    db.execute(f"CREATE OR REPLACE TEMP TABLE reading AS {_query(name)}", wanted)
-    keys = db.execute("SELECT run, metric, object, count(*) FROM reading GROUP BY ALL ORDER BY ALL").fetchall()
-    # Names are not fetched with every row: making a string of each would take longer than all the rest.
-    columns = db.execute("SELECT t, value FROM reading ORDER BY run, metric, object, t").fetchnumpy()
-    db.execute("DROP TABLE reading")
-    found: dict[int, dict[_Key, tuple[Array, Array]]] = {}
-    end = 0
-    for run, metric, about, count in keys:
-        start, end = end, end + count
-        found.setdefault(run, {})[metric, about] = columns["t"][start:end], columns["value"][start:end]
-    return found
+    return fetch_readings(
+        db, _query(name), [[run.id for run in runs], files, list(since), list(until), files, *parameters]
+    )
 
 
 def _paths(evidence: Evidence, runs: Sequence[RunRow], name: str) -> list[str]:
@@ -209,7 +178,7 @@ def _reach(run: RunRow) -> tuple[float, float]:
     return min(first for first, _ in reaches), max(last for _, last in reaches)
 
 
-def _find_page_size(samples: _Readings) -> float | None:
+def _find_page_size(samples: Readings) -> float | None:
     """Size of a page of memory, in bytes: a power of two, so that the moment between two readings does not matter."""
     if _IN_BYTES not in samples or _IN_PAGES not in samples:
         return None
@@ -217,7 +186,7 @@ def _find_page_size(samples: _Readings) -> float | None:
     return 2.0 ** round(np.log2(size / pages)) if size > 0 and pages > 0 else None
 
 
-def _fill_in(metrics: Sequence[TimelineMetric], samples: _Readings) -> _Readings:
+def _fill_in(metrics: Sequence[TimelineMetric], samples: Readings) -> Readings:
     """The same with zeros for objects that were not there when others were read.
 
     A counter keeps its value when what it counts has ended, so it is only filled in before its first reading.
@@ -238,9 +207,9 @@ def _fill_in(metrics: Sequence[TimelineMetric], samples: _Readings) -> _Readings
     return found
 
 
-def _read_seconds(run: RunRow, grid: Grid, samples: _Readings) -> Read:
+def _read_seconds(run: RunRow, grid: Grid, samples: Readings) -> Read:
     """What the readings say of the seconds of a grid. Those that were taken together are reduced together."""
-    together: dict[tuple[Kind, float, bytes], list[tuple[_Key, Array]]] = {}
+    together: dict[tuple[Kind, float, bytes], list[tuple[Key, Array]]] = {}
     for key, (t, value) in samples.items():
         if key[0] in _RAW:
             kind, every = _RAW[key[0]]
@@ -256,7 +225,7 @@ def _read_seconds(run: RunRow, grid: Grid, samples: _Readings) -> Read:
     return lambda source: source.select(found.get(source.metric, {}))
 
 
-def _poll(waits: _Readings) -> _Sessions:
+def _poll(waits: Readings) -> _Sessions:
     """Average sessions by metric, at the time from which each average was taken. What was not seen was not there."""
     polled = np.unique(np.concatenate([np.empty(0), *(t for t, _ in waits.values())]))
     found = {(name, ""): np.zeros(polled.size) for name in _ALWAYS}
@@ -266,8 +235,8 @@ def _poll(waits: _Readings) -> _Sessions:
     return tuple(found), polled, np.stack(list(found.values()))
 
 
-def _named(state: str, wait: str) -> Iterator[_Key]:
-    """Metrics that sessions count for: of a state and a wait, "type/event", as timelines_waits.sql names them."""
+def _named(state: str, wait: str) -> Iterator[Key]:
+    """Metrics that sessions count for: of a state and a wait, "type/event", as waits.sql names them."""
     if state:
         yield state, ""
     if wait:
@@ -276,7 +245,7 @@ def _named(state: str, wait: str) -> Iterator[_Key]:
         yield WAIT + (kind or CPU), event
 
 
-def _average(run: RunRow, grid: Grid, sessions: _Sessions) -> dict[_Key, Array]:
+def _average(run: RunRow, grid: Grid, sessions: _Sessions) -> dict[Key, Array]:
     """Average sessions in every second; nothing where none of it was polled."""
     keys, polled, value = sessions
     first, last = np.searchsorted(polled, grid.reach())
@@ -316,7 +285,7 @@ def _add_unseen(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 
 @cache
 def _query(name: str) -> str:
-    return Path(__file__).with_name(f"timelines_{name}.sql").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _first_line(err: Exception) -> str:

@@ -1,8 +1,7 @@
 """The seconds of a timeline, and what readings say of each: rates of counters, values of gauges.
 
-Readings are about a second apart and not aligned to the measured time, so a counter is followed between two readings by
-a straight line. In a run of slices time is the arm's own, which stands still while another arm is at work: a second of
-measured time is put together from what counts of its slices.
+In a run of slices time is the arm's own, which stands still while another arm is at work: a second of measured time is
+put together from what counts of its slices.
 """
 
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.counters import Array, increases, own_time
 from pgtrial.analysis.evidence import measured
-from pgtrial.analysis.slices import Window, slices_of, stretches, windows
-from pgtrial.analysis.timeline import Array
+from pgtrial.analysis.slices import Window, slices_of, windows
 from pgtrial.model.run import RunRow
 
 GAP = 2.5  # times the usual distance of two readings of a counter, beyond which what lies between is not known
@@ -95,18 +94,6 @@ def _place(measured_time: Array, counts_from: Array, before: Array) -> Array:
     return placed
 
 
-def own_time(run: RunRow, t: Array) -> Array:
-    """The run's own time at times of the clock, in seconds since the epoch; without slices it is the clock's."""
-    if not run.slices:
-        return t
-    at_work = stretches(run)
-    started, ended = np.array([each.started for each in at_work]), np.array([each.ended for each in at_work])
-    before = np.array([each.before for each in at_work])
-    stretch = np.maximum(np.searchsorted(started, t, side="right") - 1, 0)
-    own: Array = before[stretch] + np.minimum(t, ended[stretch]) - started[stretch]
-    return own
-
-
 def measured_time(run: RunRow, t: float) -> float:
     """Seconds since measuring began at a time of the clock; in a run of slices, what counts of them until then."""
     if run.slices:
@@ -115,36 +102,13 @@ def measured_time(run: RunRow, t: float) -> float:
 
 
 def find_rates(grid: Grid, t: Array, value: Array, *, every: float = 1.0) -> Array:
-    """Increase per second of counters in every second, (…, seconds).
+    """Increase per second of counters in every second, (…, seconds); NaN where it is not known.
 
     ``t`` (own time, ascending) is when they were read, (readings,), usually ``every`` seconds apart, and ``value`` what
-    was read, (…, readings). A second is NaN where a step from one reading to the next that lies in it goes down, which
-    is a reset, or is a gap. The first step also stands for what lies before it, and the last for what lies after, up to
-    its own length: no reading is missing there. In a run of slices the sampler stops and goes on with its arm, so a
-    step may be very short; there the longest one says when a reading is due.
+    was read, (…, readings).
     """
-    is_later = np.diff(t, append=np.inf) > 0
-    t, value = t[is_later], value[..., is_later] - value[..., :1]
-    if t.size < 2 or not grid.seconds:
-        return np.full((*value.shape[:-1], grid.seconds), np.nan)
-    step, rise = np.diff(t), np.diff(value)
-    is_gap = step > GAP * every
-    longest = np.max(step, where=~is_gap, initial=0.0)
-    before, after = (longest, longest) if grid.is_sliced else (step[0], step[-1])
-    # In which step each part begins and ends, and how many unknown ones there are before each step.
-    steps = step.size
-    first = np.searchsorted(t, grid.begin, side="right") - 1
-    last = np.searchsorted(t, grid.end, side="left") - 1
-    is_reached = (grid.begin >= t[0] - before) & (grid.end <= t[-1] + after)
-    first, last = np.clip(first, 0, steps - 1), np.clip(last, 0, steps - 1)
-    unknown = np.zeros(value.shape, dtype=np.int64)
-    np.cumsum((rise < 0) | is_gap, axis=-1, out=unknown[..., 1:])
-    is_known = is_reached & (unknown[..., last + 1] == unknown[..., first])
-    rate = rise / step
-    until_end = value[..., last] + rate[..., last] * (grid.end - t[last])
-    until_begin = value[..., first] + rate[..., first] * (grid.begin - t[first])
-    increase = np.where(is_known, until_end - until_begin, np.nan)
-    rates: Array = np.add.reduceat(increase, np.searchsorted(grid.second, np.arange(grid.seconds)), axis=-1)
+    found = increases(t, value, grid.begin, grid.end, longest=GAP * every, is_sliced=grid.is_sliced)
+    rates: Array = np.add.reduceat(found, np.searchsorted(grid.second, np.arange(grid.seconds)), axis=-1)
     return rates
 
 

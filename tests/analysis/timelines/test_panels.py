@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
 from pgtrial.findings.causes import Panel
 from pgtrial.model.run import RunRow
 

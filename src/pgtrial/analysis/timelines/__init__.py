@@ -1,0 +1,1 @@
+"""Second by second: throughput of a run beside what the machine and the server did."""
