@@ -1,5 +1,4 @@
-"""Write docs/experiment-file.md, docs/experiment.schema.json, docs/knobs.md, docs/methods.md and docs/caveats.md from the
-code; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code; tests compare them.
 
 python tools/generate_docs.py docs
 """
@@ -384,8 +383,9 @@ def _settling_cells(rule: Rule) -> tuple[str, ...]:
 _CAVEATS = """\
 # Caveats
 
-A caveat limits the trust that a number deserves. "invalid" takes the verdict away, "warning" takes some trust, "info" none. Each has a code that stays the same, the values
-that it names, and a sentence and a hint, which stand in `src/pgtrial/findings/catalogue/`; findings.json has all of them ([result-folder.md](result-folder.md#findingsjson)).
+A caveat limits the trust that a number deserves. "invalid" takes the verdict away, "warning" takes some trust, "info"
+none. Each has a code that stays the same, the values that it names, and a sentence and a hint, which stand in
+`src/pgtrial/findings/catalogue/`; findings.json has all of them ([result-folder.md](result-folder.md#findingsjson)).
 Caveats that are noted while measuring are in [result-folder.md](result-folder.md#caveats-noted-while-measuring).
 
 This page is written by `tools/generate_docs.py`.

@@ -15,6 +15,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.findings import Adjustment, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.run import Slice
 from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.units import format_change
@@ -86,12 +87,12 @@ def test_the_verdict_is_about_the_unadjusted_effect(findings: Findings) -> None:
 
     assert adjusted is not None
     assert adjusted.ratio != primary.ratio
-    assert format_change(primary.ratio) in findings.hypothesis.reason
-    assert format_change(primary.low) in findings.hypothesis.reason
-    assert f"{format_change(adjusted.ratio)} (95 % interval" in adjusted.text
-    assert f"instead of {format_change(primary.ratio)}" in adjusted.text
-    assert "The verdict is about the unadjusted effect." in adjusted.text
-    assert "takes away part" not in adjusted.text
+    assert format_change(primary.ratio) in say(findings.hypothesis.reason)
+    assert format_change(primary.low) in say(findings.hypothesis.reason)
+    assert f"{format_change(adjusted.ratio)} (95 % interval" in say(adjusted.text)
+    assert f"instead of {format_change(primary.ratio)}" in say(adjusted.text)
+    assert "The verdict is about the unadjusted effect." in say(adjusted.text)
+    assert "takes away part" not in say(adjusted.text)
 
 
 def test_without_a_declaration_nothing_is_adjusted(adjust: Adjust) -> None:

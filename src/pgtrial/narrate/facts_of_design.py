@@ -72,7 +72,7 @@ def _done(findings: Findings) -> Iterator[Fact]:
     yield count_fact("blocks planned", experiment.blocks_planned, "block", "experiment.blocks_planned")
     yield count_fact("blocks complete", experiment.blocks_complete, "block", "experiment.blocks_complete")
     for name, value in experiment.workload.items():
-        yield text_fact(f"load: {name}", value, key_path("experiment.workload", name))
+        yield text_fact(f"load: {name}", say(value), key_path("experiment.workload", name))
     yield count_fact("load levels", len(experiment.levels), "level", "experiment.levels")
     for number, level in enumerate(experiment.levels):
         path = f"experiment.levels[{number}]"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.model.caveat import Severity
 from pgtrial.narrate.facts import Fact, effect_fact, share_fact, text_fact, value_fact
@@ -94,9 +95,9 @@ def _trust(findings: Findings) -> Iterator[Fact]:
     if single_runs_text(findings):
         yield text_fact("what one run of each arm would have said", single_runs_text(findings), "single_runs")
     if findings.adjusted is not None:
-        yield text_fact("adjusted for a covariate", findings.adjusted.text, "adjusted.text")
+        yield text_fact("adjusted for a covariate", say(findings.adjusted.text), "adjusted.text")
     if findings.stopping is not None:
-        yield text_fact("rule for stopping", findings.stopping.text, "stopping.text")
+        yield text_fact("rule for stopping", say(findings.stopping.text), "stopping.text")
 
 
 def _curve(findings: Findings) -> Iterator[Fact]:

@@ -6,6 +6,7 @@ from pgtrial.analysis.compare.subjects import Subject
 from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
 from pgtrial.analysis.world.settings import ABSENT, VOLATILE
 from pgtrial.findings.comparison import WorldDifference
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_duration, format_share
 
@@ -36,7 +37,7 @@ def _designs(subjects: Sequence[Subject]) -> Iterator[WorldDifference]:
             "What builds up slowly shows in long runs only.",
         ),
         "warm-up": (
-            {key: found.experiment.workload.get("warm-up", "") for key, found in findings.items()},
+            {key: say(found.experiment.workload.get("warm-up")) for key, found in findings.items()},
             Severity.INFO,
             "Caches may be fuller after a longer one.",
         ),

@@ -6,7 +6,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import N_, ntr, tr
 from pgtrial.report.narrative.base import Sentence, Teller, cite, enumerate_parts, keep, say, source
 from pgtrial.report.narrative.phrases import cite_arm
-from pgtrial.report.words import is_finished, placebo_arm
+from pgtrial.report.words import is_finished, placebo_arm, workload_facts
 from pgtrial.units import format_duration
 
 VERSION_PATH = 'experiment.target["postgres version"]'
@@ -99,7 +99,7 @@ def _runs(findings: Findings) -> Sentence:
 
 def _load(findings: Findings) -> Iterator[Sentence]:
     experiment = findings.experiment
-    facts = experiment.workload
+    facts = workload_facts(findings)
     levels: list[Sentence] = [
         (cite(level.label.say(), f"experiment.levels[{number}].label"),)
         for number, level in enumerate(experiment.levels)

@@ -40,7 +40,7 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
     yield say(
         tr(_VERDICTS[asked.verdict]),
         verdict=source("hypothesis.verdict"),
-        reason=cite(close(asked.reason), "hypothesis.reason"),
+        reason=cite(close(asked.reason.say()), "hypothesis.reason"),
     )
     yield from _by_level(findings)
     if asked.verdict is not Verdict.INVALID:
