@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from pgtrial.findings.caveat import as_finding
+from pgtrial.model.caveat import Caveat
 from pgtrial.narrate.dossier import make_dossier
 from pgtrial.narrate.prompt import OUTLINE, RULES, SYSTEM, list_facts, write_pack, write_prompt
 from pgtrial.narrate.pseudonyms import Pseudonyms
@@ -26,8 +28,13 @@ def with_secrets(story):
         )
         for each in causes.stability
     )
-    caveat = story.caveats[1].model_copy(
-        update={"text": 'Host "acme-db7" answered from db7.prod.acme.com, user "alice", 4.2 % of the time.'}
+    caveat = as_finding(
+        Caveat(
+            code=story.caveats[1].code,
+            severity=story.caveats[1].severity,
+            text='Host "acme-db7" answered from db7.prod.acme.com, user "alice", 4.2 % of the time.',
+            hint=story.caveats[1].hint,
+        )
     )
     arms = tuple(
         arm.model_copy(update={"settings": {**arm.settings, "search_path": "acme_schema", "work_mem": "64MB"}})

@@ -97,7 +97,7 @@ def _scope(findings: Findings) -> Sentence:
         load = cite(workload_facts(findings)["scenarios"], "experiment.workload.scenarios")
         items.append(say(tr("the load {load}"), load=load))
     levels: list[Sentence] = [
-        (cite(level.label.say(), f"experiment.levels[{number}].label"),)
+        (cite(level.label.say(), f"experiment.levels[{number}].label.text"),)
         for number, level in enumerate(experiment.levels)
     ]
     if levels:
