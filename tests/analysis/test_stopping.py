@@ -109,7 +109,7 @@ def test_no_effect_refutes_or_runs_to_the_end(after: Stopped) -> None:
 
     assert (decision.stop, say(decision.reason)) == (True, "the claim is refuted")
     assert (unclear.stop, unclear.look) == (False, 15)
-    assert unclear.reason == "the claim is not decided, and all blocks are run"
+    assert say(unclear.reason) == "the claim is not decided, and all blocks are run"
 
 
 def test_an_effect_on_the_margin_is_not_likely_to_be_decided(after: Stopped) -> None:
@@ -124,10 +124,10 @@ def test_precision_ends_when_the_interval_is_narrow(after: Stopped) -> None:
     narrow = decide(*after(spread(1.0, 12), stop="precision", precision=0.02))
 
     assert not wide.stop
-    assert wide.reason.startswith("half the interval is 2.9 %, more than the wished 2 %; about ")
+    assert say(wide.reason).startswith("half the interval is 2.9 %, more than the wished 2 %; about ")
     assert wide.forecast.blocks is not None
     assert (narrow.stop, narrow.look) == (True, 7)
-    assert narrow.reason == "half the interval is 1.6 %, within the wished 2 %"
+    assert say(narrow.reason) == "half the interval is 1.6 %, within the wished 2 %"
 
 
 def test_blocks_until_a_precision_are_not_told_as_those_until_a_decision(after: Stopped) -> None:
@@ -154,8 +154,8 @@ def test_one_block_is_too_early_for_a_forecast(after: Stopped) -> None:
 
 
 def test_without_a_rule_or_a_block_nothing_ends(after: Stopped) -> None:
-    assert decide(*after(spread(2.0, 8), stop="never")).reason == "there is no rule for stopping"
-    assert decide(*after([])).reason == "no block is complete"
+    assert say(decide(*after(spread(2.0, 8), stop="never")).reason) == "there is no rule for stopping"
+    assert say(decide(*after([])).reason) == "no block is complete"
     assert describe_stopping(*after(spread(2.0, 8), stop="never")) is None
 
 
@@ -195,7 +195,7 @@ def test_the_findings_tell_the_rule_and_its_end(after: Stopped) -> None:
     assert (found.rule, found.spending, found.precision) == ("decision", "obrien-fleming", None)
     assert (found.looks[0], found.looks[-1], found.blocks, found.ended, found.needed) == (6, 20, 7, 7, None)
     assert found.level == pytest.approx(nominal_levels(evidence.looks, BLOCKS, alpha=0.05)[1])
-    assert found.text == "After 7 of 20 blocks: the claim is supported."
+    assert say(found.text) == "After 7 of 20 blocks: the claim is supported."
     assert open_ is not None
     assert (open_.ended, open_.needed) == (None, None)
 

@@ -37,7 +37,7 @@ from pgtrial.findings.findings import (
     Stopping,
     WaitShare,
 )
-from pgtrial.findings.message import message
+from pgtrial.findings.message import message, verbatim
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 
@@ -527,7 +527,7 @@ def turns(sample: Findings) -> Findings:
     return sample.model_copy(
         update={
             "experiment": sample.experiment.model_copy(
-                update={"method": "interleaved", "method_reason": "Every setting takes effect at once."}
+                update={"method": "interleaved", "method_reason": verbatim("Every setting takes effect at once.")}
             ),
             "slices": Slices(
                 length=1.0,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pgtrial.findings.caveat import caveat
-from pgtrial.findings.message import verbatim
+from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
@@ -229,7 +229,7 @@ def test_what_to_do_follows_from_the_effect_and_not_from_the_claim(sample, decis
 
 def test_an_inconclusive_claim_is_not_called_a_null_result(sample) -> None:
     found = change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE)
-    found = change(found, "needed", blocks=4, text="about 4 more blocks would decide the claim")
+    found = change(found, "needed", blocks=4, text=message("needed.blocks", count=4))
 
     assert "About 4 more blocks would decide the claim." in paragraph(found, "next")
     assert "no evidence that there is no difference" in paragraph(found, "next")

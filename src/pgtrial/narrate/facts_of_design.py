@@ -42,7 +42,7 @@ def _asked(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
     yield share_fact("confidence of the intervals", asked.confidence, "hypothesis.confidence")
     yield Fact(text="verdict on the claim", value=asked.verdict, path="hypothesis.verdict", numbers=())
     if needed_text(findings):
-        yield text_fact("still needed to decide", needed_text(findings), "needed.text")
+        yield text_fact("still needed to decide", needed_text(findings), "needed.text.text")
 
 
 def _arms(findings: Findings) -> Iterator[Fact]:

@@ -95,9 +95,9 @@ def _trust(findings: Findings) -> Iterator[Fact]:
     if single_runs_text(findings):
         yield text_fact("what one run of each arm would have said", single_runs_text(findings), "single_runs")
     if findings.adjusted is not None:
-        yield text_fact("adjusted for a covariate", say(findings.adjusted.text), "adjusted.text")
+        yield text_fact("adjusted for a covariate", say(findings.adjusted.text), "adjusted.text.text")
     if findings.stopping is not None:
-        yield text_fact("rule for stopping", say(findings.stopping.text), "stopping.text")
+        yield text_fact("rule for stopping", say(findings.stopping.text), "stopping.text.text")
 
 
 def _curve(findings: Findings) -> Iterator[Fact]:
