@@ -6,6 +6,7 @@ from typing import Any
 
 from pgtrial.analysis.pages.gains import gain_text
 from pgtrial.findings.findings import CurvePoint, Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
 from pgtrial.report.markdown import escape, table
@@ -74,7 +75,7 @@ def describe_result(findings: Findings) -> dict[str, Any]:
 def answer(findings: Findings) -> str:
     """The verdict and its reason, in one paragraph that stands for the page in the index."""
     asked = findings.hypothesis
-    text = f"**{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict}** – {escape(asked.reason)}"
+    text = f"**{VERDICT_SYMBOLS[asked.verdict]} {asked.verdict}** – {escape(say(asked.reason))}"
     return text if is_finished(findings) else f"{text} Not finished."
 
 

@@ -1,4 +1,4 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md and caveats.md from the code; tests compare.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code; tests compare them.
 
 python tools/generate_docs.py docs
 """

@@ -15,6 +15,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.findings import Adjustment, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.run import Slice
 from pgtrial.units import format_change
 from support import EXPERIMENT, Simulation, write_result_folder
@@ -86,12 +87,12 @@ def test_the_verdict_is_about_the_unadjusted_effect(findings: Findings) -> None:
 
     assert adjusted is not None
     assert adjusted.ratio != primary.ratio
-    assert format_change(primary.ratio) in findings.hypothesis.reason
-    assert format_change(primary.low) in findings.hypothesis.reason
-    assert f"{format_change(adjusted.ratio)} (95 % interval" in adjusted.text
-    assert f"instead of {format_change(primary.ratio)}" in adjusted.text
-    assert "The verdict is about the unadjusted effect." in adjusted.text
-    assert "takes away part" not in adjusted.text
+    assert format_change(primary.ratio) in say(findings.hypothesis.reason)
+    assert format_change(primary.low) in say(findings.hypothesis.reason)
+    assert f"{format_change(adjusted.ratio)} (95 % interval" in say(adjusted.text)
+    assert f"instead of {format_change(primary.ratio)}" in say(adjusted.text)
+    assert "The verdict is about the unadjusted effect." in say(adjusted.text)
+    assert "takes away part" not in say(adjusted.text)
 
 
 def test_without_a_declaration_nothing_is_adjusted(adjust: Adjust) -> None:
@@ -103,7 +104,7 @@ def test_a_covariate_that_was_always_the_same_is_told(adjust: Adjust) -> None:
 
     assert found is not None
     assert (found.ratio, found.low, found.slope, found.blocks) == (None, None, None, 6)
-    assert "not adjusted for stolen CPU time: its difference between the arms was the same" in found.text
+    assert "not adjusted for stolen CPU time: its difference between the arms was the same" in say(found.text)
 
 
 def test_blocks_without_a_reading_do_not_count(adjust: Adjust, evidence: Evidence) -> None:
@@ -114,8 +115,8 @@ def test_blocks_without_a_reading_do_not_count(adjust: Adjust, evidence: Evidenc
     assert few is not None
     assert none is not None
     assert (few.ratio, few.blocks, none.ratio, none.blocks) == (None, 3, None, 0)
-    assert "it takes 4 blocks, and 3 have it in both arms" in few.text
-    assert "it was not read" in none.text
+    assert "it takes 4 blocks, and 3 have it in both arms" in say(few.text)
+    assert "it was not read" in say(none.text)
 
 
 def test_what_an_arm_may_cause_itself_is_told(adjust: Adjust, evidence: Evidence) -> None:
@@ -125,7 +126,7 @@ def test_what_an_arm_may_cause_itself_is_told(adjust: Adjust, evidence: Evidence
     assert found is not None
     assert found.difference == pytest.approx(np.mean([(seconds - 3.0) / 10 for seconds in waited.values()]))
     assert found.difference_low > 0
-    assert "The arm's runs have 23.5 % more CPU pressure than the control's" in found.text
+    assert "The arm's runs have 23.5 % more CPU pressure than the control's" in say(found.text)
 
 
 def test_arms_that_share_the_time_share_the_covariate(adjust: Adjust, evidence: Evidence) -> None:
@@ -137,14 +138,17 @@ def test_arms_that_share_the_time_share_the_covariate(adjust: Adjust, evidence: 
 
     assert found is not None
     assert found.ratio is None
-    assert "they shared it too, and it cancels" in found.text
+    assert "they shared it too, and it cancels" in say(found.text)
 
 
 def test_no_ratio_is_nothing_to_adjust(evidence: Evidence) -> None:
     found = adjust_primary(replace(evidence, experiment=declare(evidence, "steal")), Reduction(), primary=None)
 
     assert found is not None
-    assert (found.ratio, found.text) == (None, "The effect is not adjusted for stolen CPU time: no block has a ratio.")
+    assert (found.ratio, say(found.text)) == (
+        None,
+        "The effect is not adjusted for stolen CPU time: no block has a ratio.",
+    )
 
 
 def test_before_the_first_look_there_is_no_interval(adjust: Adjust, evidence: Evidence) -> None:
@@ -157,4 +161,4 @@ def test_before_the_first_look_there_is_no_interval(adjust: Adjust, evidence: Ev
     assert found is not None
     assert found.ratio is not None
     assert (found.low, found.high, found.slope_low, found.slope_high) == (None, None, None, None)
-    assert "without an interval yet; from 5 blocks" in found.text
+    assert "without an interval yet; from 5 blocks" in say(found.text)

@@ -5,6 +5,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.errors import StoreError
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.store import layout
@@ -16,7 +17,7 @@ SMALL = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 2").
 
 def test_a_known_effect_is_supported_and_the_placebo_is_clean(findings: Findings) -> None:
     assert findings.hypothesis.verdict is Verdict.SUPPORTED
-    assert findings.hypothesis.reason.startswith("off is ")
+    assert say(findings.hypothesis.reason).startswith("off is ")
     assert findings.caveats == ()
     assert findings.needed.blocks is None
     assert {effect.arm for effect in findings.effects} == {"off"}
@@ -47,7 +48,7 @@ def test_an_undeclared_difference_makes_the_verdict_invalid(tmp_path: Path) -> N
     findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, simulation=simulation))
 
     assert findings.hypothesis.verdict is Verdict.INVALID
-    assert "work_mem" in findings.hypothesis.reason
+    assert "work_mem" in say(findings.hypothesis.reason)
     assert [difference.name for difference in findings.fingerprint.differences] == ["work_mem"]
 
 
@@ -56,7 +57,7 @@ def test_an_undeclared_difference_of_the_world_makes_the_verdict_invalid(tmp_pat
     findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, simulation=simulation))
 
     assert findings.hypothesis.verdict is Verdict.INVALID
-    assert findings.hypothesis.reason == (
+    assert say(findings.hypothesis.reason) == (
         "The runs cannot answer the claim: the arms did not run under the same conditions, although none declares it: "
         "vm.swappiness (on: 60; off: 1)."
     )
@@ -81,7 +82,7 @@ def test_a_difference_of_one_arm_during_its_load_makes_the_verdict_invalid(tmp_p
     findings = analyze(write_result_folder(tmp_path / "r", text=SMALL, simulation=simulation))
 
     assert findings.hypothesis.verdict is Verdict.INVALID
-    assert "CPU governor (on: performance; off: performance, then powersave)" in findings.hypothesis.reason
+    assert "CPU governor (on: performance; off: performance, then powersave)" in say(findings.hypothesis.reason)
 
 
 def test_a_stopped_experiment_is_analysed_as_far_as_it_went(tmp_path: Path) -> None:

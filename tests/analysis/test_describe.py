@@ -7,6 +7,7 @@ from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.findings.message import say
 from pgtrial.model.run import RunState
 
 
@@ -23,29 +24,29 @@ def test_the_experiment_is_told_in_plain_facts(evidence: Evidence) -> None:
         ("off", "candidate", 6),
         ("placebo", "placebo", 6),
     ]
-    assert found.workload["scenarios"] == "simple-update"
-    assert found.workload["warm-up"] == "until steady"
+    assert say(found.workload["scenarios"]) == "simple-update"
+    assert say(found.workload["warm-up"]) == "until steady"
     assert found.target == {"kind": "throwaway", "postgres version": "15.7"}
 
 
 def test_an_open_loop_has_its_rates_and_limits_told(mix_folder: Path) -> None:
     workload = describe_experiment(read_evidence(mix_folder)).workload
 
-    assert workload["clients"] == "4, 9"
-    assert workload["rate"] == "300, 600 transactions per second"
-    assert workload["latency limit"] == "1 s"
-    assert workload["tries"] == "at most 3"
+    assert say(workload["clients"]) == "4, 9"
+    assert say(workload["rate"]) == "300, 600 transactions per second"
+    assert say(workload["latency limit"]) == "1 s"
+    assert say(workload["tries"]) == "at most 3"
 
 
 @pytest.mark.parametrize(
     ("warmup", "words"),
-    [(0, "none"), (30.0, "30 s"), (WarmupTable(cap=120.0), "until steady, at most 2 min")],
+    [(0, "no warm-up"), (30.0, "30 s"), (WarmupTable(cap=120.0), "until steady, at most 2 min")],
 )
 def test_the_warm_up_is_told(evidence: Evidence, warmup: object, words: str) -> None:
     workload = evidence.experiment.workload.model_copy(update={"warmup": warmup})
     experiment = evidence.experiment.model_copy(update={"workload": workload})
 
-    assert describe_experiment(replace(evidence, experiment=experiment)).workload["warm-up"] == words
+    assert say(describe_experiment(replace(evidence, experiment=experiment)).workload["warm-up"]) == words
 
 
 def test_every_attempt_is_listed_with_why_it_does_not_count(evidence: Evidence, values: Values) -> None:

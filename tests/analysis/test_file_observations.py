@@ -7,6 +7,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.message import say
 from support import Simulation, write_result_folder
 
 TEXT = """\
@@ -89,10 +90,10 @@ def test_the_verdict_is_about_bandwidth(folder: Path) -> None:
     )
     assert effect.ratio == pytest.approx(0.4, rel=0.1)
     assert findings.hypothesis.verdict == "supported"
-    assert "times as fast as small" in findings.hypothesis.reason
+    assert "times as fast as small" in say(findings.hypothesis.reason)
     assert {series.metric for series in findings.series} == {"fio.iops", "fio.latency_mean", "fio.latency_p95"}
     assert findings.experiment.workload["kind"] == "fio"
-    assert findings.experiment.workload["data"] == "files of 2 MB"
+    assert say(findings.experiment.workload["data"]) == "files of 2 MB"
     assert all(run.tps is not None for run in findings.runs)
 
 

@@ -16,6 +16,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.slices import describe_slices, stretches, windows
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
@@ -183,7 +184,7 @@ def test_the_method_is_what_was_used(tmp_path: Path) -> None:
     text = SHORT.replace('"interleaved"', '"auto"').replace("blocks = 3", "blocks = 1")
     experiment = describe_experiment(read_evidence(write_result_folder(tmp_path / "auto", text=text)))
 
-    assert (experiment.method, experiment.method_reason) == ("interleaved", "Every setting takes effect at once.")
+    assert (experiment.method, say(experiment.method_reason)) == ("interleaved", "Every setting takes effect at once.")
 
 
 def test_slices_are_described_by_their_figures(findings: Findings, pair: Findings) -> None:

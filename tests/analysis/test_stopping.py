@@ -11,6 +11,7 @@ from pgtrial.analysis.effects.stopping import decide, decide_stop, describe_stop
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
+from pgtrial.findings.message import say
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
@@ -65,7 +66,7 @@ def test_a_large_effect_ends_the_experiment_at_the_first_look(after: Stopped) ->
     decision = decide(*after(spread(2.0, 6)))
 
     assert (decision.stop, decision.look, decision.blocks) == (True, 1, 6)
-    assert decision.reason == "the claim is supported"
+    assert say(decision.reason) == "the claim is supported"
     assert decision.forecast == Needed(blocks=None, reachable=True)
 
 
@@ -74,7 +75,7 @@ def test_before_the_first_look_nothing_ends_it(after: Stopped) -> None:
 
     assert (decision.stop, decision.look) == (False, None)
     assert decision.forecast == Needed(blocks=2, reachable=True)
-    assert decision.reason == (
+    assert say(decision.reason) == (
         "the next look is after block 6; about 2 more blocks if the effect and the noise are what they look like"
     )
 
@@ -106,16 +107,16 @@ def test_no_effect_refutes_or_runs_to_the_end(after: Stopped) -> None:
     decision = decide(*after(spread(1.0, 20, half=0.01)))
     unclear = decide(*after(spread(1.05, 20)))
 
-    assert (decision.stop, decision.reason) == (True, "the claim is refuted")
+    assert (decision.stop, say(decision.reason)) == (True, "the claim is refuted")
     assert (unclear.stop, unclear.look) == (False, 15)
-    assert unclear.reason == "the claim is not decided, and all blocks are run"
+    assert say(unclear.reason) == "the claim is not decided, and all blocks are run"
 
 
 def test_an_effect_on_the_margin_is_not_likely_to_be_decided(after: Stopped) -> None:
     decision = decide(*after(spread(1.05, 8)))
 
     assert decision.forecast == Needed(blocks=None, reachable=False)
-    assert decision.reason.endswith("no look is likely to end it before the last block")
+    assert say(decision.reason).endswith("no look is likely to end it before the last block")
 
 
 def test_precision_ends_when_the_interval_is_narrow(after: Stopped) -> None:
@@ -123,10 +124,10 @@ def test_precision_ends_when_the_interval_is_narrow(after: Stopped) -> None:
     narrow = decide(*after(spread(1.0, 12), stop="precision", precision=0.02))
 
     assert not wide.stop
-    assert wide.reason.startswith("half the interval is 2.9 %, more than the wished 2 %; about ")
+    assert say(wide.reason).startswith("half the interval is 2.9 %, more than the wished 2 %; about ")
     assert wide.forecast.blocks is not None
     assert (narrow.stop, narrow.look) == (True, 7)
-    assert narrow.reason == "half the interval is 1.6 %, within the wished 2 %"
+    assert say(narrow.reason) == "half the interval is 1.6 %, within the wished 2 %"
 
 
 def test_blocks_until_a_precision_are_not_told_as_those_until_a_decision(after: Stopped) -> None:
@@ -142,19 +143,19 @@ def test_blocks_until_a_precision_are_not_told_as_those_until_a_decision(after: 
         assert finding.verdict is Verdict.INCONCLUSIVE
         assert needed.blocks == alone.blocks
         assert (needed.blocks or 0) > (stopping.needed or 0) + 20
-        assert needed.text == f"about {alone.blocks} more blocks would decide the claim"
+        assert say(needed.text) == f"about {alone.blocks} more blocks would decide the claim"
 
 
 def test_one_block_is_too_early_for_a_forecast(after: Stopped) -> None:
     for rule in ({}, {"stop": "precision", "precision": 0.02}):
         decision = decide(*after([1.5], **rule))
         assert not decision.stop
-        assert decision.reason.endswith("it is too early for a forecast")
+        assert say(decision.reason).endswith("it is too early for a forecast")
 
 
 def test_without_a_rule_or_a_block_nothing_ends(after: Stopped) -> None:
-    assert decide(*after(spread(2.0, 8), stop="never")).reason == "there is no rule for stopping"
-    assert decide(*after([])).reason == "no block is complete"
+    assert say(decide(*after(spread(2.0, 8), stop="never")).reason) == "there is no rule for stopping"
+    assert say(decide(*after([])).reason) == "no block is complete"
     assert describe_stopping(*after(spread(2.0, 8), stop="never")) is None
 
 
@@ -194,7 +195,7 @@ def test_the_findings_tell_the_rule_and_its_end(after: Stopped) -> None:
     assert (found.rule, found.spending, found.precision) == ("decision", "obrien-fleming", None)
     assert (found.looks[0], found.looks[-1], found.blocks, found.ended, found.needed) == (6, 20, 7, 7, None)
     assert found.level == pytest.approx(nominal_levels(evidence.looks, BLOCKS, alpha=0.05)[1])
-    assert found.text == "After 7 of 20 blocks: the claim is supported."
+    assert say(found.text) == "After 7 of 20 blocks: the claim is supported."
     assert open_ is not None
     assert (open_.ended, open_.needed) == (None, None)
 
@@ -205,7 +206,7 @@ def test_a_result_folder_is_decided_as_it_is_analysed(tmp_path: Path) -> None:
     decision, findings = decide_stop(folder), analyze(folder)
 
     assert (decision.stop, decision.blocks, decision.look) == (True, 6, 1)
-    assert decision.reason == f"the claim is {findings.hypothesis.verdict.value}"
+    assert say(decision.reason) == f"the claim is {findings.hypothesis.verdict.value}"
 
 
 def test_what_can_be_detected_is_so_at_the_level_of_the_look(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import HypothesisFinding, Needed
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 
@@ -65,8 +66,8 @@ def test_every_claim_can_be_supported_and_refuted(
     hypothesis, needed = judge(ratio, expect=expect)
 
     assert hypothesis.verdict is verdict
-    assert hypothesis.reason.endswith(ending)
-    assert (needed.blocks, needed.text) == (None, "none, the claim is decided")
+    assert say(hypothesis.reason).endswith(ending)
+    assert (needed.blocks, say(needed.text)) == (None, "none, the claim is decided")
 
 
 @pytest.mark.parametrize(
@@ -85,14 +86,14 @@ def test_every_claim_can_be_supported_and_refuted(
 def test_the_size_is_told_in_words_and_numbers(judge: Judge, ratio: float, beginning: str) -> None:
     hypothesis, _ = judge(ratio)
 
-    assert hypothesis.reason.startswith(beginning)
+    assert say(hypothesis.reason).startswith(beginning)
 
 
 def test_a_latency_is_told_as_a_latency(judge: Judge) -> None:
     hypothesis, _ = judge(0.8, metric="pgbench.latency_p95", scenario="read")
 
     assert hypothesis.verdict is Verdict.SUPPORTED
-    assert hypothesis.reason.startswith(
+    assert say(hypothesis.reason).startswith(
         "the 95th percentile of latency of off is 19.9 % lower than that of on in scenario read (−19.9 %, "
     )
 
@@ -100,7 +101,7 @@ def test_a_latency_is_told_as_a_latency(judge: Judge) -> None:
 def test_a_latency_of_many_times_is_told_as_a_factor(judge: Judge) -> None:
     hypothesis, _ = judge(20.0, metric="pgbench.latency_p95", expect="worse")
 
-    assert hypothesis.reason.startswith("the 95th percentile of latency of off is 20 times that of on (× 20, ")
+    assert say(hypothesis.reason).startswith("the 95th percentile of latency of off is 20 times that of on (× 20, ")
 
 
 def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> None:
@@ -110,8 +111,8 @@ def test_an_undecided_claim_says_how_many_blocks_are_missing(judge: Judge) -> No
     assert hypothesis.verdict is Verdict.INCONCLUSIVE
     assert needed.blocks is not None
     assert needed.blocks > 1
-    assert needed.text == f"about {needed.blocks} more blocks would decide the claim"
-    assert hypothesis.reason.endswith(f"which does not settle the claim at the margin of 5 %: {needed.text}.")
+    assert say(needed.text) == f"about {needed.blocks} more blocks would decide the claim"
+    assert say(hypothesis.reason).endswith(f"which does not settle the claim at the margin of 5 %: {say(needed.text)}.")
 
 
 def test_an_estimate_on_the_bound_is_out_of_reach(judge: Judge) -> None:
@@ -119,14 +120,14 @@ def test_an_estimate_on_the_bound_is_out_of_reach(judge: Judge) -> None:
 
     assert hypothesis.verdict is Verdict.INCONCLUSIVE
     assert needed.blocks is None
-    assert "no feasible number" in needed.text
+    assert "no feasible number" in say(needed.text)
 
 
 def test_blocks_without_noise_give_no_interval(judge: Judge) -> None:
     hypothesis, _ = judge(1.5, noise=(1.0,) * 6)
 
     assert hypothesis.verdict is Verdict.INCONCLUSIVE
-    assert "(+50.0 %, without an interval)" in hypothesis.reason
+    assert "(+50.0 %, without an interval)" in say(hypothesis.reason)
 
 
 def test_an_invalid_caveat_takes_the_verdict_away(judge: Judge) -> None:
@@ -134,7 +135,7 @@ def test_an_invalid_caveat_takes_the_verdict_away(judge: Judge) -> None:
     hypothesis, needed = judge(2.0, caveats=(caveat,))
 
     assert hypothesis.verdict is Verdict.INVALID
-    assert hypothesis.reason == "The runs cannot answer the claim: the setting work_mem differs."
+    assert say(hypothesis.reason) == "The runs cannot answer the claim: the setting work_mem differs."
     assert needed.blocks is None
 
 
@@ -150,4 +151,4 @@ def test_without_an_effect_there_is_no_answer(evidence: Evidence) -> None:
 
     assert hypothesis.verdict is Verdict.INVALID
     assert hypothesis.control == ""
-    assert "no ratio of pgbench.tps" in hypothesis.reason
+    assert "no ratio of pgbench.tps" in say(hypothesis.reason)

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import verbatim
 from pgtrial.model.verdict import Decision
 from pgtrial.narrate.dossier import Dossier, make_dossier
 
@@ -51,8 +52,10 @@ def make_story(names: tuple[str, str, str] = ARMS) -> Findings:
             "placebo": tuple(_effects(names[2], PLACEBO, Decision.EQUIVALENT, p_value=0.62)),
             "hypothesis": sample.hypothesis.model_copy(
                 update={
-                    "reason": f"{names[1]} is 2.7 times as fast as {names[0]} (+165.2 %, between +158.1 % and "
-                    "+172.5 %), which is beyond the margin of 3 %."
+                    "reason": verbatim(
+                        f"{names[1]} is 2.7 times as fast as {names[0]} (+165.2 %, between +158.1 % and +172.5 %), "
+                        "which is beyond the margin of 3 %."
+                    )
                 }
             ),
         }

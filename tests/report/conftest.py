@@ -37,6 +37,7 @@ from pgtrial.findings.findings import (
     Stopping,
     WaitShare,
 )
+from pgtrial.findings.message import message, verbatim
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 
@@ -107,7 +108,11 @@ def make_sample(*, names: tuple[str, str, str] = ARMS, blocks: int = BLOCKS, sec
             seed=20260120,
             blocks_planned=blocks,
             blocks_complete=blocks,
-            workload={"scenarios": "update 80 %, read 20 %", "clients": "4, 16", "duration": f"{seconds} s"},
+            workload={
+                "scenarios": "update 80 %, read 20 %",
+                "clients": "4, 16",
+                "duration": message("duration.plain", time=float(seconds)),
+            },
             target={"postgres version": "15.14", "data directory": "/var/tmp/pgtrial-x"},
             scenarios=SCENARIOS,
             arms=tuple(
@@ -522,7 +527,7 @@ def turns(sample: Findings) -> Findings:
     return sample.model_copy(
         update={
             "experiment": sample.experiment.model_copy(
-                update={"method": "interleaved", "method_reason": "Every setting takes effect at once."}
+                update={"method": "interleaved", "method_reason": verbatim("Every setting takes effect at once.")}
             ),
             "slices": Slices(
                 length=1.0,

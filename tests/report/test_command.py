@@ -17,7 +17,7 @@ def test_report_writes_both_files_and_prints_the_summary(tmp_path, capsys):
     output = capsys.readouterr().out
     assert output.startswith("✔ SUPPORTED")
     assert output.endswith(f"report: {tmp_path / 'report.html'}\n")
-    assert json.loads((tmp_path / "findings.json").read_text())["schema_version"] == 1
+    assert json.loads((tmp_path / "findings.json").read_text())["schema_version"] == 2
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["findings.json", "report.html"]
 

@@ -1,6 +1,7 @@
 import pytest
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.gate import Case, Outcome, gate_verdict, list_cases, unfinished_text
 
@@ -35,7 +36,7 @@ def test_the_claim_passes_only_if_it_is_supported(sample, verdict, outcome, kind
 
     assert (claim.outcome, claim.kind) == (outcome, kind)
     assert claim.name == "claim: synchronous_commit = off is faster for small updates"
-    assert claim.message == ("" if outcome is Outcome.PASSED else sample.hypothesis.reason)
+    assert claim.message == ("" if outcome is Outcome.PASSED else say(sample.hypothesis.reason))
     assert claim.figures["verdict"] == verdict
 
 

@@ -6,6 +6,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from pgtrial.findings.findings import Difference, Fact, Findings
+from pgtrial.findings.message import message
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
@@ -100,7 +101,7 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
 
 
 def test_what_is_needed_is_said_only_of_an_open_question(sample, html):
-    needed = sample.needed.model_copy(update={"blocks": 4, "text": "about 4 more blocks would decide the claim"})
+    needed = sample.needed.model_copy(update={"blocks": 4, "text": message("needed.blocks", count=4)})
     undecided = sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
     changed = sample.model_copy(update={"needed": needed, "hypothesis": undecided})
 

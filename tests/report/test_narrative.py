@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import caveat
+from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
-from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
 from pgtrial.report.narrative.base import (
@@ -229,7 +229,7 @@ def test_what_to_do_follows_from_the_effect_and_not_from_the_claim(sample, decis
 
 def test_an_inconclusive_claim_is_not_called_a_null_result(sample) -> None:
     found = change(sample, "hypothesis", verdict=Verdict.INCONCLUSIVE)
-    found = change(found, "needed", blocks=4, text="about 4 more blocks would decide the claim")
+    found = change(found, "needed", blocks=4, text=message("needed.blocks", count=4))
 
     assert "About 4 more blocks would decide the claim." in paragraph(found, "next")
     assert "no evidence that there is no difference" in paragraph(found, "next")
@@ -250,7 +250,9 @@ def test_what_gets_worse_elsewhere_is_a_cost(sample) -> None:
 
 
 def test_runs_that_cannot_answer_recommend_nothing(sample) -> None:
-    invalid = change(sample, "hypothesis", verdict=Verdict.INVALID, reason="The arms ran on different kernels.")
+    invalid = change(
+        sample, "hypothesis", verdict=Verdict.INVALID, reason=verbatim("The arms ran on different kernels.")
+    )
 
     assert "Elsewhere the arm is" in paragraph(sample, "found")
     assert "Recommended for" in paragraph(sample, "next")
@@ -273,7 +275,7 @@ def test_a_probability_that_knows_nothing_of_the_looks_is_not_told(sample, stopp
 
 
 def test_blocks_that_all_agree_are_not_called_too_few(sample) -> None:
-    same = CaveatFinding(code="zero-variance", severity=Severity.WARNING, text="All 6 block ratios are the same.")
+    same = caveat("zero-variance", count=6)
     found = with_primary(sample, low=None, high=None, caveats=(same,))
 
     assert "so the noise is not known" in paragraph(found, "certainty")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pgtrial.findings.message import verbatim
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours
 from pgtrial.report.charts.picture import MOST_TICKS, effect_picture
@@ -33,7 +34,9 @@ def test_the_claims_effect_is_above_the_placebo(sample):
 
 
 def test_an_invalid_verdict_is_no_message_about_the_arm(sample):
-    asked = sample.hypothesis.model_copy(update={"verdict": Verdict.INVALID, "reason": "The runs cannot answer."})
+    asked = sample.hypothesis.model_copy(
+        update={"verdict": Verdict.INVALID, "reason": verbatim("The runs cannot answer.")}
+    )
     invalid = sample.model_copy(update={"hypothesis": asked})
 
     assert "better by more than the margin" in effect_picture(sample).title

@@ -2,6 +2,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.summary_markdown import render_summary
 
@@ -14,7 +15,7 @@ def test_verdict_and_reason_come_first(sample):
     assert lines[:5] == [
         "## ✔ synchronous-commit: supported",
         "",
-        f"**{sample.hypothesis.reason}**",
+        f"**{say(sample.hypothesis.reason)}**",
         "",
         "Claim: synchronous_commit = off is faster for small updates",
     ]

@@ -1,5 +1,8 @@
 import pytest
 
+from pgtrial.findings.caveat import as_finding
+from pgtrial.findings.message import message
+from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.text import render_text
 
@@ -59,11 +62,13 @@ def test_an_adjusted_effect_is_said_where_there_is_one(adjusted, sample):
 
 @pytest.mark.parametrize("width", range(60, 80))
 def test_no_line_breaks_between_a_number_and_its_unit(sample, width):
-    caveat = sample.caveats[0].model_copy(
-        update={
-            "text": "It took 4.2 % of the CPU time, 3.5 s of 10 min.",
-            "hint": "Leave 5 % or 1.5 GB for others, × 2.",
-        }
+    caveat = as_finding(
+        Caveat(
+            code="other-programs",
+            severity=Severity.WARNING,
+            text="It took 4.2 % of the CPU time, 3.5 s of 10 min.",
+            hint="Leave 5 % or 1.5 GB for others, × 2.",
+        )
     )
     text = render_text(sample.model_copy(update={"caveats": (caveat,)}), width=width)
 
@@ -81,7 +86,7 @@ def test_an_open_question_says_what_is_needed(sample):
     changed = sample.model_copy(
         update={
             "hypothesis": sample.hypothesis.model_copy(update={"verdict": Verdict.INCONCLUSIVE}),
-            "needed": sample.needed.model_copy(update={"text": "about 4 more blocks would decide the claim"}),
+            "needed": sample.needed.model_copy(update={"text": message("needed.blocks", count=4)}),
         }
     )
 

@@ -14,18 +14,15 @@ from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
-from pgtrial.language import N_, ptr, tr
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
-from pgtrial.units import format_bytes, format_duration, format_significant
 
-# Fact of the fingerprint, and what the report calls it. Names of facts are the same in findings of all languages, and
-# are shown translated; what they say is in the language in use.
+# Fact of the fingerprint, and what the report calls it (FACT_NAMES of the catalogue).
 _TARGET = {
-    "PostgreSQL/version": N_("postgres version"),
-    "PostgreSQL/programs": N_("programs"),
-    "PostgreSQL/found by": N_("found by"),
-    "storage/data directory": N_("data directory"),
-    "load generator/fio": N_("fio version"),
+    "PostgreSQL/version": "postgres version",
+    "PostgreSQL/programs": "programs",
+    "PostgreSQL/found by": "found by",
+    "storage/data directory": "data directory",
+    "load generator/fio": "fio version",
 }
 
 
@@ -129,54 +126,52 @@ def _seconds(run: RunRow, phase: Phase) -> float:
     return phase.end - phase.start
 
 
-def _describe_workload(evidence: Evidence) -> dict[str, str]:
+def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
     experiment, workload = evidence.experiment, evidence.experiment.workload
     if evidence.is_on_files:
         return _describe_files(evidence)
-    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
-    facts = {
-        N_("kind"): workload.kind,
-        N_("scenarios"): workload.mix or ", ".join(evidence.scenarios),
-        N_("shares"): tr("by transactions") if workload.share == "transactions" else tr("by sessions"),
-        N_("clients"): ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
-        N_("duration"): tr("{time} per load level", time=format_duration(workload.duration)),
-        N_("warm-up"): _describe_warmup(workload),
-        N_("protocol"): workload.protocol,
-        N_("data"): tr("scale {scale}", scale=scales)
-        if experiment.dataset.kind == "pgbench"
-        else tr("set-up SQL only"),
+    scales = tuple(arm_scales(experiment))
+    facts: dict[str, str | Message] = {
+        "kind": workload.kind,
+        "scenarios": workload.mix or ", ".join(evidence.scenarios),
+        "shares": message("share.by-transactions" if workload.share == "transactions" else "share.by-sessions"),
+        "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
+        "duration": message("duration.per-level", time=workload.duration),
+        "warm-up": _describe_warmup(workload),
+        "protocol": workload.protocol,
+        "data": message("data.scale", scale=scales) if experiment.dataset.kind == "pgbench" else message("data.set-up"),
     }
     if workload.rate is not None:
-        rates = dict.fromkeys(format_significant(level.rate, 6) for level in evidence.levels if level.rate is not None)
-        facts[N_("rate")] = tr("{rates} transactions per second", rates=", ".join(rates))
+        rates = dict.fromkeys(level.rate for level in evidence.levels if level.rate is not None)
+        facts["rate"] = message("rate.transactions", rates=tuple(rates))
     if workload.latency_limit is not None:
-        facts[N_("latency limit")] = format_duration(workload.latency_limit)
+        facts["latency limit"] = message("duration.plain", time=workload.latency_limit)
     if workload.max_tries > 1:
-        facts[N_("tries")] = tr("at most {number}", number=workload.max_tries)
+        facts["tries"] = message("tries.at-most", number=workload.max_tries)
     return facts
 
 
-def _describe_files(evidence: Evidence) -> dict[str, str]:
+def _describe_files(evidence: Evidence) -> dict[str, str | Message]:
     """The load on files; what differs between arms is among their settings."""
     workload = evidence.experiment.workload
     return {
         "kind": workload.kind,
         "scenarios": ", ".join(evidence.scenarios),
         "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
-        "duration": tr("{time} per load level", time=format_duration(workload.duration)),
+        "duration": message("duration.per-level", time=workload.duration),
         "warm-up": _describe_warmup(workload),
-        "data": tr("files of {bytes}", bytes=format_bytes(sum(largest_files(evidence.experiment).values()))),
+        "data": message("data.files", bytes=sum(largest_files(evidence.experiment).values())),
     }
 
 
-def _describe_warmup(workload: WorkloadTable) -> str:
+def _describe_warmup(workload: WorkloadTable) -> Message:
     match workload.warmup:
         case "auto":
-            return tr("until steady")
+            return message("warm-up.steady")
         case WarmupTable(cap=cap):
-            return tr("until steady, at most {time}", time=format_duration(cap))
+            return message("warm-up.capped", time=cap)
         case seconds:
-            return format_duration(seconds) if seconds else ptr("warm-up", "none")
+            return message("duration.plain", time=seconds) if seconds else message("warm-up.none")
 
 
 # Where the time of the runs went.

@@ -54,10 +54,11 @@ def command(*, folder: Path, as_json: bool) -> None:
 def _estimate(folder: Path) -> str:
     """The hypothesis as it stands, and what these blocks can detect."""
     from pgtrial.analysis.analyze import analyze
+    from pgtrial.findings.message import say
     from pgtrial.report.words import detectable_text
 
     findings = analyze(folder)
-    reason = findings.hypothesis.reason
+    reason = say(findings.hypothesis.reason)
     if findings.noise.detectable is None:
         return reason
     return f"{reason} A change of {detectable_text(findings)} would be found with 80 % probability."

@@ -23,6 +23,7 @@ from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.store import layout
@@ -68,10 +69,10 @@ class Schedule:
         if self._experiment.design.stop == "never":
             return False
         decision = await asyncio.to_thread(decide_stop, self.folder)
-        self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=decision.reason)
+        text = say(decision.reason)
+        self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=text)
         if decision.stop:
-            self.state.set_meta(**{STOPPED: decision.reason})
-        text = decision.reason
+            self.state.set_meta(**{STOPPED: text})
         if decision.forecast.blocks is not None:
             left = decision.forecast.blocks * len(self.arms) * self._seconds_per_run()
             text += f" (about {format_duration(round(left))})"

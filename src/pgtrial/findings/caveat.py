@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_serializer, model_validator
 
 from pgtrial.findings.catalogue import ENTRIES, VERBATIM_CAVEAT
 from pgtrial.findings.catalogue.base import Entry
-from pgtrial.findings.message import Value, check_values, is_known, read_values, units_of
+from pgtrial.findings.message import Message, Value, check_values, is_known, read_values, units_of, verbatim
 from pgtrial.findings.record import Record
 from pgtrial.findings.rendering import render
 from pgtrial.language import ENGLISH, find_language, speak
@@ -66,6 +66,13 @@ class CaveatFinding(Record):
     @property
     def _entry(self) -> Entry:
         return VERBATIM_CAVEAT if self.variant == _VERBATIM else ENTRIES[_key(self.code, self.variant)]
+
+    @property
+    def message(self) -> Message:
+        """What limits the trust, for use inside of another message."""
+        if self.variant == _VERBATIM:
+            return verbatim(self.values["text"])
+        return Message(code=_key(self.code, self.variant), values=self.values)
 
     @property
     def text(self) -> str:

@@ -45,7 +45,7 @@ class ExperimentFinding(Record):
     seed: int
     blocks_planned: int
     blocks_complete: int  # blocks in which every arm has a finished run
-    workload: dict[str, str]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …
+    workload: dict[str, str | Message]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …
     target: dict[str, str]  # "postgres version", "programs", "data directory", …
     scenarios: tuple[str, ...]
     arms: tuple[ArmFinding, ...]
@@ -62,7 +62,7 @@ class HypothesisFinding(Record):
     margin: float
     confidence: float
     verdict: Verdict
-    reason: str  # one sentence
+    reason: Message  # one sentence
 
 
 class Effect(Record):
@@ -111,7 +111,7 @@ class Noise(Record):
 
 class Needed(Record):
     blocks: int | None  # further blocks until the hypothesis can be decided; None: none needed, or not in reach
-    text: str
+    text: Message
 
 
 class Stopping(Record):
@@ -125,7 +125,7 @@ class Stopping(Record):
     ended: int | None  # blocks at the look that ended the experiment; None: none did so
     level: float | None  # error probability of one interval after these blocks; None: no interval is due yet
     needed: int | None  # further blocks until the look that will probably end it; None: ended, or not in sight
-    text: str  # the same in one or two sentences
+    text: Message  # the same in one or two sentences
 
 
 class SingleRuns(Record):
@@ -159,7 +159,7 @@ class Adjustment(Record):
     sd_before: float | None  # SD between blocks of the log ratio, without the covariate
     sd_after: float | None  # and with it
     blocks: int  # with a ratio and the covariate of both arms
-    text: str  # the same in a few sentences
+    text: Message  # the same in a few sentences
 
 
 class ArmSlices(Record):

@@ -76,9 +76,9 @@ def verbatim(text: str) -> Message:
 MaybeMessage = Annotated[Message | None, BeforeValidator(lambda given: given or None)]
 
 
-def say(message: Message | None) -> str:
-    """The sentence in the language in use; none is empty."""
-    return "" if message is None else message.say()
+def say(message: Message | str | None) -> str:
+    """The sentence in the language in use; none is empty, and a name is itself."""
+    return message.say() if isinstance(message, Message) else message or ""
 
 
 def in_english(message: Message) -> str:

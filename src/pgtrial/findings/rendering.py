@@ -96,6 +96,8 @@ WAYS = {
     **{f"decimal{digits}": _decimal(digits) for digits in range(5)},
     **{f"significant{digits}": _significant(digits) for digits in range(1, 7)},
 }
+# Ways to write a sentence inside of another one.
+CLAUSES: dict[str, Callable[[str], str]] = {"lowered": lambda text: f"{text[:1].lower()}{text[1:]}"}
 # Ways to write a list, whose parts may have a way of their own.
 LISTS: dict[str, Callable[[list[str]], str]] = {
     "list": ", ".join,
@@ -130,6 +132,8 @@ def write_value(value: Any, way: str = "") -> str:
     shape, _, rest = way.partition(" ")
     if shape in LISTS:
         return LISTS[shape]([write_value(part, rest) for part in value])
+    if shape in CLAUSES:
+        return CLAUSES[shape](write_value(value, rest))
     if way:
         return UNKNOWN if value is None else WAYS[way].write(value)
     if isinstance(value, str):
@@ -163,4 +167,4 @@ def unit_of(way: str) -> str:
 
 def is_way(way: str) -> bool:
     shape, _, rest = way.partition(" ")
-    return not way or way in WAYS or (shape in LISTS and is_way(rest))
+    return not way or way in WAYS or (shape in {*LISTS, *CLAUSES} and is_way(rest))

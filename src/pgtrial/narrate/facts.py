@@ -125,14 +125,14 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
         ),
         ("placebo", "what the placebo says", placebo_text(findings), "placebo"),
         ("single_runs", "what one run of each arm would have said", single_runs_text(findings), "single_runs"),
-        ("adjusted", "for a covariate", findings.adjusted and findings.adjusted.text, "adjusted.text"),
-        ("stopping", "rule for stopping", findings.stopping and findings.stopping.text, "stopping.text"),
+        ("adjusted", "for a covariate", findings.adjusted and say(findings.adjusted.text), "adjusted.text.text"),
+        ("stopping", "rule for stopping", findings.stopping and say(findings.stopping.text), "stopping.text.text"),
         ("why", "why, in short", causes_of(findings).text, "causes.text"),
     ):
         if value:
             yield _fact(key, text, value, path)
     for name, value in experiment.workload.items():
-        yield _fact("load", f"load: {name}", value, key_path("experiment.workload", name), name)
+        yield _fact("load", f"load: {name}", say(value), key_path("experiment.workload", name), name)
     for number, level in enumerate(experiment.levels):
         path = f"experiment.levels[{number}].label"
         yield _fact("level", "name of a load level", say(level.label), path, str(level.index))

@@ -18,6 +18,7 @@ from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import CriterionValue
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -88,7 +89,7 @@ def list_cases(findings: Findings) -> tuple[Case, ...]:
 
 def _claim(findings: Findings) -> Case:
     verdict = gate_verdict(findings)
-    reason = findings.hypothesis.reason
+    reason = say(findings.hypothesis.reason)
     if verdict is not findings.hypothesis.verdict:
         reason = f"The experiment is not finished: {unfinished_text(findings)}. So far: {reason}"
     outcome = {Verdict.SUPPORTED: Outcome.PASSED, Verdict.INVALID: Outcome.BROKEN}.get(verdict, Outcome.FAILED)

@@ -1,6 +1,7 @@
 """Findings to a short summary in Markdown: for the page of a pipeline's run, a pull request or a chat."""
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.gate import gate_verdict, unfinished_text
@@ -33,7 +34,7 @@ def render_summary(findings: Findings) -> str:
     verdict = gate_verdict(findings)
     parts = [
         [heading(2, f"{VERDICT_SYMBOLS[verdict]} {findings.experiment.name}: {verdict}")],
-        [f"**{escape(findings.hypothesis.reason)}**"],
+        [f"**{escape(say(findings.hypothesis.reason))}**"],
         [f"Claim: {escape(claim_text(findings))}"],
         _unfinished(findings),
         _effects(findings),

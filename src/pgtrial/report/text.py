@@ -76,7 +76,7 @@ def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
         f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked.verdict).upper()}",
-        *wrap_lines(asked.reason, width, indent="  "),
+        *wrap_lines(say(asked.reason), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]
     if not is_finished(findings):
@@ -187,11 +187,11 @@ def _trust_texts(findings: Findings) -> Iterator[str]:
             power=format_share(0.8),
         )
     if findings.adjusted is not None:
-        yield tr("Covariate: {adjustment}", adjustment=findings.adjusted.text)
+        yield tr("Covariate: {adjustment}", adjustment=say(findings.adjusted.text))
     if single_runs_text(findings):
         yield tr("One run of each arm: {outcomes}", outcomes=single_runs_text(findings))
     if findings.stopping is not None:
-        yield tr("Stopping: {rule}", rule=findings.stopping.text)
+        yield tr("Stopping: {rule}", rule=say(findings.stopping.text))
     if findings.hypothesis.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID} and needed_text(findings):
         yield tr("Needed: {needed}", needed=needed_text(findings))
 

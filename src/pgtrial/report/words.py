@@ -120,7 +120,7 @@ def metric_label(metric: str) -> str:
 
 def throughput_of(findings: Findings) -> str:
     """The metric that counts what the load gets done."""
-    return _THROUGHPUTS.get(findings.experiment.workload.get("kind", ""), "pgbench.tps")
+    return _THROUGHPUTS.get(say(findings.experiment.workload.get("kind")), "pgbench.tps")
 
 
 def latency_of(findings: Findings, name: str) -> str:
@@ -288,9 +288,14 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def workload_facts(findings: Findings) -> dict[str, str]:
+    """Facts of the load by their English names."""
+    return {name: say(value) for name, value in findings.experiment.workload.items()}
+
+
 def needed_text(findings: Findings) -> str:
     """What is still needed, as a sentence."""
-    text = findings.needed.text.rstrip(".")
+    text = say(findings.needed.text).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, read_live, time_left
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.model.arm import Role
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, PLACEBO_COLOUR
 from pgtrial.report.live_words import running_effect_text
@@ -29,7 +30,7 @@ _FACTS: tuple[tuple[str, Callable[[Findings], str]], ...] = (
     ("experiment", lambda found: found.experiment.name),
     ("claim", claim_text),
     ("verdict", lambda found: found.hypothesis.verdict.value),
-    ("reason", lambda found: found.hypothesis.reason),
+    ("reason", lambda found: say(found.hypothesis.reason)),
     ("started", lambda found: _day(found.experiment.started)),
     ("method", lambda found: found.experiment.method),
     ("blocks", lambda found: f"{found.experiment.blocks_complete} of {found.experiment.blocks_planned}"),
@@ -127,7 +128,7 @@ def side_by_side(first: Findings, second: Findings) -> dict[str, Any]:
 def _world(findings: Findings) -> dict[str, str]:
     """What the experiment met and what it set, by name."""
     facts = {f"{fact.group}: {fact.name}": fact.value for fact in findings.fingerprint.facts}
-    load = {f"load: {name}": value for name, value in findings.experiment.workload.items()}
+    load = {f"load: {name}": say(value) for name, value in findings.experiment.workload.items()}
     settings = {
         f"setting: {setting.name}": ", ".join(f"{arm} {value}" for arm, value in setting.values.items())
         if setting.differs

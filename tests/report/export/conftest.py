@@ -2,7 +2,10 @@
 
 import pytest
 
+from pgtrial.findings.caveat import as_finding
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import verbatim
+from pgtrial.model.caveat import Caveat
 
 FORMULA = "=cmd|'/C calc'!A0"
 MARKUP = "<script>alert(1)</script>|`x` [a](http://evil.example) @team"
@@ -25,8 +28,11 @@ def hostile(sample: Findings) -> Findings:
         one.model_copy(update={"values": {names[arm]: value for arm, value in one.values.items()}})
         for one in found.settings
     )
-    asked = found.hypothesis.model_copy(update={"claim": MARKUP, "reason": f"{FORMULA}\n{ESCAPE}"})
-    caveats = tuple(one.model_copy(update={"text": f"+1+2 {MARKUP}", "hint": ESCAPE}) for one in found.caveats)
+    asked = found.hypothesis.model_copy(update={"claim": MARKUP, "reason": verbatim(f"{FORMULA}\n{ESCAPE}")})
+    caveats = tuple(
+        as_finding(Caveat(code=one.code, severity=one.severity, text=f"+1+2 {MARKUP}", hint=ESCAPE), one.runs)
+        for one in found.caveats
+    )
     return found.model_copy(
         update={
             "experiment": found.experiment.model_copy(update={"arms": arms, "name": FORMULA}),

@@ -131,7 +131,7 @@ def _designs(subjects: Sequence[Subject]) -> Iterator[WorldDifference]:
             "What builds up slowly shows in long runs only.",
         ),
         "warm-up": (
-            {key: found.experiment.workload.get("warm-up", "") for key, found in findings.items()},
+            {key: say(found.experiment.workload.get("warm-up")) for key, found in findings.items()},
             Severity.INFO,
             "Caches may be fuller after a longer one.",
         ),

@@ -18,6 +18,7 @@ from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ComparedExperiment, Value
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.interval import mean_log_interval
@@ -135,7 +136,7 @@ def describe_subject(subject: Subject) -> ComparedExperiment:
         margin=asked.margin,
         confidence=asked.confidence,
         verdict=asked.verdict,
-        reason=asked.reason,
+        reason=say(asked.reason),
         sd_log_ratio=subject.findings.noise.sd_log_ratio,
         control_values=tuple(_control_values(subject)),
         excluded=subject.excluded,

@@ -12,11 +12,10 @@ from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import Adjustment
-from pgtrial.language import N_, ntr, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Interval
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_quantile
-from pgtrial.units import format_change, format_percent, format_share
 
 FEWEST_BLOCKS = 4  # two are spent on the effect and the slope
 _LARGEST_EXPONENT = 700.0  # its exponential is still a number
@@ -101,23 +100,7 @@ def adjust_for(
 # The claim's effect at equal values of a covariate, where the file declared one before the first run.
 
 
-_LABELS = {"steal": N_("stolen CPU time"), "pressure": N_("CPU pressure")}
-_MORE_OF_IT = N_(
-    "The arm's runs have {share} more {covariate} than the control's: if the arm itself is the cause, the adjustment "
-    "takes away part of its effect."
-)
-_LESS_OF_IT = N_(
-    "The arm's runs have {share} less {covariate} than the control's: if the arm itself is the cause, the adjustment "
-    "takes away part of its effect."
-)
-_SLOPE = N_(
-    "One percentage point more of it goes with {change}; the standard deviation between blocks is {after} with the "
-    "adjustment and {before} without."
-)
-_SLOPE_BETWEEN = N_(
-    "One percentage point more of it goes with {change} ({low} to {high}); the standard deviation between blocks is "
-    "{after} with the adjustment and {before} without."
-)
+_LABELS = {"steal": "covariate.steal", "pressure": "covariate.pressure"}
 _POINT = 0.01  # a slope is told for one percentage point
 _LARGEST_LOG = 20.0  # of a ratio that is put into words
 
@@ -131,10 +114,9 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
     if covariate is None:
         return None
     if any(run.slices for run in evidence.valid):
-        shared = tr("the arms shared the time of each block, so they shared it too, and it cancels")
-        return _without(covariate, 0, shared)
+        return _without(covariate, 0, message("adjustment.shared-time"))
     if primary is None:
-        return _without(covariate, 0, tr("no block has a ratio"))
+        return _without(covariate, 0, message("adjustment.no-ratio"))
     log_ratios = np.array([np.nan if each is None else math.log(each) for each in primary.effect.block_ratios])
     differences = np.array(
         [
@@ -148,12 +130,11 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
     found = adjust_for(log_ratios, differences, confidence=due or evidence.confidence, comparisons=evidence.comparisons)
     if found is None:
         if blocks == 0:
-            return _without(covariate, blocks, tr("it was not read"))
+            return _without(covariate, blocks, message("adjustment.not-read"))
         if blocks < FEWEST_BLOCKS:
-            few = tr("it takes {needed} blocks, and {blocks} have it in both arms", needed=FEWEST_BLOCKS, blocks=blocks)
+            few = message("adjustment.few-blocks", needed=FEWEST_BLOCKS, blocks=blocks)
             return _without(covariate, blocks, few)
-        same = tr("its difference between the arms was the same in all blocks, or nearly so")
-        return _without(covariate, blocks, same)
+        return _without(covariate, blocks, message("adjustment.same"))
     mean, sd = mean_and_sd(differences[known])
     shift = t_interval(mean, sd, blocks, confidence=evidence.confidence)
     return Adjustment(
@@ -170,7 +151,9 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
         sd_before=found.sd_before,
         sd_after=found.sd_after,
         blocks=blocks,
-        text=_words(evidence, covariate, found, unadjusted=primary.comparison.ratio, mean=mean, shift=shift, due=due),
+        text=_describe(
+            evidence, covariate, found, unadjusted=primary.comparison.ratio, mean=mean, shift=shift, due=due
+        ),
     )
 
 
@@ -190,7 +173,7 @@ def _share(reduction: Reduction, run: RunRow, covariate: str) -> float:
     return part / whole if whole else math.nan
 
 
-def _without(covariate: str, blocks: int, why: str) -> Adjustment:
+def _without(covariate: str, blocks: int, why: Message) -> Adjustment:
     return Adjustment(
         covariate=covariate,
         ratio=None,
@@ -205,11 +188,11 @@ def _without(covariate: str, blocks: int, why: str) -> Adjustment:
         sd_before=None,
         sd_after=None,
         blocks=blocks,
-        text=tr("The effect is not adjusted for {covariate}: {why}.", covariate=tr(_LABELS[covariate]), why=why),
+        text=message("adjustment.none", covariate=message(_LABELS[covariate]), why=why),
     )
 
 
-def _words(
+def _describe(
     evidence: Evidence,
     covariate: str,
     found: Adjusted,
@@ -218,61 +201,40 @@ def _words(
     mean: float,
     shift: Interval,
     due: float | None,
-) -> str:
-    label = tr(_LABELS[covariate])
-    interval = tr("without an interval yet")
+) -> Message:
+    label = message(_LABELS[covariate])
+    interval = message("adjustment.no-interval")
     if due:
-        interval = tr(
-            "{confidence} interval {low} to {high}",
-            confidence=format_share(evidence.confidence),
-            low=_change(math.log(found.low)),
-            high=_change(math.log(found.high)),
+        interval = message(
+            "adjustment.interval",
+            confidence=evidence.confidence,
+            low=_ratio(math.log(found.low)),
+            high=_ratio(math.log(found.high)),
         )
-    adjusted = {
-        "covariate": label,
-        "change": _change(math.log(found.ratio)),
-        "interval": interval,
-        "unadjusted": "" if unadjusted is None else format_change(unadjusted),
-    }
     sentences = [
-        _tell_adjusted(found.blocks, **adjusted),
-        _tell_slope(found, has_interval=bool(due)),
-        tr("The verdict is about the unadjusted effect."),
+        message(
+            "adjustment.change-alone" if unadjusted is None else "adjustment.change",
+            covariate=label,
+            change=_ratio(math.log(found.ratio)),
+            interval=interval,
+            count=found.blocks,
+            unadjusted=unadjusted,
+        ),
+        message(
+            "adjustment.slope-between" if due else "adjustment.slope",
+            change=_ratio(found.slope * _POINT),
+            low=_ratio(found.slope_low * _POINT),
+            high=_ratio(found.slope_high * _POINT),
+            after=found.sd_after,
+            before=found.sd_before,
+        ),
+        message("adjustment.verdict"),
     ]
     if shift.low > NO_SPREAD or shift.high < -NO_SPREAD:
-        text = _MORE_OF_IT if mean > 0 else _LESS_OF_IT
-        sentences.append(tr(text, share=format_percent(abs(mean)), covariate=label))
-    return " ".join(sentences)
+        code = "adjustment.more" if mean > 0 else "adjustment.less"
+        sentences.append(message(code, share=abs(mean), covariate=label))
+    return message("sentences", parts=tuple(sentences))
 
 
-def _tell_adjusted(blocks: int, *, covariate: str, change: str, interval: str, unadjusted: str) -> str:
-    told = {"covariate": covariate, "change": change, "interval": interval}
-    if not unadjusted:
-        return ntr(
-            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
-            "At equal {covariate} the change would be {change} ({interval}; from {count} blocks).",
-            blocks,
-            **told,
-        )
-    return ntr(
-        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
-        "At equal {covariate} the change would be {change} ({interval}; from {count} blocks) instead of {unadjusted}.",
-        blocks,
-        **told,
-        unadjusted=unadjusted,
-    )
-
-
-def _tell_slope(found: Adjusted, *, has_interval: bool) -> str:
-    return tr(
-        _SLOPE_BETWEEN if has_interval else _SLOPE,
-        change=_change(found.slope * _POINT),
-        low=_change(found.slope_low * _POINT),
-        high=_change(found.slope_high * _POINT),
-        after=format_percent(found.sd_after),
-        before=format_percent(found.sd_before),
-    )
-
-
-def _change(log_ratio: float) -> str:
-    return format_change(math.exp(min(log_ratio, _LARGEST_LOG)))
+def _ratio(log_ratio: float) -> float:
+    return math.exp(min(log_ratio, _LARGEST_LOG))

@@ -12,15 +12,11 @@ from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.findings.findings import Effect, Observation, Stopping
-from pgtrial.language import N_, ntr, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.power import Needed, blocks_to_decision, blocks_to_precision, half_width
-from pgtrial.units import format_percent, format_share
-
-_WITHIN = N_("half the interval is {width}, within the wished {wished}")
-_WIDER = N_("half the interval is {width}, more than the wished {wished}")
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
 
@@ -63,7 +59,7 @@ class StopDecision:
     """
 
     stop: bool
-    reason: str
+    reason: Message
     blocks: int
     look: int | None
     forecast: Needed
@@ -87,21 +83,22 @@ def decide(evidence: Evidence, primary: Estimated | None) -> StopDecision:
     blocks = primary.comparison.blocks if primary else 0
     look = looks.index(blocks) + 1 if blocks in looks else None
     if not looks:
-        reason = tr("there is no rule for stopping") if evidence.slots else tr("there is no schedule")
+        reason = message("stopping.no-rule" if evidence.slots else "stopping.no-schedule")
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=None, forecast=_unknown())
     if primary is None:
-        reason = tr("no block is complete")
+        reason = message("stopping.no-block")
         return StopDecision(stop=False, reason=reason, blocks=0, look=None, forecast=_unknown())
     is_done, found = _reached(evidence, primary)
     if look is not None and is_done:
         ended = Needed(blocks=None, reachable=True)
         return StopDecision(stop=True, reason=found, blocks=blocks, look=look, forecast=ended)
     if blocks == looks[-1]:
-        reason = tr("{found}, and all blocks are run", found=found)
+        reason = message("stopping.all-run", found=found)
         return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=_unknown())
     forecast = _forecast(evidence, primary)
     # What would be found at a look says nothing before it: somebody would stop there by hand.
-    reason = f"{found if look is not None else _next(evidence, blocks)}; {_words(forecast, primary)}"
+    state = found if look is not None else _next(evidence, blocks)
+    reason = message("stopping.outlook", found=state, forecast=_describe_forecast(forecast, primary))
     return StopDecision(stop=False, reason=reason, blocks=blocks, look=look, forecast=forecast)
 
 
@@ -123,29 +120,20 @@ def describe_stopping(evidence: Evidence, primary: Estimated | None) -> Stopping
         ended=decision.blocks if decision.stop else None,
         level=level,
         needed=decision.forecast.blocks,
-        text=ntr(
-            "After {done} of {count} blocks: {reason}.",
-            "After {done} of {count} blocks: {reason}.",
-            looks[-1],
-            done=decision.blocks,
-            reason=decision.reason,
-        ),
+        text=message("stopping.after", count=looks[-1], done=decision.blocks, reason=decision.reason),
     )
 
 
-def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, str]:
-    """Whether the blocks are enough for the purpose of the rule, and that in words."""
+def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, Message]:
+    """Whether the blocks are enough for the purpose of the rule, and that as a message."""
     design, hypothesis = evidence.experiment.design, evidence.experiment.hypothesis
     if design.stop == "precision":
         width = half_width(primary.comparison)
         if width is None or design.precision is None:
-            return False, tr("there is no interval yet")
+            return False, message("stopping.no-interval")
         is_narrow = width <= math.log1p(design.precision)
-        return is_narrow, tr(
-            _WITHIN if is_narrow else _WIDER,
-            width=format_percent(math.expm1(width)),
-            wished=format_share(design.precision),
-        )
+        code = "stopping.narrow" if is_narrow else "stopping.wide"
+        return is_narrow, message(code, width=math.expm1(width), wished=design.precision)
     verdict = judge(
         primary.comparison,
         expect=hypothesis.expect,
@@ -153,8 +141,8 @@ def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, str]:
         better=Better(primary.effect.better),
     )
     if verdict is Verdict.INCONCLUSIVE:
-        return False, tr("the claim is not decided")
-    return True, tr("the claim is supported") if verdict is Verdict.SUPPORTED else tr("the claim is refuted")
+        return False, message("stopping.undecided")
+    return True, message("stopping.supported" if verdict is Verdict.SUPPORTED else "stopping.refuted")
 
 
 def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
@@ -182,23 +170,19 @@ def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
     )
 
 
-def _next(evidence: Evidence, blocks: int) -> str:
+def _next(evidence: Evidence, blocks: int) -> Message:
     coming = next((look for look in evidence.looks if look > blocks), None)
     if coming is None:
-        return tr("no look is planned any more")
-    return tr("the next look is after block {block}", block=coming)
+        return message("stopping.no-more-looks")
+    return message("stopping.next-look", block=coming)
 
 
-def _words(forecast: Needed, primary: Estimated) -> str:
+def _describe_forecast(forecast: Needed, primary: Estimated) -> Message:
     if forecast.blocks is None and primary.comparison.sd_log_ratio is None:
-        return tr("it is too early for a forecast")
+        return message("stopping.too-early")
     if forecast.blocks is None:
-        return tr("no look is likely to end it before the last block")
-    return ntr(
-        "about {count} more block if the effect and the noise are what they look like",
-        "about {count} more blocks if the effect and the noise are what they look like",
-        forecast.blocks,
-    )
+        return message("stopping.unlikely")
+    return message("stopping.blocks", count=forecast.blocks)
 
 
 def _unknown() -> Needed:

@@ -6,39 +6,34 @@ from pgtrial.analysis.metrics import LOADS
 from pgtrial.experiment_file.experiment import Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, HypothesisFinding, Needed, Stopping
-from pgtrial.language import N_, ntr, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats import power
 from pgtrial.stats.equivalence import judge
-from pgtrial.units import format_change, format_percent, format_share, format_times
 
-# What the interval says of the margin, for every verdict that can be reached; {size} is "off is 5 % faster than on".
-_BEYOND = N_("{size}, which is beyond the margin of {margin}.")
-_WITHIN = N_("{size}, which is within the margin of {margin} by two one-sided tests.")
-_REASONS = {
-    (Expect.BETTER, Verdict.SUPPORTED): _BEYOND,
-    (Expect.BETTER, Verdict.REFUTED): N_("{size}, which does not reach the margin of {margin}."),
-    (Expect.WORSE, Verdict.SUPPORTED): _BEYOND,
-    (Expect.WORSE, Verdict.REFUTED): N_("{size}, which is not worse by the margin of {margin}."),
-    (Expect.NOT_WORSE, Verdict.SUPPORTED): N_("{size}, which is not worse by more than the margin of {margin}."),
-    (Expect.NOT_WORSE, Verdict.REFUTED): N_("{size}, which is worse by more than the margin of {margin}."),
-    (Expect.EQUIVALENT, Verdict.SUPPORTED): _WITHIN,
-    (Expect.EQUIVALENT, Verdict.REFUTED): _BEYOND,
-    (Expect.DIFFERENT, Verdict.SUPPORTED): _BEYOND,
-    (Expect.DIFFERENT, Verdict.REFUTED): _WITHIN,
+_CODES = {
+    (Expect.BETTER, Verdict.SUPPORTED): "verdict.better.supported",
+    (Expect.BETTER, Verdict.REFUTED): "verdict.better.refuted",
+    (Expect.WORSE, Verdict.SUPPORTED): "verdict.worse.supported",
+    (Expect.WORSE, Verdict.REFUTED): "verdict.worse.refuted",
+    (Expect.NOT_WORSE, Verdict.SUPPORTED): "verdict.not-worse.supported",
+    (Expect.NOT_WORSE, Verdict.REFUTED): "verdict.not-worse.refuted",
+    (Expect.EQUIVALENT, Verdict.SUPPORTED): "verdict.equivalent.supported",
+    (Expect.EQUIVALENT, Verdict.REFUTED): "verdict.equivalent.refuted",
+    (Expect.DIFFERENT, Verdict.SUPPORTED): "verdict.different.supported",
+    (Expect.DIFFERENT, Verdict.REFUTED): "verdict.different.refuted",
 }
-
 _LATENCIES = {
-    f"{kind}.latency_{name}": words
+    f"{kind}.latency_{name}": code
     for kind in LOADS
-    for name, words in {
-        "mean": N_("mean latency"),
-        "p50": N_("median latency"),
-        "p95": N_("95th percentile of latency"),
-        "p99": N_("99th percentile of latency"),
-        "p999": N_("99.9th percentile of latency"),
+    for name, code in {
+        "mean": "metric.latency-mean",
+        "p50": "metric.latency-p50",
+        "p95": "metric.latency-p95",
+        "p99": "metric.latency-p99",
+        "p999": "metric.latency-p999",
     }.items()
 }
 _SPEEDS = {metric.name for load in LOADS.values() for metric in (load.throughput, load.bandwidth) if metric is not None}
@@ -60,12 +55,9 @@ def judge_hypothesis(
     ratio = primary.comparison.ratio if primary else None
     if primary is None or ratio is None or invalid:
         verdict = Verdict.INVALID
-        if invalid:
-            why = invalid[0].text
-        else:
-            why = tr("There is no ratio of {metric} between the arms.", metric=hypothesis.metric)
-        reason = tr("The runs cannot answer the claim: {why}", why=f"{why[:1].lower()}{why[1:]}")
-        needed = Needed(blocks=None, text=tr("unknown, because the runs cannot answer the claim"))
+        why = invalid[0].message if invalid else message("verdict.no-ratio", metric=hypothesis.metric)
+        reason = message("verdict.invalid", why=why)
+        needed = Needed(blocks=None, text=message("needed.unknown"))
     else:
         verdict = judge(
             primary.comparison,
@@ -94,11 +86,11 @@ def judge_hypothesis(
 
 def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
-        return Needed(blocks=None, text=tr("none, the claim is decided"))
+        return Needed(blocks=None, text=message("needed.none"))
     # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
     if stopping is not None and stopping.rule == "decision" and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:
-            return Needed(blocks=None, text=tr("no look of the rule for stopping is likely to decide the claim"))
+            return Needed(blocks=None, text=message("needed.no-look"))
         return _about(stopping.needed)
     needed = power.blocks_needed(
         primary.comparison,
@@ -108,67 +100,54 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: 
         comparisons=evidence.comparisons,
     )
     if needed.blocks is None:
-        return Needed(blocks=None, text=tr("no feasible number of blocks would decide the claim at this noise"))
+        return Needed(blocks=None, text=message("needed.infeasible"))
     return _about(needed.blocks)
 
 
 def _about(blocks: int) -> Needed:
-    text = ntr(
-        "about {count} more block would decide the claim", "about {count} more blocks would decide the claim", blocks
-    )
-    return Needed(blocks=blocks, text=text)
+    return Needed(blocks=blocks, text=message("needed.blocks", count=blocks))
 
 
-def _size(evidence: Evidence, effect: Effect, ratio: float) -> str:
+def _size(evidence: Evidence, effect: Effect, ratio: float) -> Message:
     """ "off is 2.3 times as fast as on (+131 %, between +120 % and +143 %)"."""
     control = evidence.control.name if evidence.control else ""
     if effect.metric in _SPEEDS:
-        words = _compare_speeds(effect.arm, control, ratio)
+        size = _compare_speeds(effect.arm, control, ratio)
     else:
-        words = _compare_values(_LATENCIES.get(effect.metric, effect.metric), effect.arm, control, ratio)
+        size = _compare_values(effect.metric, effect.arm, control, ratio)
     if effect.scenario is not None:
-        words = tr("{size} in scenario {scenario}", size=words, scenario=effect.scenario)
+        size = message("size.in-scenario", size=size, scenario=effect.scenario)
     if effect.low is None or effect.high is None:
-        return tr("{size} ({change}, without an interval)", size=words, change=format_change(ratio))
-    return tr(
-        "{size} ({change}, between {low} and {high})",
-        size=words,
-        change=format_change(ratio),
-        low=format_change(effect.low),
-        high=format_change(effect.high),
-    )
+        return message("size.without-interval", size=size, change=ratio)
+    return message("size.with-interval", size=size, change=ratio, low=effect.low, high=effect.high)
 
 
-def _compare_speeds(arm: str, control: str, ratio: float) -> str:
-    change = format_percent(abs(ratio - 1))
+def _compare_speeds(arm: str, control: str, ratio: float) -> Message:
     if not 0.5 < ratio < 2:
-        return tr("{arm} is {times} as fast as {control}", arm=arm, times=format_times(ratio), control=control)
-    if change == format_percent(0):
-        return tr("{arm} is as fast as {control}", arm=arm, control=control)
-    if ratio > 1:
-        return tr("{arm} is {change} faster than {control}", arm=arm, change=change, control=control)
-    return tr("{arm} is {change} slower than {control}", arm=arm, change=change, control=control)
+        return message("speed.times", arm=arm, times=ratio, control=control)
+    if _looks_same(ratio):
+        return message("speed.same", arm=arm, control=control)
+    code = "speed.faster" if ratio > 1 else "speed.slower"
+    return message(code, arm=arm, change=abs(ratio - 1), control=control)
 
 
-def _compare_values(metric: str, arm: str, control: str, ratio: float) -> str:
-    change, named = format_percent(abs(ratio - 1)), {"metric": tr(metric), "arm": arm, "control": control}
+def _compare_values(metric: str, arm: str, control: str, ratio: float) -> Message:
+    name = message(_LATENCIES[metric]) if metric in _LATENCIES else metric
     if ratio >= 10:
-        return tr("the {metric} of {arm} is {times} that of {control}", **named, times=format_times(ratio))
-    if change == format_percent(0):
-        return tr("the {metric} of {arm} is the same as that of {control}", **named)
-    if ratio > 1:
-        return tr("the {metric} of {arm} is {change} higher than that of {control}", **named, change=change)
-    return tr("the {metric} of {arm} is {change} lower than that of {control}", **named, change=change)
+        return message("value.times", metric=name, arm=arm, control=control, times=ratio)
+    if _looks_same(ratio):
+        return message("value.same", metric=name, arm=arm, control=control)
+    code = "value.higher" if ratio > 1 else "value.lower"
+    return message(code, metric=name, arm=arm, control=control, change=abs(ratio - 1))
 
 
-def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed, *, size: str) -> str:
+def _looks_same(ratio: float) -> bool:
+    """Whether the change is 0.0 % as it is written."""
+    return round(abs(ratio - 1) * 100, 1) == 0
+
+
+def _against_margin(evidence: Evidence, verdict: Verdict, needed: Needed, *, size: Message) -> Message:
     hypothesis = evidence.experiment.hypothesis
-    margin = format_share(hypothesis.margin)
-    if verdict is not Verdict.INCONCLUSIVE:
-        return tr(_REASONS[hypothesis.expect, verdict], size=size, margin=margin)
-    return tr(
-        "{size}, which does not settle the claim at the margin of {margin}: {needed}.",
-        size=size,
-        margin=margin,
-        needed=needed.text,
-    )
+    if verdict is Verdict.INCONCLUSIVE:
+        return message("verdict.inconclusive", size=size, margin=hypothesis.margin, needed=needed.text)
+    return message(_CODES[hypothesis.expect, verdict], size=size, margin=hypothesis.margin)

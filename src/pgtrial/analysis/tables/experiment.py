@@ -5,6 +5,7 @@ from itertools import chain
 
 from pgtrial.analysis.tables.base import ARM, RUN, Table, Value, integer, number, table, text, time, truth
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 
 
 def experiment_table(findings: Findings) -> Table:
@@ -16,7 +17,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
     experiment, asked = findings.experiment, findings.hypothesis
     answer = {
         "verdict": asked.verdict,
-        "reason": asked.reason,
+        "reason": say(asked.reason),
         "claim": asked.claim,
         "arm": asked.arm,
         "control": asked.control,
@@ -25,7 +26,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
         "expected": asked.expect,
         "margin": f"{asked.margin:g}",
         "confidence": f"{asked.confidence:g}",
-        "still needed": findings.needed.text,
+        "still needed": say(findings.needed.text),
     }
     design = {
         "name": experiment.name,
@@ -41,7 +42,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
     groups: dict[str, Mapping[str, str | None]] = {
         "answer": answer,
         "design": design,
-        "workload": experiment.workload,
+        "workload": {name: say(value) for name, value in experiment.workload.items()},
         "target": experiment.target,
     }
     return ((group, name, value) for group, facts in groups.items() for name, value in facts.items() if value)

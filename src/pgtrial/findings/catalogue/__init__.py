@@ -9,6 +9,8 @@ from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
+from pgtrial.findings.catalogue.verdict import ADJUSTMENT, NEEDED, SIZES, STOPPING, VERDICTS
+from pgtrial.findings.catalogue.workload import WORKLOAD
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS, WORLD_PARTS
 
 TABLES: tuple[Mapping[str, Entry], ...] = (
@@ -22,6 +24,12 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     NO_CURVE,
     CALIBRATION_CAVEATS,
     METHOD_REASONS,
+    VERDICTS,
+    SIZES,
+    NEEDED,
+    STOPPING,
+    ADJUSTMENT,
+    WORKLOAD,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"
@@ -30,7 +38,7 @@ VERBATIM_CAVEAT = Entry(text="{text}", hint="{hint}")
 
 def _collect() -> dict[str, Entry]:
     """Entries by code; those of variants filled in from their caveat's own."""
-    entries = {VERBATIM: Entry(text="{text}")}
+    entries = {VERBATIM: Entry(text="{text}"), "sentences": Entry(text="{parts:sentences}")}
     for table in TABLES:
         if twice := entries.keys() & table.keys():
             raise ValueError(f"codes that stand in two tables: {', '.join(sorted(twice))}")

@@ -6,6 +6,7 @@ Tables are those of GitHub's dialect, which GitLab and most wikis read too.
 from datetime import UTC, datetime
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markdown import bullets, code, escape, heading, table
 from pgtrial.report.summary_markdown import render_summary
@@ -16,6 +17,7 @@ from pgtrial.report.words import (
     plural,
     sort_caveats,
     tested_text,
+    workload_facts,
 )
 from pgtrial.units import format_duration
 
@@ -49,7 +51,7 @@ def _remarks(findings: Findings) -> list[str]:
     remarks = [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is Severity.INFO]
     items = [
         *([escape(single_runs_text(findings))] if single_runs_text(findings) else []),
-        *([escape(findings.stopping.text)] if findings.stopping is not None else []),
+        *([escape(say(findings.stopping.text))] if findings.stopping is not None else []),
         *(escape(f"{caveat.text} {caveat.hint}".strip()) for caveat in remarks),
     ]
     return [heading(3, "Remarks"), "", *bullets(items)] if items else []
@@ -63,7 +65,7 @@ def _method(findings: Findings) -> list[str]:
         "description": experiment.description,
         "tested": f"{tested_text(findings)} in {metric_label(findings.hypothesis.metric)}",
         "method": f"{experiment.method}, {complete}, seed {experiment.seed}",
-        **experiment.workload,
+        **workload_facts(findings),
         **experiment.target,
     }
     if experiment.started is not None:

@@ -31,9 +31,9 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
         numbers = range(len(findings.single_runs))
         yield (cite(single, *(f"single_runs[{number}].{field}" for number in numbers for field in fields)),)
     if findings.adjusted is not None:
-        yield (cite(close(findings.adjusted.text), "adjusted.text"),)
+        yield (cite(close(findings.adjusted.text.say()), "adjusted.text.text"),)
     if findings.stopping is not None:
-        yield (cite(close(findings.stopping.text), "stopping.text"),)
+        yield (cite(close(findings.stopping.text.say()), "stopping.text.text"),)
     yield from _caveats(findings)
 
 

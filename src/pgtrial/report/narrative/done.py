@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say as say_message
 from pgtrial.language import N_, ntr, tr
-from pgtrial.report.narrative.base import Sentence, Teller, cite, enumerate_parts, keep, say, source
+from pgtrial.report.narrative.base import Cited, Sentence, Teller, cite, enumerate_parts, keep, say, source
 from pgtrial.report.narrative.phrases import cite_arm
-from pgtrial.report.words import is_finished, placebo_arm
+from pgtrial.report.words import is_finished, placebo_arm, workload_facts
 from pgtrial.units import format_duration
 
 VERSION_PATH = 'experiment.target["postgres version"]'
@@ -99,9 +100,9 @@ def _runs(findings: Findings) -> Sentence:
 
 def _load(findings: Findings) -> Iterator[Sentence]:
     experiment = findings.experiment
-    facts = experiment.workload
+    facts = workload_facts(findings)
     levels: list[Sentence] = [
-        (cite(level.label.say(), f"experiment.levels[{number}].label"),)
+        (cite(level.label.say(), f"experiment.levels[{number}].label.text"),)
         for number, level in enumerate(experiment.levels)
     ]
     if "scenarios" in facts:
@@ -109,10 +110,17 @@ def _load(findings: Findings) -> Iterator[Sentence]:
         if levels:
             load = say(tr("{load} with {levels}"), load=load, levels=enumerate_parts(levels))
         if "duration" in facts:
-            load = (*load, ", ", cite(facts["duration"], "experiment.workload.duration"))
+            load = (*load, ", ", _cite_fact(findings, "duration"))
         if "data" in facts:
-            load = say(tr("{load} (data: {data})"), load=load, data=cite(facts["data"], "experiment.workload.data"))
+            load = say(tr("{load} (data: {data})"), load=load, data=_cite_fact(findings, "data"))
         yield say(tr("The load was {load}."), load=load)
+
+
+def _cite_fact(findings: Findings, name: str) -> Cited:
+    """A fact of the load, which is a message or, in findings of version 1, a text."""
+    fact = findings.experiment.workload[name]
+    path = f"experiment.workload.{name}"
+    return cite(say_message(fact), path if isinstance(fact, str) else f"{path}.text")
 
 
 DONE = Teller(name="done", title=N_("What was done"), tell=_tell)

@@ -40,7 +40,7 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
     yield say(
         tr(_VERDICTS[asked.verdict]),
         verdict=source("hypothesis.verdict"),
-        reason=cite(close(asked.reason), "hypothesis.reason"),
+        reason=cite(close(asked.reason.say()), "hypothesis.reason.text"),
     )
     yield from _by_level(findings)
     if asked.verdict is not Verdict.INVALID:
@@ -57,7 +57,7 @@ def _by_level(findings: Findings) -> Iterator[Sentence]:
     for number, level in enumerate(findings.experiment.levels):
         placed = find_placed(findings, arm=asked.arm, metric=asked.metric, scenario=asked.scenario, level=level.index)
         if placed is not None and placed.effect.ratio is not None:
-            label = cite(level.label.say(), f"experiment.levels[{number}].label")
+            label = cite(level.label.say(), f"experiment.levels[{number}].label.text")
             items.append(say(tr("{change} with {level}"), change=cite_change(placed), level=label))
     if items:
         yield say(tr("By load level the change is {items}."), items=enumerate_parts(items))

@@ -23,7 +23,7 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
     if verdict is Verdict.INVALID:
         yield (tr("Mend what makes the runs unable to answer, then run the experiment again."),)
     if verdict is Verdict.INCONCLUSIVE and needed_text(findings):
-        yield (cite(needed_text(findings), "needed.text"),)
+        yield (cite(needed_text(findings), "needed.text.text"),)
         yield (tr("Until then the claim is open: an inconclusive result is no evidence that there is no difference."),)
     yield from _choice(findings)
     if verdict is not Verdict.INVALID:

@@ -19,7 +19,7 @@ from pgtrial.report.narrative.base import (
 )
 from pgtrial.report.narrative.done import VERSION_PATH
 from pgtrial.report.narrative.phrases import cite_interval
-from pgtrial.report.words import change_text
+from pgtrial.report.words import change_text, workload_facts
 from pgtrial.stats.equivalence import claim_bound
 from pgtrial.units import format_share
 
@@ -94,10 +94,10 @@ def _scope(findings: Findings) -> Sentence:
     experiment = findings.experiment
     items: list[Sentence] = []
     if "scenarios" in experiment.workload:
-        load = cite(experiment.workload["scenarios"], "experiment.workload.scenarios")
+        load = cite(workload_facts(findings)["scenarios"], "experiment.workload.scenarios")
         items.append(say(tr("the load {load}"), load=load))
     levels: list[Sentence] = [
-        (cite(level.label.say(), f"experiment.levels[{number}].label"),)
+        (cite(level.label.say(), f"experiment.levels[{number}].label.text"),)
         for number, level in enumerate(experiment.levels)
     ]
     if levels:

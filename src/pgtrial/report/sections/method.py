@@ -6,7 +6,7 @@ from pgtrial.findings.findings import Findings, Stopping
 from pgtrial.findings.message import say
 from pgtrial.language import N_, decimal_sign, ntr, tr
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text
+from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text, workload_facts
 from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
@@ -45,7 +45,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "expect": tested_text(findings),
         "metric": metric_label(asked.metric),
         "lost": sum(arm.runs_invalid for arm in experiment.arms),
-        "workload": experiment.workload,
+        "workload": workload_facts(findings),
         "version": findings.pgtrial_version,
         "load": _describe_load(findings),
     }
@@ -63,7 +63,7 @@ def _describe_stopping(findings: Findings) -> dict[str, str | bool]:
         "level": "" if found.level is None or len(found.looks) == 1 else _local(f"{found.level:.2g}"),
         "looks": ", ".join(map(str, found.looks)),
         "has_looks": len(found.looks) > 1,
-        "text": found.text,
+        "text": say(found.text),
     }
 
 

@@ -1,6 +1,7 @@
 """The noise: every block, what one run per arm would have said, and what the slices tell."""
 
 from pgtrial.findings.findings import ArmSlices, Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, ntr, tr
 from pgtrial.report.charts.blocks import blocks_chart
 from pgtrial.report.sections.base import Section
@@ -24,7 +25,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "detectable": detectable_text(findings) if noise.detectable is not None else "",
         "blocks": ntr("{count} complete block", "{count} complete blocks", blocks),
         "calibration": _calibration(findings),
-        "covariate": findings.adjusted.text if findings.adjusted else "",
+        "covariate": say(findings.adjusted.text) if findings.adjusted else "",
         "single": single_runs_text(findings),
         "singles": [
             {

@@ -3,6 +3,7 @@
 import math
 
 from pgtrial.findings.findings import Effect, Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
@@ -41,7 +42,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "verdict": asked.verdict,
         "word": verdict_word(asked.verdict),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
-        "reason": asked.reason,
+        "reason": say(asked.reason),
         "claim": claim_text(findings),
         "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
         "needed": needed_text(findings),
@@ -61,7 +62,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "why": causes_of(findings).text,
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
         "finished": is_finished(findings),
-        "stopping": findings.stopping.text if findings.stopping else "",
+        "stopping": say(findings.stopping.text) if findings.stopping else "",
     }
 
 

@@ -1,0 +1,140 @@
+"""The verdict: how large the effect is, what that means for the claim, and what is still needed."""
+
+from pgtrial.findings.catalogue.base import Entry, plural
+from pgtrial.language import N_
+
+_BEYOND = N_("{size}, which is beyond the margin of {margin:share}.")
+_WITHIN = N_("{size}, which is within the margin of {margin:share} by two one-sided tests.")
+
+# What the interval says of the margin; {size} is "off is 5 % faster than on".
+VERDICTS = {
+    "verdict.better.supported": Entry(text=_BEYOND),
+    "verdict.better.refuted": Entry(text=N_("{size}, which does not reach the margin of {margin:share}.")),
+    "verdict.worse.supported": Entry(text=_BEYOND),
+    "verdict.worse.refuted": Entry(text=N_("{size}, which is not worse by the margin of {margin:share}.")),
+    "verdict.not-worse.supported": Entry(
+        text=N_("{size}, which is not worse by more than the margin of {margin:share}.")
+    ),
+    "verdict.not-worse.refuted": Entry(text=N_("{size}, which is worse by more than the margin of {margin:share}.")),
+    "verdict.equivalent.supported": Entry(text=_WITHIN),
+    "verdict.equivalent.refuted": Entry(text=_BEYOND),
+    "verdict.different.supported": Entry(text=_BEYOND),
+    "verdict.different.refuted": Entry(text=_WITHIN),
+    "verdict.inconclusive": Entry(
+        text=N_("{size}, which does not settle the claim at the margin of {margin:share}: {needed}.")
+    ),
+    "verdict.invalid": Entry(text=N_("The runs cannot answer the claim: {why:lowered}")),
+    "verdict.no-ratio": Entry(text=N_("There is no ratio of {metric} between the arms.")),
+}
+
+SIZES = {
+    "size.in-scenario": Entry(text=N_("{size} in scenario {scenario}")),
+    "size.without-interval": Entry(text=N_("{size} ({change:change}, without an interval)")),
+    "size.with-interval": Entry(text=N_("{size} ({change:change}, between {low:change} and {high:change})")),
+    "speed.times": Entry(text=N_("{arm} is {times:times} as fast as {control}")),
+    "speed.same": Entry(text=N_("{arm} is as fast as {control}")),
+    "speed.faster": Entry(text=N_("{arm} is {change:percent} faster than {control}")),
+    "speed.slower": Entry(text=N_("{arm} is {change:percent} slower than {control}")),
+    "value.times": Entry(text=N_("the {metric} of {arm} is {times:times} that of {control}")),
+    "value.same": Entry(text=N_("the {metric} of {arm} is the same as that of {control}")),
+    "value.higher": Entry(text=N_("the {metric} of {arm} is {change:percent} higher than that of {control}")),
+    "value.lower": Entry(text=N_("the {metric} of {arm} is {change:percent} lower than that of {control}")),
+    "metric.latency-mean": Entry(text=N_("mean latency")),
+    "metric.latency-p50": Entry(text=N_("median latency")),
+    "metric.latency-p95": Entry(text=N_("95th percentile of latency")),
+    "metric.latency-p99": Entry(text=N_("99th percentile of latency")),
+    "metric.latency-p999": Entry(text=N_("99.9th percentile of latency")),
+}
+
+NEEDED = {
+    "needed.unknown": Entry(text=N_("unknown, because the runs cannot answer the claim")),
+    "needed.none": Entry(text=N_("none, the claim is decided")),
+    "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
+    "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
+    "needed.blocks": Entry(
+        text=plural(
+            "about {count} more block would decide the claim", "about {count} more blocks would decide the claim"
+        )
+    ),
+}
+
+STOPPING = {
+    "stopping.after": Entry(
+        text=plural("After {done} of {count} blocks: {reason}.", "After {done} of {count} blocks: {reason}.")
+    ),
+    "stopping.no-rule": Entry(text=N_("there is no rule for stopping")),
+    "stopping.no-schedule": Entry(text=N_("there is no schedule")),
+    "stopping.no-block": Entry(text=N_("no block is complete")),
+    "stopping.all-run": Entry(text=N_("{found}, and all blocks are run")),
+    "stopping.outlook": Entry(text="{found}; {forecast}"),
+    "stopping.no-interval": Entry(text=N_("there is no interval yet")),
+    "stopping.narrow": Entry(text=N_("half the interval is {width:percent}, within the wished {wished:share}")),
+    "stopping.wide": Entry(text=N_("half the interval is {width:percent}, more than the wished {wished:share}")),
+    "stopping.undecided": Entry(text=N_("the claim is not decided")),
+    "stopping.supported": Entry(text=N_("the claim is supported")),
+    "stopping.refuted": Entry(text=N_("the claim is refuted")),
+    "stopping.no-more-looks": Entry(text=N_("no look is planned any more")),
+    "stopping.next-look": Entry(text=N_("the next look is after block {block}")),
+    "stopping.too-early": Entry(text=N_("it is too early for a forecast")),
+    "stopping.unlikely": Entry(text=N_("no look is likely to end it before the last block")),
+    "stopping.blocks": Entry(
+        text=plural(
+            "about {count} more block if the effect and the noise are what they look like",
+            "about {count} more blocks if the effect and the noise are what they look like",
+        )
+    ),
+}
+
+ADJUSTMENT = {
+    "covariate.steal": Entry(text=N_("stolen CPU time")),
+    "covariate.pressure": Entry(text=N_("CPU pressure")),
+    "adjustment.none": Entry(text=N_("The effect is not adjusted for {covariate}: {why}.")),
+    "adjustment.shared-time": Entry(
+        text=N_("the arms shared the time of each block, so they shared it too, and it cancels")
+    ),
+    "adjustment.no-ratio": Entry(text=N_("no block has a ratio")),
+    "adjustment.not-read": Entry(text=N_("it was not read")),
+    "adjustment.few-blocks": Entry(text=N_("it takes {needed} blocks, and {blocks} have it in both arms")),
+    "adjustment.same": Entry(text=N_("its difference between the arms was the same in all blocks, or nearly so")),
+    "adjustment.interval": Entry(text=N_("{confidence:share} interval {low:change} to {high:change}")),
+    "adjustment.no-interval": Entry(text=N_("without an interval yet")),
+    "adjustment.change": Entry(
+        text=plural(
+            "At equal {covariate} the change would be {change:change} ({interval}; from {count} blocks) instead of "
+            "{unadjusted:change}.",
+            "At equal {covariate} the change would be {change:change} ({interval}; from {count} blocks) instead of "
+            "{unadjusted:change}.",
+        )
+    ),
+    "adjustment.change-alone": Entry(
+        text=plural(
+            "At equal {covariate} the change would be {change:change} ({interval}; from {count} blocks).",
+            "At equal {covariate} the change would be {change:change} ({interval}; from {count} blocks).",
+        )
+    ),
+    "adjustment.slope": Entry(
+        text=N_(
+            "One percentage point more of it goes with {change:change}; the standard deviation between blocks is "
+            "{after:percent} with the adjustment and {before:percent} without."
+        )
+    ),
+    "adjustment.slope-between": Entry(
+        text=N_(
+            "One percentage point more of it goes with {change:change} ({low:change} to {high:change}); the standard "
+            "deviation between blocks is {after:percent} with the adjustment and {before:percent} without."
+        )
+    ),
+    "adjustment.verdict": Entry(text=N_("The verdict is about the unadjusted effect.")),
+    "adjustment.more": Entry(
+        text=N_(
+            "The arm's runs have {share:percent} more {covariate} than the control's: if the arm itself is the cause, "
+            "the adjustment takes away part of its effect."
+        )
+    ),
+    "adjustment.less": Entry(
+        text=N_(
+            "The arm's runs have {share:percent} less {covariate} than the control's: if the arm itself is the cause, "
+            "the adjustment takes away part of its effect."
+        )
+    ),
+}
