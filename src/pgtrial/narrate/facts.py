@@ -125,8 +125,13 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
         ),
         ("placebo", "what the placebo says", placebo_text(findings), "placebo"),
         ("single_runs", "what one run of each arm would have said", single_runs_text(findings), "single_runs"),
-        ("adjusted", "for a covariate", findings.adjusted and say(findings.adjusted.text), "adjusted.text.text"),
-        ("stopping", "rule for stopping", findings.stopping and say(findings.stopping.text), "stopping.text.text"),
+        ("adjusted", "for a covariate", say(findings.adjusted.text) if findings.adjusted else "", "adjusted.text.text"),
+        (
+            "stopping",
+            "rule for stopping",
+            say(findings.stopping.text) if findings.stopping else "",
+            "stopping.text.text",
+        ),
         ("why", "why, in short", causes_of(findings).text, "causes.text"),
     ):
         if value:

@@ -14,6 +14,7 @@ from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
 from pgtrial.analysis.world.settings import ABSENT, VOLATILE
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import Contrast, ExperimentComparison, Indirect, NotCombined, WorldDifference
+from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.units import format_duration, format_share
