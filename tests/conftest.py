@@ -320,7 +320,7 @@ def analysed_once() -> Iterator[None]:
     test of the same file, in the same language, it has the same findings.
     """
     from pgtrial.analysis import analyze, opened
-    from pgtrial.analysis.calibration.promise import summary
+    from pgtrial.analysis.calibration import summary
     from pgtrial.analysis.compare import subjects
     from pgtrial.export import bundle
     from pgtrial.language import spoken

@@ -136,8 +136,8 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
     ):
         if value:
             yield _fact(key, text, value, path)
-    for name, value in experiment.workload.items():
-        yield _fact("load", f"load: {name}", say(value), key_path("experiment.workload", name), name)
+    for name, part in experiment.workload.items():
+        yield _fact("load", f"load: {name}", say(part), key_path("experiment.workload", name), name)
     for number, level in enumerate(experiment.levels):
         path = f"experiment.levels[{number}].label"
         yield _fact("level", "name of a load level", say(level.label), path, str(level.index))
