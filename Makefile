@@ -62,7 +62,7 @@ calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 
 bench: setup-test
-	@for program in benchmarks/*.py; do echo "$$program"; $(BIN)/python "$$program" || exit; done
+	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
 
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)

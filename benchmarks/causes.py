@@ -1,7 +1,7 @@
 """Time and memory of `pgtrial report` for an experiment of two hours: 12 runs of 6 load levels, causes included.
 
-    python benchmarks/causes.py                  # 100 s for each load level
-    python benchmarks/causes.py --seconds 20     # a fifth of that
+    PYTHONPATH=tests python benchmarks/causes.py                  # 100 s for each load level
+    PYTHONPATH=tests python benchmarks/causes.py --seconds 20     # a fifth of that
 
 The result folder is a simulated one with every metric that is looked at, each with noise of its own, so that nothing
 is cheap because it stands still.
@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from pgtrial.store import layout, parquet
-from pgtrial.testing import EXPERIMENT, WAITS, Simulation, detailed_simulation, write_result_folder
-from pgtrial.testing.details import DETAILED_GAUGES
+from support import EXPERIMENT, WAITS, Simulation, detailed_simulation, write_result_folder
+from support.details import DETAILED_GAUGES
 
 LONGEST, MOST = 20.0, 1 << 30  # s and B that were promised
 _EVENTS = (

@@ -1,6 +1,6 @@
 """Time of whole commands: `pgtrial --help`, and `pgtrial report` of a simulated 20-run experiment.
 
-    python benchmarks/command.py                 both, next to what bare Python and the imports cost
+    PYTHONPATH=tests python benchmarks/command.py                 both, next to what bare Python and the imports cost
 
 Each command is timed several times in turn with its peer, so that whatever else the machine does meets both alike.
 """
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 _IMPORTS = "import duckdb, numpy, scipy.special, pydantic, jinja2, vl_convert"
 

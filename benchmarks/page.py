@@ -1,7 +1,7 @@
 """Time until the report of an experiment of two hours can be read, in Chromium without a network, and its size.
 
-    python benchmarks/page.py                     # makes the folder of causes.py first
-    python benchmarks/page.py results/*/report.html
+    PYTHONPATH=tests python benchmarks/page.py                     # makes the folder of causes.py first
+    PYTHONPATH=tests python benchmarks/page.py results/*/report.html
 
 Each page is opened anew, with nothing in a cache, and the middle one of the times is printed: until its text is there
 and answers (the load event), until all charts that can be seen without scrolling are drawn, and until all are.

@@ -17,7 +17,7 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.observations import Values, index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 Kept = Callable[[str, Callable[[Path], Any]], Any]
 Assess = Callable[..., Assessment]

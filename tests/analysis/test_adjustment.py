@@ -16,8 +16,8 @@ from pgtrial.analysis.findings import Adjustment, Findings
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.model.slice import Slice
 from pgtrial.spec.experiment import Experiment
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.units import format_change
+from support import EXPERIMENT, Simulation, write_result_folder
 
 PRESSURE = "pressure.cpu_some_total"
 STEAL = "proc_stat.cpu_steal"

@@ -9,7 +9,7 @@ from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 SMALL = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 2").replace("placebo = true", "")
 

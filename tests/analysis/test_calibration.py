@@ -27,7 +27,7 @@ from pgtrial.spec.load import parse_experiment
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.store.calibrations import calibration_key, keep_calibration
 from pgtrial.store.journal_file import VARIABLE
-from pgtrial.testing import Simulation, write_result_folder
+from support import Simulation, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

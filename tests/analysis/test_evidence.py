@@ -9,7 +9,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 
 def test_the_first_arm_is_the_control_and_the_second_the_one_of_the_claim(evidence: Evidence) -> None:

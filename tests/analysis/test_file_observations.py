@@ -7,7 +7,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.testing import Simulation, write_result_folder
+from support import Simulation, write_result_folder
 
 TEXT = """\
 format = 1

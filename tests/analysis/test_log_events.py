@@ -16,7 +16,7 @@ from pgtrial.model.run import RunRow
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.file import write_log
-from pgtrial.testing import INTERLEAVED, write_result_folder
+from support import INTERLEAVED, write_result_folder
 
 END = (
     "checkpoint complete: wrote {buffers} buffers (56.5%); 0 WAL file(s) added, 0 removed, 4 recycled; write=2.000 s, "

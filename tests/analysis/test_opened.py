@@ -9,7 +9,7 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.analysis.opened import Results, open_results
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
-from pgtrial.testing import INTERLEAVED, write_result_folder
+from support import INTERLEAVED, write_result_folder
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
-from pgtrial.testing import COUNTERS, Simulation, write_result_folder
+from support import COUNTERS, Simulation, write_result_folder
 
 TEXT = """\
 format = 1

@@ -19,7 +19,7 @@ from pgtrial.analysis.reduction import Reduction, Wait
 from pgtrial.analysis.slice_findings import describe_slices
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
-from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
+from support import DUET, INTERLEAVED, Simulation, write_result_folder
 
 Build = Callable[..., Assessment]
 NUMBER = "pg_stat_checkpointer.num_timed"

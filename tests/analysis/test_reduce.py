@@ -13,7 +13,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
-from pgtrial.testing import EXPERIMENT, TransactionRow, write_result_folder, write_transactions
+from support import EXPERIMENT, TransactionRow, write_result_folder, write_transactions
 
 WAL = "pg_stat_wal.wal_bytes"
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')

@@ -22,7 +22,7 @@ from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
-from pgtrial.testing import DUET, INTERLEAVED, Simulation, write_result_folder
+from support import DUET, INTERLEAVED, Simulation, write_result_folder
 
 WAL = "pg_stat_wal.wal_bytes"
 SHORT = (

@@ -16,7 +16,7 @@ from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.power import Needed, blocks_needed, detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 BLOCKS = 20
 DECISION = (

@@ -17,7 +17,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
-from pgtrial.testing import (
+from support import (
     DUET,
     EXPERIMENT,
     INTERLEAVED,

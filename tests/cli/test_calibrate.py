@@ -19,7 +19,7 @@ from pgtrial.spec.load import load_experiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import CALIBRATION
 from pgtrial.store.journal_file import VARIABLE
-from pgtrial.testing import Simulation, write_result_folder
+from support import Simulation, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

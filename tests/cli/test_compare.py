@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.store import layout
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

@@ -16,7 +16,7 @@ from pgtrial.engine.events import (
 )
 from pgtrial.model.run import LoadLevel, PhaseName, RunState, Slot
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 SLOT = Slot(number=1, block=1, position=1, arm="on")
 EVENTS: tuple[Event, ...] = (

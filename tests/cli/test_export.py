@@ -9,7 +9,7 @@ import pytest
 from pgtrial.cli.main import main
 from pgtrial.engine.folder import lock_folder
 from pgtrial.store import layout
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

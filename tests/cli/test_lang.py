@@ -11,7 +11,7 @@ from pgtrial.cli.main import main
 from pgtrial.cli.session import write_report
 from pgtrial.language import ENGLISH, Language, find_language
 from pgtrial.report.text import render_text
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

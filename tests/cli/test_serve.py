@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 PATIENCE = 60.0  # s
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

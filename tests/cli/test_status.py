@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.store.state import State
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 ROOT = Path(__file__).parents[2]
 FINISHED = "results/commit-20260120T101500Z"

@@ -35,7 +35,7 @@ import pytest
 from pgtrial.cli.main import COMMANDS, group, main
 from pgtrial.postgres.programs import Programs
 from pgtrial.store.journal_file import VARIABLE
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

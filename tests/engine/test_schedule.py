@@ -16,7 +16,7 @@ from pgtrial.errors import RestoreError
 from pgtrial.model.run import RunState
 from pgtrial.spec.experiment import Experiment
 from pgtrial.store.state import State
-from pgtrial.testing import EXPERIMENT
+from support import EXPERIMENT
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 10 * 60  # s, of a quick file

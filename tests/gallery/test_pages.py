@@ -15,7 +15,7 @@ from pgtrial.analysis.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
 from pgtrial.report.markdown import escape
-from pgtrial.testing import EXPERIMENT, detailed_simulation, write_result_folder
+from support import EXPERIMENT, detailed_simulation, write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LARGEST_IN_ALL = 6_000_000  # bytes of all images in the repository

@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.findings import write_findings
 from pgtrial.cli.main import main
 from pgtrial.narrate.endpoint import KEY, OPENAI_KEY, OPENAI_URL, URL
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 SECRET = "sk-very-secret-0123456789"
 

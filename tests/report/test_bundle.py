@@ -20,7 +20,7 @@ from pgtrial.store.bundle import FACTS, SUMS, unpack
 from pgtrial.store.redact.known import Redaction
 from pgtrial.store.samples import WaitRow, write_waits
 from pgtrial.store.state import State
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 HOST, ADDRESS, SECRET = "bench-frodo.corp.example", "10.11.12.13", "hunter2xyz"
 STATEMENT = "SELECT secret_name FROM customers WHERE id = ?"

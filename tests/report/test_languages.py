@@ -17,7 +17,7 @@ from pgtrial.report.html import render_html
 from pgtrial.report.narrative.narrative import tell_story
 from pgtrial.report.narrative.write import write_text
 from pgtrial.report.text import render_text
-from pgtrial.testing import EXPERIMENT, detailed_simulation, write_result_folder
+from support import EXPERIMENT, detailed_simulation, write_result_folder
 
 
 def load_pseudo() -> ModuleType:

@@ -1,4 +1,4 @@
-"""A server over folders that pgtrial.testing made, and a client that says exactly what a test wants to say."""
+"""A server over folders that tests/support wrote, and a client that says exactly what a test wants to say."""
 
 import contextlib
 import http.client
@@ -14,8 +14,8 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import write_findings
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
 from pgtrial.web.server import WebServer, open_server
+from support import write_result_folder
 
 PATIENCE = 30.0  # s
 

@@ -17,7 +17,7 @@ from pgtrial.model.run import LoadLevel, PhaseName, RunState
 from pgtrial.report.html import write_html
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 PATIENCE = 60_000  # ms
 SIZE = {"width": 1200, "height": 900}

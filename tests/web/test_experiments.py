@@ -9,8 +9,8 @@ import pytest
 from pgtrial.engine.folder import lock_folder
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import write_result_folder
 from pgtrial.web.experiments import Shelf
+from support import write_result_folder
 
 
 @pytest.fixture

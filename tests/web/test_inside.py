@@ -5,8 +5,8 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
 from pgtrial.web.inside import Place, find_places, find_root, open_inside
+from support import write_result_folder
 
 
 @pytest.fixture

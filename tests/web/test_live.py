@@ -10,9 +10,9 @@ from pgtrial.engine.folder import lock_folder
 from pgtrial.engine.live.live_file import LiveFile
 from pgtrial.engine.live.view import ArmView, LiveView
 from pgtrial.model.arm import Role
-from pgtrial.testing import write_result_folder
 from pgtrial.web.experiments import Shelf
 from pgtrial.web.live import describe, describe_view
+from support import write_result_folder
 
 VIEW = LiveView(
     t=1767225600.0,

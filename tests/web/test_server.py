@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 PATIENCE = 30.0  # s
 NO_COOKIE = {"Cookie": None}

@@ -2,8 +2,8 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.findings import Findings
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
 from pgtrial.web.side import side_by_side
+from support import EXPERIMENT, Simulation, write_result_folder
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 LATENCY, TPS = "pgbench.latency_mean", "pgbench.tps"
 LEVELS = EXPERIMENT.replace("clients = 4", "clients = [4, 9]").replace('"10s"', '"4s"')

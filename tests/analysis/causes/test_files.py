@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.causes.files import describe_files, tell_files
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.file_findings import FileLimit, FileUse
-from pgtrial.testing import Simulation, write_result_folder
+from support import Simulation, write_result_folder
 
 TEXT = """\
 format = 1

@@ -17,7 +17,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.model.run import LoadLevel
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 Judge = Callable[..., Limit]
 Series = Mapping[Any, Any]

@@ -14,7 +14,7 @@ from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.model.metric import Sample
 from pgtrial.store import layout
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
-from pgtrial.testing import EXPERIMENT, INTERLEAVED, write_result_folder
+from support import EXPERIMENT, INTERLEAVED, write_result_folder
 
 SHORT = EXPERIMENT.replace('"10s"', '"4s"')
 COUNT = "pg_wait_sampling.count"

@@ -10,7 +10,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.compare.experiments import compare_experiments
 from pgtrial.analysis.comparison_findings import ExperimentComparison
 from pgtrial.analysis.findings import Findings
-from pgtrial.testing import EXPERIMENT, Simulation, write_result_folder
+from support import EXPERIMENT, Simulation, write_result_folder
 
 SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
 OTHER_ARM = SHORT.replace(

@@ -14,7 +14,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.interval import mean_and_sd
 from pgtrial.stats.meta import combine
-from pgtrial.testing import EXPERIMENT
+from support import EXPERIMENT
 
 SHORT = EXPERIMENT.replace('"10s"', '"3s"').replace("blocks = 6", "blocks = 3")
 

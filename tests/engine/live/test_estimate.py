@@ -7,7 +7,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.engine.live.estimate import FEWEST_BLOCKS, Estimator
 from pgtrial.report.words import primary_effect
 from pgtrial.store import layout
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 
 def test_it_is_what_the_report_says_of_the_same_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.run import LoadLevel, PhaseName, RunState
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing import write_result_folder
+from support import write_result_folder
 
 PATIENCE = 30.0  # s
 

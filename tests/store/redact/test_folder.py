@@ -7,7 +7,7 @@ from pgtrial.errors import StoreError
 from pgtrial.store import layout
 from pgtrial.store.redact.folder import copy_folder
 from pgtrial.store.redact.known import Redaction
-from pgtrial.testing import EXPERIMENT, write_result_folder
+from support import EXPERIMENT, write_result_folder
 
 QUERY = "SELECT secret_name FROM customers WHERE id = :id;"
 TEXT = (

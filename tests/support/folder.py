@@ -13,9 +13,9 @@ from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing.files import Query, write_all
-from pgtrial.testing.runs import simulate_block, simulate_run
-from pgtrial.testing.simulation import EXPERIMENT, Simulation
+from support.files import Query, write_all
+from support.runs import simulate_block, simulate_run
+from support.simulation import EXPERIMENT, Simulation
 
 _STARTED = 1_767_225_600.0
 _MOST_STOLEN = 0.9  # of the CPU time of a run

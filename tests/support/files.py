@@ -12,7 +12,7 @@ from pgtrial.model.histogram import bucket_of
 from pgtrial.model.run import LoadLevel
 from pgtrial.model.slice import Slice
 from pgtrial.store import parquet
-from pgtrial.testing.simulation import Simulation
+from support.simulation import Simulation
 
 Query = tuple[str, list[Any]]  # with its parameters
 _MOST_WRITTEN = 5000  # files of some kB

@@ -15,7 +15,7 @@ from pgtrial.model.slice import Slice
 from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
-from pgtrial.testing.files import (
+from support.files import (
     Query,
     TransactionRow,
     parts_query,
@@ -25,7 +25,7 @@ from pgtrial.testing.files import (
     transactions_query,
     waits_query,
 )
-from pgtrial.testing.simulation import SETTINGS, Simulation
+from support.simulation import SETTINGS, Simulation
 
 _BEFORE = ((PhaseName.RESTORE, 0.5), (PhaseName.START, 0.3), (PhaseName.WARMUP, 3.0), (PhaseName.CHECKPOINT, 0.2))
 _SWITCH = 0.002  # s from the end of a slice to the start of the next

@@ -3,9 +3,9 @@
 For tests of whatever reads result folders. Everything is drawn from a seed, with the standard library only.
 """
 
-from pgtrial.testing.files import TransactionRow, write_transactions
-from pgtrial.testing.folder import write_result_folder
-from pgtrial.testing.simulation import (
+from support.files import TransactionRow, write_transactions
+from support.folder import write_result_folder
+from support.simulation import (
     COUNTERS,
     DUET,
     EXPERIMENT,

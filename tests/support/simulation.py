@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pgtrial.testing.details import DETAILED_COUNTERS, DETAILED_GAUGES
+from support.details import DETAILED_COUNTERS, DETAILED_GAUGES
 
 EXPERIMENT = """\
 format = 1
