@@ -40,6 +40,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
+from support import wait_until
 
 INTERVAL = 0.2
 DISK = Path(tempfile.gettempdir())  # memory has no block device
@@ -114,10 +115,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 10
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.01)
+    wait_until(lambda: not is_running(pid))
 
 
 @contextmanager

@@ -22,15 +22,13 @@ from pgtrial.hosts.running import end_process
 from pgtrial.hosts.ssh import connection as ssh_connection
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.hosts.ssh.operations import RemoteOperations
+from support import wait_until
 
 PIPE = asyncio.subprocess.PIPE
 
 
 def wait_until_gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while identify(pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return identify(pid) is None
+    return wait_until(lambda: identify(pid) is None)
 
 
 def agent_of(host: SshHost) -> int:
