@@ -1,6 +1,5 @@
 """The published experiments: their files are right and small enough, and what the runner does with them."""
 
-import importlib
 import os
 import re
 import socket
@@ -11,10 +10,11 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from gallery import __main__ as runner
+from gallery import entries, host, prospects, runs
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
@@ -29,15 +29,6 @@ ROOM = 0.85  # of a time that may be planned: runs take a little longer, and the
 MIXES = ROOT / "src" / "pgtrial" / "workloads" / "mixes"
 
 
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m gallery`
-    try:
-        return importlib.import_module(f"gallery.{name}")
-    finally:
-        sys.path.remove(str(ROOT))
-
-
-entries, prospects, runs, host, runner = (load(name) for name in ("entries", "prospects", "runs", "host", "__main__"))
 ENTRIES = {entry.name: entry for entry in entries.read_entries()}
 QUICK = {name: entry.quick for name, entry in ENTRIES.items()}
 FILES = sorted(entries.EXAMPLES.glob("*/*.toml"))
