@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -40,7 +41,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
-from support import wait_until
+from support import reached, wait_until
 
 INTERVAL = 0.2
 DISK = Path(tempfile.gettempdir())  # memory has no block device
@@ -95,6 +96,16 @@ async def sample(config: SamplerConfig, *, seconds: float) -> SamplerReport:
     await sampler.start(config)
     await asyncio.sleep(seconds)
     return await sampler.stop()
+
+
+async def wait_for_readings(config: SamplerConfig, *sources: str, since: float, count: int) -> None:
+    """Until each of the sources has been read so many times since a moment."""
+
+    def are_there() -> bool:
+        found = Counter(source for t, source in read_times(Path(config.spool)) if t > since)
+        return all(found[source] >= count for source in sources)
+
+    await reached(are_there)
 
 
 def server_sources(config: SamplerConfig) -> set[str]:
@@ -191,7 +202,8 @@ def test_server_that_comes_back_is_read_again(
         await throwaway.stop(immediate=True)
         await asyncio.sleep(5 * INTERVAL)
         await throwaway.start()
-        await asyncio.sleep(5 * INTERVAL)
+        sources = server_sources(config) - {sessions.NAME}
+        await wait_for_readings(config, *sources, since=time.time(), count=2)
         return await sampler.stop()
 
     report = runner.run(restart())
@@ -210,7 +222,7 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
         await sampler.start(replace(config, conninfo=throwaway.conninfo("template1")))
         with frozen(backend_of_sampler(throwaway)):
             await asyncio.sleep(6 * INTERVAL)
-        await asyncio.sleep(4 * INTERVAL)
+        await wait_for_readings(config, "pg_stat_wal", since=time.time(), count=3)
         return await sampler.stop()
 
     report = runner.run(hang())
@@ -226,22 +238,23 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
 
 
 def test_ticks_that_were_missed_have_no_readings(config: SamplerConfig, runner: asyncio.Runner) -> None:
-    async def pause() -> SamplerReport:
+    async def pause() -> tuple[SamplerReport, float]:
+        begun = time.monotonic()
         sampler = Sampler()
         await sampler.start(config)
         assert sampler.pid is not None
         with frozen(sampler.pid):
             await asyncio.sleep(6 * INTERVAL)
         await asyncio.sleep(2 * INTERVAL)
-        return await sampler.stop()
+        return await sampler.stop(), time.monotonic() - begun
 
-    report = runner.run(pause())
+    report, taken = runner.run(pause())
 
     assert {gap.source for gap in report.gaps} == set(read_header(Path(config.spool)).sources)
     assert report.late is not None
     assert report.late >= 4
     times = [t for t, source in read_times(Path(config.spool)) if source == "proc_stat"]
-    assert len(times) == report.ticks <= 6
+    assert len(times) == report.ticks <= taken / INTERVAL + 2 - report.late
 
 
 def test_sampler_that_was_killed_is_an_error_and_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
@@ -265,7 +278,7 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
         sampler = Sampler()
         await sampler.start(config)
         assert sampler.pid is not None
-        await asyncio.sleep(2.5 * INTERVAL)
+        await wait_for_readings(config, "proc_stat", since=0.0, count=3)
         os.kill(sampler.pid, signal.SIGTERM)
         await asyncio.to_thread(wait_until_gone, sampler.pid)
         return await sampler.stop()
@@ -273,8 +286,7 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
     report = runner.run(terminate())
 
     assert report.errors == ()
-    assert report.ticks + (report.late or 0) == 4
-    assert len([source for _, source in read_times(Path(config.spool)) if source == "proc_stat"]) == report.ticks
+    assert len([source for _, source in read_times(Path(config.spool)) if source == "proc_stat"]) == report.ticks >= 4
 
 
 def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
@@ -309,7 +321,7 @@ def test_reader_that_dies_is_an_error_and_a_gap_and_the_rest_goes_on(
         sampler = Sampler()
         await sampler.start(replace(config, remote=reader_of()))
         os.kill(reader_under(sampler), signal.SIGKILL)
-        await asyncio.sleep(5 * INTERVAL)
+        await wait_for_readings(config, "pg_stat_wal", since=time.time(), count=5)
         return await sampler.stop()
 
     report = runner.run(kill_reader())

@@ -565,10 +565,10 @@ def test_agent_that_hears_nothing_ends_everything(open_remote, runner, monkeypat
 
 
 def test_signs_of_life_keep_an_idle_connection(open_remote, runner, monkeypatch):
-    monkeypatch.setattr(ssh_connection, "SILENCE", 1.0)
+    monkeypatch.setattr(ssh_connection, "SILENCE", 4.0)
     monkeypatch.setattr(ssh_connection, "SIGN_OF_LIFE", 0.2)
     with open_remote() as host:
-        time.sleep(2.5)
+        time.sleep(4.5)
 
         assert host.ops.user() == os.geteuid()
 
