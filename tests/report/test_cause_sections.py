@@ -1,5 +1,4 @@
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -17,6 +16,7 @@ from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.server_log import describe_numbers
 from pgtrial.report.text import render_text
+from support.html import Page
 
 OPTIONAL = {"files", "limits", "disks", "scorecard", "panels", "stability", "checks", "associations", "server_log"}
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}"
@@ -49,26 +49,7 @@ def section(findings, name: str) -> str:
 
 def words(html: str) -> str:
     """The text outside scripts."""
-    reader = _Text()
-    reader.feed(html)
-    return " ".join(" ".join(reader.found).split()).replace("\u00a0", " ")
-
-
-class _Text(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.in_script = False
-
-    def handle_starttag(self, tag, attrs):
-        self.in_script = tag == "script"
-
-    def handle_endtag(self, tag):
-        self.in_script = False
-
-    def handle_data(self, data):
-        if not self.in_script:
-            self.found.append(data)
+    return " ".join(" ".join(Page(html).texts).split()).replace("\u00a0", " ")
 
 
 def change(findings, **parts):

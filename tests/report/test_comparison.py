@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from html.parser import HTMLParser
 
 import pytest
 import vl_convert
@@ -35,6 +34,7 @@ from pgtrial.report.comparison.page import render_comparison
 from pgtrial.report.comparison.table import align_table
 from pgtrial.report.comparison.text import render_experiments, render_logs
 from pgtrial.report.comparison.words import answer_text
+from support.html import Page
 
 PATIENCE = 120_000  # ms
 HOSTILE = ("</script><script>alert(1)</script>", '<img src=x onerror="alert(2)">', "a\x1b[31m\u202eb {{ 7*7 }}")
@@ -312,30 +312,6 @@ def test_a_table_that_is_too_wide_cuts_its_first_column():
     assert "…" in lines[1]
 
 
-class Page(HTMLParser):
-    """Elements and attributes, and text outside scripts and styles."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self._inside = ""
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag in {"script", "style"}:
-            self._inside = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._inside:
-            self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        if not self._inside:
-            self.text.append(data)
-
-
 @pytest.mark.parametrize("make", [make_experiments, make_logs])
 def test_hostile_names_stay_text_on_the_page(make):
     plain, hostile = Page(render_comparison(make())), Page(render_comparison(make(HOSTILE)))
@@ -344,7 +320,7 @@ def test_hostile_names_stay_text_on_the_page(make):
     assert [tag for tag, _ in hostile.elements if tag in {"script", "img"}] == [
         tag for tag, _ in plain.elements if tag in {"script", "img"}
     ]
-    text = "".join(hostile.text)
+    text = hostile.text
     assert HOSTILE[0] in text
     assert "\x1b" not in text
 
@@ -368,7 +344,7 @@ def test_throughput_of_logs_can_be_zoomed(logs):
 
     assert [(one["data-from"], one["data-to"]) for one in timed] == [("0.0", "2.0")]
     assert ["data-timed" in one for one in plots].count(True) == 1
-    assert "All charts below show the same time" not in "".join(page.text)
+    assert "All charts below show the same time" not in page.text
 
 
 def test_differences_come_first_on_the_page_after_the_answer():
