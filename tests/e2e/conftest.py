@@ -340,7 +340,7 @@ class WatchedProcess:
             found = [read_live(folder.path) for folder in self.place.folders()]
             views += [view for view in found if view is not None]
             time.sleep(0.2)
-        result = self.place.finish(self.process, timeout=1)
+        result = self.place.finish(self.process)
         return result, Watched(text=self.terminal.close(), views=views)
 
 

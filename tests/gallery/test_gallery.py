@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 import tomllib
 from dataclasses import replace
 from functools import cache
@@ -20,7 +19,7 @@ from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
-from support import write_result_folder
+from support import wait_until, write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 10 * 60  # s, of a quick file
@@ -342,10 +341,3 @@ def test_who_ends_the_runner_ends_the_experiment_as_well(tmp_path):
             socket.create_connection(("127.0.0.1", port), timeout=5)
     finally:
         process.kill()
-
-
-def wait_until(is_true, patience: float = 60.0) -> None:
-    deadline = time.monotonic() + patience
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
