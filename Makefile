@@ -23,7 +23,7 @@ DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
 GALLERY ?=
-PURE = $(addprefix tests/,collectors design model spec stats workloads test_units.py)
+PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON

@@ -26,9 +26,8 @@ import psycopg
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, find_disks, find_server
 from pgtrial.engine.sampler.link import APPLICATION
 from pgtrial.hosts.local import LocalHost, server_account
-from pgtrial.hosts.running import end_process
-from pgtrial.postgres.programs import find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.hosts.processes import end_process
+from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 from pgtrial.stats.paired import compare_blocks

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.analysis.cause_findings import Resource
-from pgtrial.spec.disk_tables import LIMITS
+from pgtrial.experiment_file.disk_tables import LIMITS
 
 FOLDER = Path(__file__).parent
 CASES = FOLDER / "cases.toml"

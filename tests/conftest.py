@@ -31,8 +31,7 @@ from hypothesis import settings
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
 from pgtrial.store.journal_file import VARIABLE

@@ -25,7 +25,7 @@ from pgtrial.language import DOMAIN, ENGLISH, LANGUAGES, LOCALE
 PACKAGE = LOCALE.parent
 # What a call's arguments are: (1, 2) is a text and its plural, (1, "c") the context.
 KEYWORDS = {"tr": None, "mark": None, "ntr": (1, 2), "ptr": ((1, "c"), 2)}
-TOML_KEYS = ("name", "about", "advice")  # of spec/checks.toml
+TOML_KEYS = ("name", "about", "advice")  # of experiment_file/checks.toml
 # The dates that gettext wants in the header of a catalogue.
 _UNDATED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ def collect() -> Catalog:
     methods: list[tuple[str, Any]] = [
         ("**.py", _texts_of_code),
         ("**.html", "jinja2"),
-        ("spec/checks.toml", _texts_of_checks),
+        ("experiment_file/checks.toml", _texts_of_checks),
     ]
     for path, _, message, _, context in extract_from_dir(PACKAGE, methods, keywords=KEYWORDS):
         found.add(message, locations=[(f"src/pgtrial/{path}", 0)], context=context)

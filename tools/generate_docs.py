@@ -23,18 +23,18 @@ from pgtrial.design.slice_time import (
     SECONDS_PER_CLIENT,
 )
 from pgtrial.design.slices import DUET_GUARD, GUARD
+from pgtrial.experiment_file import cause_tables, disk_tables, file_tables
+from pgtrial.experiment_file import experiment as spec
+from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
+from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
+from pgtrial.experiment_file.fields import UNIONS, choices_of
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables
+from pgtrial.experiment_file.schema import render_schema
+from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
+from pgtrial.experiment_file.values import Form, Name
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
 from pgtrial.knobs.base import About
 from pgtrial.knobs.cluster import CLUSTER_KNOBS
-from pgtrial.spec import cause_tables, disk_tables, file_tables
-from pgtrial.spec import experiment as spec
-from pgtrial.spec.arm_checks import OWNED, OWNED_BY_SERVER
-from pgtrial.spec.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
-from pgtrial.spec.fields import UNIONS, choices_of
-from pgtrial.spec.knob_tables import KNOB_NAMES, KnobTables
-from pgtrial.spec.schema import render_schema
-from pgtrial.spec.target_checks import NOT_ON_SERVER
-from pgtrial.spec.values import Form, Name
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -72,7 +72,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
 _INTRODUCTION = """\
 # The experiment file
 
-<!-- Written by tools/generate_docs.py from src/pgtrial/spec/; change the models, not this page. -->
+<!-- Written by tools/generate_docs.py from src/pgtrial/experiment_file/; change the models, not this page. -->
 
 An experiment is one TOML file. `pgtrial init` writes a commented example, `pgtrial check FILE` says everything that is
 wrong with a file, `pgtrial plan FILE` shows what it will do. For completion in an editor there is a JSON Schema:
@@ -126,7 +126,8 @@ _CHECKS = """\
 A check of the share of the time holds every second against its threshold; the level follows from the share of the time
 beyond it, and a share that equals a limit has that level. For others the level follows from the value itself: of the
 whole time, its change over the measured time (trend), or entries of the log per minute. A trend that may be zero is
-worth a remark at most. The file [checks.toml](../src/pgtrial/spec/checks.toml) has the series that each looks at.
+worth a remark at most. The series that each looks at are in
+[checks.toml](../src/pgtrial/experiment_file/checks.toml).
 
 | Name | Looks at | Threshold | `info` | `warning` | `alarm` |
 |---|---|---|---|---|---|

@@ -15,17 +15,15 @@ from pgtrial.engine.load import run_generators
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.errors import PreflightError, WorkloadError
+from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.hosts.local import LocalHost, server_account
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import execute
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
-from pgtrial.spec.experiment import WorkloadTable
 from pgtrial.store.parquet import connect
 from pgtrial.store.pgbench_log import LevelLog
 from pgtrial.store.slices import PARTS

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from pgtrial.engine.slicer.standstill import go_on, stop
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process
 
 SHORTEST, LONGEST = 0.2, 3.0  # s of a burst, and of a pause: evenly spread between them
 _BUSY = "import os\nfor _ in range(os.cpu_count() - 1):\n    if os.fork() == 0: break\nwhile True: pass"

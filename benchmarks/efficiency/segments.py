@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
-from pgtrial.spec.experiment import DEFAULT_DUET_SLICE
+from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE
 
 CONTROL = "control"
 COPY, SLOWER_5, SLOWER_10, ASYNC = "copy", "slower-5", "slower-10", "async-commit"

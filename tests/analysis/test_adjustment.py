@@ -14,8 +14,8 @@ from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Adjustment, Findings
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.model.slice import Slice
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.run import Slice
 from pgtrial.units import format_change
 from support import EXPERIMENT, Simulation, write_result_folder
 

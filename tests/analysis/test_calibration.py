@@ -21,9 +21,9 @@ from pgtrial.analysis.findings import RunFinding
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
-from pgtrial.spec.control_twice import control_twice
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import parse_experiment
+from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.store.calibrations import calibration_key, keep_calibration
 from pgtrial.store.journal_file import VARIABLE

@@ -6,8 +6,8 @@ import pytest
 from pgtrial.analysis.describe import describe_experiment, describe_runs
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
+from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.model.run import RunState
-from pgtrial.spec.experiment import WarmupTable
 
 
 def test_the_experiment_is_told_in_plain_facts(evidence: Evidence) -> None:

@@ -10,8 +10,8 @@ from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.quality_files import check_latencies
 from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.caveat import Severity
-from pgtrial.spec.experiment import Experiment
 
 Assess = Callable[..., Assessment]
 

@@ -4,8 +4,7 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.slices import counted_seconds, stretches, windows
-from pgtrial.model.run import Phase, PhaseName, RunRow
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Phase, PhaseName, RunRow, Slice
 
 
 def sliced(evidence: Evidence, *slices: tuple[int, int, float, float], guard: float = 0.1) -> RunRow:

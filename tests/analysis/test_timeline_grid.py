@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pgtrial.analysis.timeline_grid import Grid, find_rates, find_values, make_grids, measured_time, own_time
-from pgtrial.model.run import Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Phase, PhaseName, RunRow, RunState, Slice, Slot
 
 START = 1_767_225_600.25
 NAN = math.nan

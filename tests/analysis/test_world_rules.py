@@ -6,9 +6,9 @@ from pgtrial.analysis import quality_host
 from pgtrial.analysis.quality_runs import STEAL_SHARE
 from pgtrial.analysis.world_rules import KNOB_FACTS, RULES, changes, rule_of
 from pgtrial.engine.fingerprint.read import read_machine
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
-from pgtrial.spec.knob_tables import KNOB_NAMES
 from pgtrial.units import format_bytes, format_share
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fingerprint.md"

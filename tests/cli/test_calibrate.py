@@ -11,11 +11,11 @@ import pytest
 import pgtrial.engine.calibration
 import pgtrial.engine.method_facts
 from pgtrial.analysis.calibration import Calibration, find_calibration
-from pgtrial.cli.calibration_text import render_calibration
+from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.errors import WorkloadError
-from pgtrial.spec.load import load_experiment
+from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import CALIBRATION
 from pgtrial.store.journal_file import VARIABLE

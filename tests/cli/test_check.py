@@ -25,7 +25,7 @@ shared_buffers = "2GB"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host is looked at for a moment only."""
-    monkeypatch.setattr("pgtrial.cli.host_check.SAMPLE", 0.02)
+    monkeypatch.setattr("pgtrial.cli.check.SAMPLE", 0.02)
 
 
 @pytest.fixture

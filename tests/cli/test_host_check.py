@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.cli.check import HostReport, check_host, host_data, intent_of, render_host
 from pgtrial.cli.checked import check_text
-from pgtrial.cli.host_check import HostReport, check_host, host_data, intent_of, render_host
 from pgtrial.engine.disturbances.find import Disturbance, Intent, Situation
 from pgtrial.errors import ConnectError
 from pgtrial.model.caveat import Severity
@@ -114,7 +114,7 @@ def test_a_host_that_cannot_be_reached_is_no_error(monkeypatch: pytest.MonkeyPat
     def refuse(address: str | None) -> None:
         raise ConnectError(f"cannot reach {address}")
 
-    monkeypatch.setattr("pgtrial.cli.host_check.open_host", refuse)
+    monkeypatch.setattr("pgtrial.cli.check.open_host", refuse)
     checked = check_text(
         TEXT.replace("[target.postgresql]", '[target]\nhost = "ssh://db"\n[target.postgresql]'), "e", Path("/")
     )

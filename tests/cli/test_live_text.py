@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.cli.live_text import Line, live_lines, progress_line, sparkline
+from pgtrial.cli.console import Line, live_lines, progress_line, sparkline
 from pgtrial.engine.events import EstimateUpdated
 from pgtrial.engine.live.view import ArmView, LiveView
 from pgtrial.model.arm import Role

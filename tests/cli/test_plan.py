@@ -7,8 +7,8 @@ import pytest
 
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
+from pgtrial.cli.plan import render_plan
 from pgtrial.cli.plan_facts import plan_data
-from pgtrial.cli.plan_text import render_plan
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
 

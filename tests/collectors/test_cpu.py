@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.collectors import backend_cpu, pgbench_cpu
-from pgtrial.collectors.backend_cpu import kind_of
+from pgtrial.collectors import process_cpu
 from pgtrial.collectors.base import Follower
+from pgtrial.collectors.process_cpu import kind_of
 from pgtrial.model.metric import Sample
 
 SERVER = """\
@@ -20,6 +20,8 @@ ended 10 5 9
 103 1500000000 500000000 9 postgres: pgtrial: postgres pgtrial [local] idle in transaction
 104 500000000 100000000 9 postgres: pgtrial: postgres pgtrial [local] SELECT
 """
+
+BACKENDS, LOAD = process_cpu.COLLECTORS
 
 
 def last(samples: "list[Sample]") -> dict[str, float]:
@@ -70,7 +72,7 @@ def test_titles_are_the_kinds_of_pg_stat_activity(title: str, kind: str | None) 
 
 
 def test_times_are_seconds_by_kind() -> None:
-    assert last(follow(backend_cpu.COLLECTOR.follow(), SERVER)) == {
+    assert last(follow(BACKENDS.follow(), SERVER)) == {
         "run postmaster": pytest.approx(0.05),
         "queue postmaster": pytest.approx(0.001),
         "run checkpointer": pytest.approx(2.0),
@@ -85,7 +87,7 @@ def test_times_are_seconds_by_kind() -> None:
 def test_kernel_that_does_not_keep_waiting_has_no_reading_of_it() -> None:
     text = "ticks\nended 0 0 9\n100 5 3 9 itself\n101 120 80 9 postgres: checkpointer\n"
 
-    assert last(follow(backend_cpu.COLLECTOR.follow(), text)) == {
+    assert last(follow(BACKENDS.follow(), text)) == {
         "run postmaster": pytest.approx(0.08),
         "run checkpointer": pytest.approx(2.0),
     }
@@ -96,7 +98,7 @@ def test_what_an_ended_process_has_used_stays_in_the_sum() -> None:
         "ns\nended 210 5 9\n100 50000000 1000000 9 itself\n101 2000000000 30000000 9 postgres: pgtrial: checkpointer\n"
     )
 
-    found = last(follow(backend_cpu.COLLECTOR.follow(), SERVER, after))
+    found = last(follow(BACKENDS.follow(), SERVER, after))
 
     # 2.00 s and no more were told of: both sessions and the worker had used 2.04 s when they were last seen.
     assert found["run client backend"] == pytest.approx(2.0)
@@ -112,7 +114,7 @@ def test_what_is_used_after_the_last_reading_goes_to_those_that_have_ended() -> 
         "ns\nended 340 0 9\n1 0 0 9 itself",  # nobody had been seen
     )
 
-    found = last(follow(backend_cpu.COLLECTOR.follow(), *texts))
+    found = last(follow(BACKENDS.follow(), *texts))
 
     assert found["run client backend"] == pytest.approx(1.9)
     assert found["run short-lived"] == pytest.approx(0.5)
@@ -125,7 +127,7 @@ def test_ended_process_that_the_kernel_has_not_yet_told_of_counts_once() -> None
         "ns\nended 100 0 9\n1 0 0 9 itself",
     )
 
-    found = last(follow(backend_cpu.COLLECTOR.follow(), *texts))
+    found = last(follow(BACKENDS.follow(), *texts))
 
     assert found == {"run postmaster": 0, "queue postmaster": 0, "run client backend": 1, "queue client backend": 0}
 
@@ -136,7 +138,7 @@ def test_new_process_of_an_old_number_begins_anew() -> None:
         "ns\nended 100 0 9\n1 0 0 9 itself\n7 250000000 0 9 postgres: autovacuum worker d",
     )
 
-    found = last(follow(backend_cpu.COLLECTOR.follow(), *texts))
+    found = last(follow(BACKENDS.follow(), *texts))
 
     assert [found["run client backend"], found["run autovacuum worker"]] == pytest.approx([1.0, 0.25])
 
@@ -146,7 +148,7 @@ def test_process_counts_from_when_it_has_a_title() -> None:
         "ns\nended 0 0 9\n1 0 0 9 itself\n7 1000000 0 9 ",
         "ns\nended 0 0 9\n1 0 0 9 itself\n7 900000000 0 9 postgres: u d [local] idle",
     )
-    samples = follow(backend_cpu.COLLECTOR.follow(), *texts)
+    samples = follow(BACKENDS.follow(), *texts)
 
     assert [(s.t, s.value) for s in samples if (s.metric, s.object) == ("backend_cpu.run", "client backend")] == [
         (0.0, 0.0),
@@ -160,7 +162,7 @@ def test_kind_that_comes_later_was_zero_at_the_reading_before() -> None:
         "ns\nended 0 0 9\n1 0 0 9 itself",
         "ns\nended 0 0 9\n1 0 0 9 itself\n9 700000000 0 9 postgres: autovacuum worker d",
     )
-    samples = follow(backend_cpu.COLLECTOR.follow(), *texts)
+    samples = follow(BACKENDS.follow(), *texts)
 
     assert [(s.t, s.value) for s in samples if (s.metric, s.object) == ("backend_cpu.run", "autovacuum worker")] == [
         (1.0, 0.0),
@@ -170,7 +172,7 @@ def test_kind_that_comes_later_was_zero_at_the_reading_before() -> None:
 
 def test_threads_of_all_load_generators_are_one_sum_that_is_zero_without_any() -> None:
     texts = ("ns", "ns\n7 1000000000 500000000 9 pgbench\n8 250000000 0 9 pgbench", "ns", "ns\n7 125000000 0 9 pgbench")
-    samples = follow(pgbench_cpu.COLLECTOR.follow(), *texts)
+    samples = follow(LOAD.follow(), *texts)
 
     assert [s.value for s in samples if s.metric == "pgbench_cpu.run"] == pytest.approx([0.0, 1.25, 1.25, 1.375])
     assert [s.value for s in samples if s.metric == "pgbench_cpu.queue"] == pytest.approx([0.0, 0.5, 0.5, 0.5])
@@ -179,7 +181,7 @@ def test_threads_of_all_load_generators_are_one_sum_that_is_zero_without_any() -
 @given(st.lists(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), unique_by=lambda one: one[0]), max_size=12))
 def test_sums_never_fall_and_are_what_the_kernel_says_in_all(steps: list[list[tuple[int, int]]]) -> None:
     """Each step is which processes run, and how many ticks each has used since; the others end at it."""
-    follower = backend_cpu.COLLECTOR.follow()
+    follower = BACKENDS.follow()
     used: dict[int, int] = {}
     ended = 0
     sums = [0.0]
@@ -201,6 +203,6 @@ def test_sums_never_fall_and_are_what_the_kernel_says_in_all(steps: list[list[tu
 
 
 def test_readings_are_of_declared_metrics() -> None:
-    for collector, text in ((backend_cpu.COLLECTOR, SERVER), (pgbench_cpu.COLLECTOR, "ns\n7 1 1 9 pgbench")):
+    for collector, text in ((BACKENDS, SERVER), (LOAD, "ns\n7 1 1 9 pgbench")):
         names = {metric.name for metric in collector.metrics}
         assert {sample.metric for sample in follow(collector.follow(), text)} == names

@@ -6,13 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgtrial.collectors import pg_stat_progress_analyze, pg_stat_progress_vacuum
 from pgtrial.collectors.base import QueryCollector, find_statement
+from pgtrial.collectors.progress import COLLECTORS as BOTH
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import wait_until
-
-BOTH = (pg_stat_progress_vacuum.COLLECTOR, pg_stat_progress_analyze.COLLECTOR)
-
 
 COLUMNS = ["database", "relid", "phase", "query"]
 

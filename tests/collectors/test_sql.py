@@ -7,7 +7,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from pgtrial.collectors import COLLECTORS, pg_stat_database, pg_stat_io, pg_stat_slru, pg_stat_wal, sessions
+from pgtrial.collectors import COLLECTORS, server_views, sessions
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.readings import SessionSums
@@ -17,6 +17,8 @@ from support import wait_until
 pytestmark = pytest.mark.pg
 
 QUERIES = [c for c in COLLECTORS if isinstance(c, QueryCollector) and c.understand is None]
+
+BY_NAME = {collector.name: collector for collector in server_views.COLLECTORS}
 
 
 @pytest.fixture
@@ -75,15 +77,15 @@ def test_every_number_of_a_view_is_read(connection: psycopg.Connection) -> None:
 
 
 def test_transactions_and_wal_are_counted(connection: psycopg.Connection) -> None:
-    database, wal = read(connection, pg_stat_database.COLLECTOR), read(connection, pg_stat_wal.COLLECTOR)
+    database, wal = read(connection, BY_NAME["pg_stat_database"]), read(connection, BY_NAME["pg_stat_wal"])
     connection.execute("CREATE TEMP TABLE IF NOT EXISTS t (i int)")
     for _ in range(5):
         connection.execute("SELECT pg_current_xact_id()")
     connection.execute("CREATE TABLE w AS SELECT generate_series(1, 1000) AS i")
     connection.execute("DROP TABLE w")
 
-    after = read(connection, pg_stat_database.COLLECTOR)
-    wal_after = read(connection, pg_stat_wal.COLLECTOR)
+    after = read(connection, BY_NAME["pg_stat_database"])
+    wal_after = read(connection, BY_NAME["pg_stat_wal"])
 
     assert after["pg_stat_database.xact_commit", ""] - database["pg_stat_database.xact_commit", ""] >= 8
     assert wal_after["pg_stat_wal.wal_bytes", ""] - wal["pg_stat_wal.wal_bytes", ""] > 1000 * 24
@@ -106,20 +108,20 @@ def test_requested_checkpoint_has_one_name_in_all_versions(connection: psycopg.C
 
 
 def test_time_that_is_not_measured_is_not_zero(connection: psycopg.Connection) -> None:
-    assert ("pg_stat_database.blk_read_time", "") not in read(connection, pg_stat_database.COLLECTOR)
+    assert ("pg_stat_database.blk_read_time", "") not in read(connection, BY_NAME["pg_stat_database"])
     connection.execute("SET track_io_timing = on")
-    assert ("pg_stat_database.blk_read_time", "") in read(connection, pg_stat_database.COLLECTOR)
+    assert ("pg_stat_database.blk_read_time", "") in read(connection, BY_NAME["pg_stat_database"])
 
 
 def test_io_is_read_by_backend_type_object_and_context(connection: psycopg.Connection) -> None:
     if connection.info.server_version < 160000:
-        assert not is_there(pg_stat_io.COLLECTOR, connection)
+        assert not is_there(BY_NAME["pg_stat_io"], connection)
         return
-    readings = read(connection, pg_stat_io.COLLECTOR)
+    readings = read(connection, BY_NAME["pg_stat_io"])
     mine = "client backend/relation/normal"
     connection.execute("CREATE TABLE io AS SELECT generate_series(1, 10000) AS i")
     connection.execute("DROP TABLE io")
-    after = read(connection, pg_stat_io.COLLECTOR)
+    after = read(connection, BY_NAME["pg_stat_io"])
 
     assert after["pg_stat_io.hits", mine] > readings["pg_stat_io.hits", mine]
     assert ("pg_stat_io.read_bytes", mine) in readings
@@ -130,7 +132,7 @@ def test_io_is_read_by_backend_type_object_and_context(connection: psycopg.Conne
 
 
 def test_small_caches_have_the_same_names_in_all_versions(connection: psycopg.Connection) -> None:
-    readings = read(connection, pg_stat_slru.COLLECTOR)
+    readings = read(connection, BY_NAME["pg_stat_slru"])
 
     caches = {"commit_timestamp", "multixact_member", "multixact_offset", "notify", "serializable", "subtransaction"}
     assert {about for _, about in readings} == {*caches, "transaction", "other"}
@@ -138,12 +140,12 @@ def test_small_caches_have_the_same_names_in_all_versions(connection: psycopg.Co
 
 def test_reads_of_the_transaction_status_are_counted(connection: psycopg.Connection) -> None:
     hits = ("pg_stat_slru.blks_hit", "transaction")
-    before = read(connection, pg_stat_slru.COLLECTOR)
+    before = read(connection, BY_NAME["pg_stat_slru"])
     connection.execute("CREATE TABLE seen AS SELECT generate_series(1, 1000) AS i")
     connection.execute("SELECT count(*) FROM seen")  # asks whether its creator has committed
     connection.execute("DROP TABLE seen")
 
-    assert read(connection, pg_stat_slru.COLLECTOR)[hits] > before[hits]
+    assert read(connection, BY_NAME["pg_stat_slru"])[hits] > before[hits]
 
 
 def groups(connection: psycopg.Connection, application: str) -> list[SessionGroup]:

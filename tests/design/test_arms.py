@@ -5,8 +5,8 @@ import pytest
 
 from pgtrial.design.arms import claimed_arm, common_settings, effective_settings, resolve_arms
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm, Role
-from pgtrial.spec.experiment import Experiment
 
 
 def experiment(**tables: Mapping[str, Any]) -> Experiment:

@@ -12,7 +12,7 @@ from pgtrial.design.calibration import (
 )
 from pgtrial.design.host_facts import HostFacts
 from pgtrial.errors import SpecError
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 
 FACTS = HostFacts(local=True, cores=((0,), (1,), (2,), (3,)), memory_available=16 * 1024**3)
 TEXT = """\

@@ -11,9 +11,9 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import judge_methods
 from pgtrial.design.variants import host_knobs, variant_of, variants_of
-from pgtrial.spec.control_twice import control_twice
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import parse_experiment
+from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.workloads.scenarios import Scenario, at_scale
 
 DISKS = {

@@ -13,7 +13,7 @@ from pgtrial.design.duration import (
 )
 from pgtrial.design.methods import MethodChoice
 from pgtrial.errors import SpecError
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 
 
 def experiment(**tables: Any) -> Experiment:

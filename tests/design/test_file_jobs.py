@@ -3,8 +3,8 @@ from pathlib import Path
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.data_size import estimate_data_size, largest_files
 from pgtrial.design.file_jobs import cache_of, file_jobs
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import parse_experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import parse_experiment
 
 TEXT = """\
 format = 1

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import WorkloadTable
 
 
 def levels(**keys: Any) -> list[tuple[int, float | None]]:

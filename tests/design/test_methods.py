@@ -16,7 +16,7 @@ from pgtrial.design.methods import (
 from pgtrial.design.plan import make_plan
 from pgtrial.design.slice_time import settle_guard, slice_length
 from pgtrial.errors import SpecError
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 
 GIB = 1024**3
 FACTS = HostFacts(local=True, cores=((0,), (1,), (2,), (3,)), memory_available=16 * GIB)

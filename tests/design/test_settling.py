@@ -6,10 +6,10 @@ import pytest
 
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.settling import RULES, STANDING, SWITCHED, Settling, Shared, find_differences, find_rule
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.knob_tables import KNOB_NAMES, POSTGRESQL
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = {"shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"}

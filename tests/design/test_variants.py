@@ -3,7 +3,7 @@ from typing import Any
 
 from pgtrial.design.arms import effective_knobs, resolve_arms
 from pgtrial.design.variants import host_knobs, variant_of, variants_of
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 
 
 def experiment(**tables: Mapping[str, Any]) -> Experiment:

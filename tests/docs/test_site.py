@@ -151,7 +151,7 @@ def test_the_first_page_is_the_readme(site: Path) -> None:
 
 
 def test_files_outside_of_docs_that_pages_link_to_are_in_the_site(site: Path) -> None:
-    for name in ("src/pgtrial/spec/checks.toml", "examples/versions.toml", "LICENSE"):
+    for name in ("src/pgtrial/experiment_file/checks.toml", "examples/versions.toml", "LICENSE"):
         assert (site / "repository" / name).read_bytes() == (ROOT / name).read_bytes()
 
 

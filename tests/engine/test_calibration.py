@@ -13,8 +13,8 @@ from pgtrial.engine.calibration import create_calibration_folder, discard_if_emp
 from pgtrial.engine.events import Event, RunStarted, ignore
 from pgtrial.engine.experiment import Permission
 from pgtrial.errors import PreflightError, StoreError
+from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.postgres.programs import Programs
-from pgtrial.spec.load import LoadedExperiment, parse_experiment
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
 

@@ -4,7 +4,7 @@ import pytest
 
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
-from pgtrial.spec.load import load_experiment
+from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store.state import STOPPED, State
 
 TEXT = """

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.engine import folder as module
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder
 from pgtrial.errors import PgTrialError, SpecError, StoreError
-from pgtrial.spec.load import load_experiment
+from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 

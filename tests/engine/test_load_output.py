@@ -7,7 +7,7 @@ import pytest
 from pgtrial.engine.load import LoadOutcome, run_generators
 from pgtrial.hosts.local import LocalHost
 from pgtrial.workloads.base import Generator
-from pgtrial.workloads.fio_output import OUTPUT
+from pgtrial.workloads.fio import OUTPUT
 
 REPORT = '{\n"jobs": [{"error": 0, "read": {"total_ios": 30}}]\n}'
 PROGRESS = "Jobs: 1 (f=1): [r(1)][50.0%][r=8KiB/s][r=10 IOPS][eta 00m:01s]"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.collectors import backend_cpu, pgbench_cpu
+from pgtrial.collectors import process_cpu
 from pgtrial.engine.sampler import reader
 from pgtrial.engine.sampler.config import find_server
 from pgtrial.engine.sampler.reader import Children, find_children
@@ -21,6 +21,8 @@ from support import wait_until
 BUSY = "while True: pass"
 ALREADY_BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 Start = Callable[..., subprocess.Popen[bytes]]
+
+BACKENDS, LOAD = process_cpu.COLLECTORS
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def test_kernel_without_that_file_tells_ticks(start: Start, monkeypatch: pytest.
 
 
 def test_process_that_ends_is_in_the_sum_with_all_it_has_used(start: Start) -> None:
-    children, follower = of_server(), backend_cpu.COLLECTOR.follow()
+    children, follower = of_server(), BACKENDS.follow()
 
     def total() -> float:
         samples = list(follower(time.time(), children.read()))
@@ -210,7 +212,7 @@ def test_load_generators_are_known_by_their_name_and_read_by_thread(start: Start
     assert set(found) == {thread.name for thread in Path(f"/proc/{process.pid}/task").iterdir()}
     assert set(found.values()) == {"pgbench"}
     assert str(other.pid) not in found
-    run, _ = pgbench_cpu.COLLECTOR.follow()(0.0, children.read())
+    run, _ = LOAD.follow()(0.0, children.read())
     assert run.value > 0
 
 

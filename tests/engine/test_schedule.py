@@ -13,8 +13,8 @@ from pgtrial.design.schedule import plan_schedule
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import RestoreError
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import RunState
-from pgtrial.spec.experiment import Experiment
 from pgtrial.store.state import State
 from support import EXPERIMENT
 

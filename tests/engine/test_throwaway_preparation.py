@@ -11,9 +11,9 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target import preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.spec.load import parse_experiment
 from pgtrial.store.state import State
 
 TEXT = """

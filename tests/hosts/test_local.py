@@ -10,8 +10,7 @@ import pytest
 
 from pgtrial.errors import HostCommandError, StoreError
 from pgtrial.hosts.local import LocalHost, LocalProcess, server_account
-from pgtrial.hosts.processes import MARK, find_marked, identify, is_alive
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import MARK, end_process, find_marked, identify, is_alive
 from support import PATIENCE, wait_until
 
 

@@ -17,11 +17,9 @@ from pgtrial.errors import ConnectError, HostCommandError, StoreError, TargetErr
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import MARK, find_marked, identify, is_alive
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import MARK, end_process, find_marked, identify, is_alive
 from pgtrial.hosts.ssh import connection as ssh_connection
-from pgtrial.hosts.ssh.host import SshHost
-from pgtrial.hosts.ssh.operations import RemoteOperations
+from pgtrial.hosts.ssh.host import RemoteOperations, SshHost
 from support import wait_until
 
 PIPE = asyncio.subprocess.PIPE

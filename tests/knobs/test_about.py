@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import HOST_KNOBS, restoring_knobs
@@ -19,7 +20,6 @@ from pgtrial.knobs.kernel_values import read_choices, read_chosen
 from pgtrial.knobs.sysctl import Sysctl
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
 from pgtrial.model.change import Outcome
-from pgtrial.spec.knob_tables import KNOB_NAMES
 
 OPS = Operations()
 KNOBS = (Sysctl(), BlockDevice(), TransparentHugePages())

@@ -19,7 +19,7 @@ import pytest
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.cgroup import Cgroup

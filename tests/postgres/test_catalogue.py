@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.postgres.catalogue import (
     VERSIONS,
     check_settings,
@@ -10,7 +11,6 @@ from pgtrial.postgres.catalogue import (
     needs_restart,
     read_catalogue,
 )
-from pgtrial.spec.experiment import Experiment
 
 
 def experiment(**tables: Any) -> Experiment:

@@ -14,8 +14,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs import postgresql
 from pgtrial.postgres import programs as module
 from pgtrial.postgres.connect import execute, execute_script, fetch
-from pgtrial.postgres.programs import find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import (

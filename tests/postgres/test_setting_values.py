@@ -11,7 +11,7 @@ import pytest
 
 from pgtrial.postgres.catalogue import read_catalogue
 from pgtrial.postgres.programs import find_programs
-from pgtrial.postgres.setting_values import find_fault, read_number
+from pgtrial.postgres.settings import find_fault, read_number
 
 # A setting of every kind, with values that are accepted and values that are not.
 VALUES: dict[str, tuple[str, ...]] = {

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.postgres.statements import split_statements
+from pgtrial.postgres.connect import split_statements
 
 
 def texts(script: str) -> list[str]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgtrial.stats.alignment import Marked, align
+from pgtrial.stats.period import Marked, align
 
 
 def covered(seconds, stretches, reach=0.0):

@@ -8,7 +8,7 @@ from scipy import fft, stats
 from scipy.signal import lfilter
 
 from pgtrial.stats.association import DRAWS, LONGEST_GAP, SHORTEST_STRETCH, associate, associations
-from pgtrial.stats.multiplicity import benjamini_hochberg
+from pgtrial.stats.interval import benjamini_hochberg
 
 values = st.lists(st.floats(-100, 100), min_size=SHORTEST_STRETCH, max_size=40, unique=True)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgtrial.stats.independent import Known, difference, known_mean
+from pgtrial.stats.interval import Known, difference, known_mean
 
 
 def test_the_difference_of_two_means_is_that_of_welchs_test():

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from pgtrial.stats.multiplicity import benjamini_hochberg, holm
+from pgtrial.stats.interval import benjamini_hochberg, holm
 
 P_VALUES = (0.01, 0.02, 0.03, 0.04, 0.05)
 p_values = st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=12)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.stats.sign_flip import EXACT_BLOCKS, RESAMPLES, sign_flip_p
+from pgtrial.stats.paired import EXACT_BLOCKS, RESAMPLES, sign_flip_p
 
 # Differences in height of cross- and self-fertilised maize, eighths of an inch: Darwin (1876), in Fisher, "The Design
 # of Experiments" (1935), section 17. Section 21: 1726 of the 32768 patterns have a sum at least as large either way.

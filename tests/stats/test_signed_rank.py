@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgtrial.stats.signed_rank import hodges_lehmann, signed_rank_interval, walsh_averages
+from pgtrial.stats.paired import hodges_lehmann, signed_rank_interval, walsh_averages
 
 # Hamilton depression scale factor IV before and after a tranquilizer, nine patients. Hollander & Wolfe,
 # "Nonparametric Statistical Methods" (1973), table 3.1; also the example of R's wilcox.test.

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pgtrial.stats.interval import mean_and_sd, t_interval
-from pgtrial.stats.slices import Estimate
-from pgtrial.stats.spread import average_estimates, pool_groups, sd_interval
+from pgtrial.stats.slices import Estimate, average_estimates, pool_groups, sd_interval
 
 NONE = Estimate(value=None, low=None, high=None, blocks=0)
 

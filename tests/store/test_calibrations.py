@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import StoreError
-from pgtrial.spec.load import LoadedExperiment, parse_experiment
+from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import (
     calibration_key,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Slice
 from pgtrial.store import parquet
 from pgtrial.store.pgbench_log import LevelLog
 from pgtrial.store.transactions import ingest

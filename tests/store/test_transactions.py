@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA, RELATIVE_ERROR, bucket_of, bucket_value
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Slice
 from pgtrial.store import parquet
 from pgtrial.store.transactions import IngestReport, LevelLog, ingest
 

@@ -9,8 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 from pgtrial.model.histogram import bucket_of
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store import parquet
 from support.simulation import Simulation
 

@@ -10,7 +10,7 @@ from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.design.slices import GUARD, duet_guard
-from pgtrial.spec.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from support.files import Query, write_all

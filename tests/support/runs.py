@@ -8,11 +8,10 @@ from pathlib import Path
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.methods import turn_seed
 from pgtrial.design.slices import GUARD, Step, duet_guard, interleave, pair_up
+from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.model.slice import Slice
-from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
 from pgtrial.store.state import State
 from support.files import (

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pgtrial.workloads.fio_output import find_errors, parse_progress, parse_summary
+from pgtrial.workloads.fio import find_errors, parse_progress, parse_summary
 
 REPORT = {"fio version": "fio-3.33", "jobs": [{"error": 0, "read": {"total_ios": 1200}, "write": {"total_ios": 34}}]}
 

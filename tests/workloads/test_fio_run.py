@@ -11,8 +11,7 @@ from pgtrial.model.histogram import FINE, bucket_bounds
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.quantiles import histogram_quantile, merge
 from pgtrial.store.fio_log import HistogramLog, read_histograms
-from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, layout_argv, plan_jobs
-from pgtrial.workloads.fio_output import OUTPUT
+from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, OUTPUT, layout_argv, plan_jobs
 from support.programs import needs_program
 
 pytestmark = [

@@ -5,8 +5,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.postgres.connect import execute_script
-from pgtrial.spec.experiment import Experiment
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
 TRANSACTIONS = 10

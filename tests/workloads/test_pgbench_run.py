@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.model.histogram import bucket_value
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import WorkloadTable
 from pgtrial.store.parquet import read
 from pgtrial.store.transactions import LevelLog, ingest
 from pgtrial.workloads.pgbench import find_errors, parse_progress, parse_summary, plan_generators

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from pgtrial.errors import SpecError
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
 

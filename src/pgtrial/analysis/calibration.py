@@ -5,7 +5,7 @@ import math
 from pgtrial.analysis.findings import CaveatFinding, Record
 from pgtrial.design.calibration import slice_text
 from pgtrial.design.methods import MethodChoice
-from pgtrial.spec.load import LoadedExperiment
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store.calibrations import calibration_key, read_calibration
 
 SCHEMA_VERSION = 1

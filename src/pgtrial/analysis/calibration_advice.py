@@ -7,8 +7,7 @@ from pgtrial.analysis.calibration import Detectable, Forecast, MethodCalibration
 from pgtrial.design.calibration import FEWEST_BLOCKS
 from pgtrial.design.duration import MOST_BLOCKS
 from pgtrial.stats.power import detectable_ratio
-from pgtrial.stats.slices import detectable_in, sd_per_minute
-from pgtrial.stats.spread import sd_interval
+from pgtrial.stats.slices import detectable_in, sd_interval, sd_per_minute
 
 TIMES = (600.0, 1800.0, 7200.0)  # s
 POWER = 0.8

@@ -13,11 +13,10 @@ from pgtrial.analysis.findings import ArmSlices, CaveatFinding, Findings, RunFin
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
 from pgtrial.design.duration import estimate_run
+from pgtrial.experiment_file.control_twice import AGAIN
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
-from pgtrial.spec.control_twice import AGAIN
-from pgtrial.stats.slices import Estimate, sd_per_minute
-from pgtrial.stats.spread import average_estimates, pool_groups, sd_interval
+from pgtrial.stats.slices import Estimate, average_estimates, pool_groups, sd_interval, sd_per_minute
 from pgtrial.units import format_change
 
 

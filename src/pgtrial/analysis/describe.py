@@ -8,10 +8,10 @@ from pgtrial.analysis.overhead import overhead_seconds
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.design.arms import disk_of, is_emulated
 from pgtrial.design.data_size import arm_scales, largest_files
+from pgtrial.experiment_file.experiment import WarmupTable, WorkloadTable
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.language import mark, ptr, tr
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
-from pgtrial.spec.experiment import WarmupTable, WorkloadTable
-from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_bytes, format_duration, format_significant
 
 # Fact of the fingerprint, and what the report calls it. Names of facts are the same in findings of all languages, and

@@ -14,7 +14,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide
-from pgtrial.stats.multiplicity import holm
+from pgtrial.stats.interval import holm
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval

@@ -10,12 +10,12 @@ from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.design.file_jobs import file_jobs
 from pgtrial.design.looks import plan_looks
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.file_tables import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.file_tables import FIO
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
 from pgtrial.store.state import State

@@ -11,7 +11,7 @@ from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.page_findings import PageCheck, TranslationCost
 from pgtrial.language import mark, tr
-from pgtrial.model.pages import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD
+from pgtrial.model.run import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD
 from pgtrial.units import parse_bytes
 
 _ORDINARY = 64 << 10  # B; no pool has smaller pages, and no ordinary page is larger

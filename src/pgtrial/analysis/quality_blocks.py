@@ -9,11 +9,11 @@ import numpy as np
 from pgtrial.analysis.assessment import Assessment
 from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.observations import ALL
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
-from pgtrial.spec.restore import effective_restore
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
 from pgtrial.units import format_change, format_duration, format_share
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pgtrial.analysis.evidence import measured
-from pgtrial.model.run import RunRow
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import RunRow, Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

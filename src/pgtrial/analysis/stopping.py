@@ -13,8 +13,7 @@ from pgtrial.language import mark, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.equivalence import judge
-from pgtrial.stats.forecast import blocks_to_decision, blocks_to_precision, half_width
-from pgtrial.stats.power import Needed
+from pgtrial.stats.power import Needed, blocks_to_decision, blocks_to_precision, half_width
 from pgtrial.units import format_percent, format_share
 
 _WITHIN = mark("half the interval is {width}, within the wished {wished}")

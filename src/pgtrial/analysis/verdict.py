@@ -4,11 +4,11 @@ from pgtrial.analysis.effects import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import CaveatFinding, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.analysis.metrics import LOADS
+from pgtrial.experiment_file.experiment import Expect
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
-from pgtrial.spec.experiment import Expect
 from pgtrial.stats import power
 from pgtrial.stats.equivalence import judge
 from pgtrial.units import format_change, format_percent, format_share, format_times

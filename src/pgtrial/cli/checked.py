@@ -9,14 +9,14 @@ from pgtrial.design.arms import resolve_arms
 from pgtrial.design.plan import Plan, make_plan
 from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, refuse
+from pgtrial.experiment_file.quick import quick_experiment
+from pgtrial.experiment_file.syntax import read_text
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.file_tables import FIO
-from pgtrial.spec.load import LoadedExperiment, examine, locate_problems, refuse
-from pgtrial.spec.quick import quick_experiment
-from pgtrial.spec.syntax import read_text
 from pgtrial.workloads.fio import find_fio
 
 _log = logging.getLogger(__name__)

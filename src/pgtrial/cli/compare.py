@@ -87,7 +87,7 @@ def _check(folders: tuple[Path, ...], logs: tuple[Path, ...], skip: str | None) 
 def _check_output(path: Path) -> None:
     """Tell before the long part that there is no place for the page."""
     from pgtrial.errors import StoreError
-    from pgtrial.spec.places import is_directory
+    from pgtrial.experiment_file.places import is_directory
 
     if not is_directory(path.parent):
         raise StoreError(f'cannot write "{path}": there is no folder "{path.parent}"')

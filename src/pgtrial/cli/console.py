@@ -2,16 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.segment import Segment
 
-from pgtrial.cli.live_text import Line, live_lines, progress_line
 from pgtrial.engine.events import (
     BlockJudged,
     Event,
@@ -23,11 +22,169 @@ from pgtrial.engine.events import (
     RunStarted,
     Stopping,
 )
-from pgtrial.engine.live.view import LiveView
+from pgtrial.engine.live.view import ArmView, LiveView
 from pgtrial.engine.live.watch import Watch, watching
+from pgtrial.engine.live.words import progress_parts, time_left
+from pgtrial.model.arm import Role
 from pgtrial.model.run import RunState
+from pgtrial.report.live_words import running_effect_text
+from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import make_visible
-from pgtrial.units import format_count
+from pgtrial.units import format_count, format_duration, format_percent
+
+# The live display as lines of styled text: a pure function of what there is to see and of the terminal's width.
+
+
+Line = tuple[tuple[str, str], ...]  # pieces of text, each with rich's name of its style
+
+NARROWEST = 40  # characters; below that lines are cut
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "_.-:=+*#"
+_LONGEST_NAME = 16
+_LONGEST_NARROW_NAME = 8
+_NARROW = 60  # characters; below that latencies have no sparkline
+_WIDEST_BAR = 40
+_SEPARATOR = " · "
+_STYLES = {Role.CONTROL: "blue", Role.CANDIDATE: "yellow", Role.PLACEBO: "bright_black"}
+# Where a terminal has no more than ASCII.
+_PLAIN = str.maketrans({"·": "-", "█": "#", "░": ".", "▸": ">", "–": "-", "−": "-", "µ": "u", "…": ".", "×": "x"})
+
+
+def progress_line(view: LiveView) -> str:
+    """Run k of n, block, arm, phase, current tps, time left."""
+    return _SEPARATOR.join(filter(None, [*_parts(view), time_left(view)]))
+
+
+def live_lines(view: LiveView, *, width: int, height: int | None = None, ascii_only: bool = False) -> list[Line]:
+    """At most ``height`` lines of at most ``width`` characters: what comes last is left out first, but the estimate."""
+    width = max(width, NARROWEST)
+    head: list[Line] = [((text, "bold" if not number else ""),) for number, text in enumerate(_wrap_parts(view, width))]
+    if view.run is not None and view.state != "stopping":
+        head.append(_bar(view, width))
+    table, waits = _table(view, width, ascii_only=ascii_only), _waits(view, width)
+    estimate = _estimate(view, width, ascii_only=ascii_only)
+    lines = [*head, *table, *waits, *estimate]
+    if height is not None and len(lines) > height:
+        lines = [*[*head, *table, *waits][: max(1, height - len(estimate))], *estimate][: max(1, height)]
+    return [_plain(line) for line in lines] if ascii_only else lines
+
+
+def sparkline(values: Sequence[float | None], *, width: int, top: float, ascii_only: bool = False) -> str:
+    """The last ``width`` values, from zero to ``top``; a blank where there is none. As wide as ``width``."""
+    bars = _PLAIN_BARS if ascii_only else _BARS
+    shown = values[-width:] if width else ()
+    cells = (
+        " " if value is None or top <= 0 else bars[min(len(bars) - 1, int(value / top * len(bars)))] for value in shown
+    )
+    return "".join(cells).ljust(width)
+
+
+def _parts(view: LiveView) -> list[str]:
+    return [make_visible(part) for part in progress_parts(view)]
+
+
+def _wrap_parts(view: LiveView, width: int) -> list[str]:
+    """The parts in lines; one that is too long for a line is broken between words."""
+    lines: list[str] = []
+    for part in _parts(view):
+        if lines and len(lines[-1]) + len(_SEPARATOR) + len(part) <= width:
+            lines[-1] += _SEPARATOR + part
+        else:
+            lines += wrap_lines(part, width) or [""]
+    return [_cut(line, width) for line in lines]
+
+
+def _bar(view: LiveView, width: int) -> Line:
+    told = _SEPARATOR.join(filter(None, [format_percent(view.share_done), time_left(view)]))
+    size = max(0, min(_WIDEST_BAR, width - len(told) - 1))
+    full = round(size * view.share_done)
+    return (("█" * full, "green"), ("░" * (size - full), "dim"), (f" {told}"[: width - size], ""))
+
+
+def _table(view: LiveView, width: int, *, ascii_only: bool) -> list[Line]:
+    """A line for each arm under a head: throughput and latency as figures, and how they went, all on one scale."""
+    if not any(arm.tps or arm.p95 for arm in view.arms):
+        return []
+    is_narrow = width < _NARROW
+    names = [make_visible(arm.name) for arm in view.arms]
+    named = min(max(map(len, names)), _LONGEST_NARROW_NAME if is_narrow else _LONGEST_NAME)
+    named = max(named, len("arm"))
+    tps = ["–" if arm.tps_now is None else format_count(arm.tps_now) for arm in view.arms]
+    p95 = ["–" if arm.p95_now is None else format_duration(arm.p95_now) for arm in view.arms]
+    wide_tps, wide_p95 = (max(len(head), *map(len, cells)) for head, cells in (("tps", tps), ("p95", p95)))
+    # Two blanks before each of the three columns, one before a sparkline.
+    room = max(0, width - (2 + named + 2 + wide_tps + 1 + 2 + wide_p95 + (0 if is_narrow else 1)))
+    of_tps, of_p95 = (room, 0) if is_narrow else (room - room // 2, room // 2)
+    top_tps, top_p95 = _top((arm.tps for arm in view.arms), of_tps), _top((arm.p95 for arm in view.arms), of_p95)
+    head = f"  {'arm':<{named}}  {'tps':>{wide_tps}} {'':<{of_tps}}  {'p95':>{wide_p95}}"
+    lines: list[Line] = [((head, "dim"),)]
+    for arm, name, tps_cell, p95_cell in zip(view.arms, names, tps, p95, strict=True):
+        style = _STYLES[arm.role]
+        lines.append(
+            (
+                ("▸ " if arm.is_at_work else "  ", "bold"),
+                (f"{_cut(name, named):<{named}}", style),
+                (f"  {tps_cell:>{wide_tps}} ", ""),
+                (sparkline(arm.tps, width=of_tps, top=top_tps, ascii_only=ascii_only), style),
+                (f"  {p95_cell:>{wide_p95}}", ""),
+                (" " if of_p95 else "", ""),
+                (sparkline(arm.p95, width=of_p95, top=top_p95, ascii_only=ascii_only), style),
+            )
+        )
+    return lines
+
+
+def _top(figures: Iterable[Sequence[float | None]], width: int) -> float:
+    """The largest of what is shown of all arms."""
+    return max((value for each in figures for value in each[-width:] if width and value is not None), default=0.0)
+
+
+def _waits(view: LiveView, width: int) -> list[Line]:
+    """A line for each arm whose sessions were seen: what they were found at, as many kinds as there is room for."""
+    seen = [arm for arm in view.arms if arm.waits]
+    names = {arm.name: make_visible(arm.name) for arm in seen}
+    named = min(max(map(len, names.values()), default=0), _LONGEST_NARROW_NAME if width < _NARROW else _LONGEST_NAME)
+    lines: list[Line] = []
+    for number, arm in enumerate(seen):
+        head = f"{'waits' if not number else '':<5}  "
+        name = f"{_cut(names[arm.name], named):<{named}}  "
+        lines.append(((head, "dim"), (name, _STYLES[arm.role]), (_wait_text(arm, width - len(head) - len(name)), "")))
+    return lines
+
+
+def _wait_text(arm: ArmView, width: int) -> str:
+    total = sum(sessions for _, sessions in arm.waits)
+    text = ""
+    for label, sessions in arm.waits:
+        item = f"{make_visible(label)} {round(100 * sessions / total) if total else 0} %"
+        longer = f"{text}{_SEPARATOR}{item}" if text else _cut(item, width)
+        if len(longer) > width:
+            break
+        text = longer
+    return text
+
+
+def _estimate(view: LiveView, width: int, *, ascii_only: bool) -> list[Line]:
+    if view.estimate is None:
+        return []
+    first, indent = "so far  ", " " * 8
+    text = running_effect_text(**asdict(view.estimate))
+    if ascii_only:
+        text = text.replace("±", "+/-")
+    lines = wrap_lines(text, width, first=first, indent=indent)
+    return [
+        ((line[: len(first)], "dim"), (_cut(line[len(first) :], width - len(first)), "bold" if not number else ""))
+        for number, line in enumerate(lines)
+    ]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def _plain(line: Line) -> Line:
+    return tuple((text.translate(_PLAIN).encode("ascii", "replace").decode(), style) for text, style in line)
+
 
 _PLAIN_INTERVAL = 10.0  # s between lines about a load that goes on, where there is no terminal
 

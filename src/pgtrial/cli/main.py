@@ -18,7 +18,7 @@ from typing import ClassVar, TextIO
 import click
 
 from pgtrial import __version__
-from pgtrial.cli.error_text import NoSuchCommandError, render_error, render_usage
+from pgtrial.cli.text import NoSuchCommandError, render_error, render_usage
 from pgtrial.errors import PgTrialError
 
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended

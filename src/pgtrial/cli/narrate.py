@@ -119,7 +119,7 @@ def _read(folder: Path) -> "Findings":
     """The findings as they were written; made anew where there are none yet."""
     from pgtrial.analysis.analyze import analyze
     from pgtrial.analysis.findings import read_findings
-    from pgtrial.spec.places import is_file
+    from pgtrial.experiment_file.places import is_file
     from pgtrial.store import layout
 
     return read_findings(folder) if is_file(folder / layout.FINDINGS) else analyze(folder)

@@ -1,6 +1,8 @@
 """pgtrial plan: what an experiment will do."""
 
 import json
+import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,10 +10,174 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.checked import Checked
+from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_files import jobs_text
+from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
+from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
+from pgtrial.cli.text import render_table
+from pgtrial.engine.preview import Preview
+from pgtrial.experiment_file.experiment import WarmupTable
+from pgtrial.model.arm import Role
+from pgtrial.model.run import Slot
+from pgtrial.units import format_duration
+from pgtrial.workloads.scenarios import scenarios_of
 
 if TYPE_CHECKING:
     from pgtrial.cli.checked import Checked
     from pgtrial.design.host_facts import HostFacts
+
+
+# A plan as plain text of at most 80 columns.
+
+
+_WIDTH = 80
+
+
+def render_plan(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> str:
+    """The whole plan; ``previews`` are the changes of the host, ``noise`` the standard deviation of a block's log ratio
+    by a calibration.
+    """
+    plan = checked.plan
+    sections = (
+        ("", _overview(checked)),
+        ("Settings", _settings(checked)),
+        ("Load levels", _levels(checked)),
+        ("Method", list(method_lines(checked, width=_WIDTH))),
+        ("Schedule", _schedule(checked)),
+        ("Time", _time(checked)),
+        ("Detectable effect", [_fill(detectable_text(plan, noise))]),
+        (
+            "Changes outside the result folder",
+            [*host_changes(previews, width=_WIDTH), *map(_fill, place_texts(checked))],
+        ),
+        ("Notes", [_fill(note) for note in plan_notes(checked)]),
+    )
+    return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
+
+
+def _overview(checked: Checked) -> list[str]:
+    experiment = checked.loaded.experiment
+    workload = experiment.workload
+    loop = "closed loop" if workload.rate is None else "open loop"
+    facts = {
+        "experiment": experiment.experiment.name,
+        "claim": experiment.hypothesis.claim,
+        "test": claim_sentence(checked),
+        "server": server_text(checked),
+        "data": data_text(checked),
+        "load": f"{_scenarios(checked)}; {loop}, {workload.protocol} protocol"
+        if checked.servers
+        else jobs_text(checked),
+        "measured": f"{format_duration(workload.duration)} per load level, after a warm-up: {_warmup(checked)}",
+    }
+    return [
+        textwrap.fill(f"{name:<12}{text}", _WIDTH, subsequent_indent=" " * 12, break_long_words=False)
+        for name, text in facts.items()
+        if text
+    ]
+
+
+def _scenarios(checked: Checked) -> str:
+    workload = checked.loaded.experiment.workload
+    names = [scenario.name for scenario in scenarios_of(checked.loaded.experiment, checked.loaded.folder)]
+    return (
+        workload.mix
+        if workload.mix is not None and names == [workload.mix]
+        else (f"{workload.mix + ': ' if workload.mix else ''}{', '.join(names)}, shares by {workload.share}")
+    )
+
+
+def _warmup(checked: Checked) -> str:
+    warmup = checked.loaded.experiment.workload.warmup
+    if warmup == "auto":
+        return "until steady"
+    if isinstance(warmup, WarmupTable):
+        return f"until steady, at most {format_duration(warmup.cap)}"
+    return format_duration(warmup) if warmup else "none"
+
+
+def _settings(checked: Checked) -> list[str]:
+    rows = []
+    for name, values in changed_settings(checked).items():
+        restart = takes_effect(name, checked.version)
+        groups: dict[str | None, list[str]] = {}
+        for arm, value in values.items():
+            groups.setdefault(value, []).append(arm)
+        for number, (value, arms) in enumerate(groups.items()):
+            shown = "(default)" if value is None else value or "''"
+            whose = "all arms" if len(groups) == 1 else ", ".join(arms)
+            rows.append(("" if number else name, shown, "" if number else restart, whose))
+    lines = render_table(("setting", "value", "takes effect", "arms"), rows, width=_WIDTH) if rows else []
+    placebo = [arm.name for arm in checked.plan.arms if arm.role is Role.PLACEBO]
+    if placebo:
+        lines.append(f"  {placebo[0]} is a second copy of {checked.plan.arms[0].name}.")
+    own = own_settings_text(checked)
+    return [*lines, _fill(own)] if own else lines
+
+
+def _levels(checked: Checked) -> list[str]:
+    splits = list(split_levels(checked))
+    first = splits[0][1]
+    names = list(first) if first is not None and len(first) > 1 else []
+    has_rate = any(level.rate is not None for level, _ in splits)
+    rows = [
+        (
+            str(level.clients),
+            *([f"{level.rate:g}"] if level.rate is not None else []),
+            *(str(split[name]) for name in names if split is not None),
+        )
+        for level, split in splits
+    ]
+    return render_table(("clients", *(["rate (tps)"] if has_rate else []), *names), rows, width=_WIDTH)
+
+
+def _schedule(checked: Checked) -> list[str]:
+    plan = checked.plan
+    texts = [text for text in (looks_text(plan), starts_text(checked)) if text]
+    if plan.steps:
+        return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
+    blocks: dict[int, list[Slot]] = {}
+    for slot in plan.slots:
+        blocks.setdefault(slot.block, []).append(slot)
+    width = len(str(plan.blocks))
+    lines = [
+        textwrap.fill(
+            f"  block {block:>{width}}  {', '.join(slot.arm for slot in slots)}",
+            _WIDTH,
+            subsequent_indent=" " * (10 + width),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for block, slots in blocks.items()
+    ]
+    return [*lines, *map(_fill, texts)]
+
+
+def _time(checked: Checked) -> list[str]:
+    plan, estimate = checked.plan, checked.plan.estimate
+    run = estimate.run
+    # Runs that share the time of their block are no longer than it.
+    unit, count, each = ("block", plan.blocks, len(plan.arms)) if plan.steps else ("run", estimate.runs, 1)
+    parts = {"restore": run.restore, "server": run.server, "warm-up": run.warmup}
+    parts |= {"checkpoint": run.checkpoint, "measure": run.measure}
+    rows = [("prepare, once", format_duration(estimate.prepare), "")]
+    rows += [(f"{unit}: {name}", format_duration(seconds * estimate.runs),
+              f"{count} × {format_duration(each * seconds)}")
+             for name, seconds in parts.items() if seconds]  # fmt: skip
+    rows.append(("total", f"about {format_duration(estimate.total)}", ""))
+    return [
+        *render_table(("part", "time", ""), rows, width=_WIDTH),
+        _fill(
+            "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
+        ),
+    ]
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 @click.command()
@@ -29,7 +195,6 @@ def command(*, file: Path, as_json: bool) -> None:
     from pgtrial.analysis.calibration import find_calibration
     from pgtrial.cli.checked import check_file
     from pgtrial.cli.plan_facts import plan_data
-    from pgtrial.cli.plan_text import render_plan
     from pgtrial.engine.preview import preview_experiment
 
     checked = check_file(file)
@@ -48,7 +213,7 @@ def _plan_on_host(checked: "Checked", facts: "HostFacts") -> "Checked":
     """With the method that is valid on the host, which reading the file alone cannot tell. SpecError with its line."""
     from pgtrial.design.plan import make_plan
     from pgtrial.errors import SpecError
-    from pgtrial.spec.load import locate_problems, refuse
+    from pgtrial.experiment_file.load import locate_problems, refuse
 
     loaded = checked.loaded
     try:

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pgtrial.cli.checked import Checked
-from pgtrial.cli.plan_changes import host_changes_data
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
+from pgtrial.cli.plan_target import host_changes_data
 from pgtrial.design.arms import common_settings, disk_of, effective_knobs, effective_settings, is_emulated
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.engine.preview import Preview
+from pgtrial.experiment_file.experiment import RELATIONS, Experiment
+from pgtrial.experiment_file.file_jobs import job_tables
+from pgtrial.experiment_file.file_tables import FIO, FileJobTable
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
-from pgtrial.spec.experiment import RELATIONS, Experiment
-from pgtrial.spec.file_jobs import job_tables
-from pgtrial.spec.file_tables import FIO, FileJobTable
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 

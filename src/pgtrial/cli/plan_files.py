@@ -6,9 +6,9 @@ from pgtrial.cli.checked import Checked
 from pgtrial.design.data_size import largest_files
 from pgtrial.design.file_jobs import file_jobs
 from pgtrial.design.variants import variants_of
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.model.arm import Role
 from pgtrial.model.file_job import FileJob
-from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_bytes
 
 _SYNCS = {"each-run": "before each run", "each-block": "before each block", "never": "before the first run"}

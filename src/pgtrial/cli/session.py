@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pgtrial.analysis.findings import Findings
     from pgtrial.engine.experiment import Permission
-    from pgtrial.spec.load import LoadedExperiment
+    from pgtrial.experiment_file.load import LoadedExperiment
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def run_and_report(
     """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
-    from pgtrial.spec.places import is_directory
+    from pgtrial.experiment_file.places import is_directory
 
     console = ProgressConsole(stderr=True)
     try:

@@ -1,10 +1,13 @@
-"""Readings of the views of progress: processes by what they work on; zero for the object "" while there is none."""
+"""pg_stat_progress_vacuum and _analyze: which tables are worked on, by autovacuum or by hand, and how far that is.
+
+Processes are counted by what they work on; the count is zero for the object "" while there is none.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from pgtrial.collectors.base import Columns, Reading, Rows
+from pgtrial.collectors.base import Columns, QueryCollector, Reading, Rows, gauges
 
 # As autovac_report_activity puts it together (autovacuum.c), in every language.
 _AUTOVACUUM = re.compile(
@@ -12,7 +15,7 @@ _AUTOVACUUM = re.compile(
 )
 
 
-def workers(source: str) -> Callable[[Columns, Rows], Iterator[Reading]]:
+def _workers(source: str) -> Callable[[Columns, Rows], Iterator[Reading]]:
     """Makes what understands the rows (database, relid, phase, query) of a view; the object is "relation/phase".
 
     The relation is named as autovacuum names it, "public.accounts". Where somebody vacuums by hand it is a number, for
@@ -32,3 +35,15 @@ def _name(database: str | None, relid: str | None, phase: str | None, query: str
     match = _AUTOVACUUM.fullmatch(query or "")
     relation = match["relation"] if match else relid or ""
     return f"{f'{database}.' if database else ''}{relation}/{phase or ''}"
+
+
+COLLECTORS = tuple(
+    QueryCollector(
+        name=name,
+        metrics=gauges(name, "", "workers"),
+        parameters=("database",),
+        understand=_workers(name),
+        may_be_empty=True,
+    )
+    for name in ("pg_stat_progress_vacuum", "pg_stat_progress_analyze")
+)

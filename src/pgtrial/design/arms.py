@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.disk_tables import DISK, STORAGE, put_disk
+from pgtrial.experiment_file.experiment import PLACEBO, Experiment
+from pgtrial.experiment_file.factors import combine_factors
 from pgtrial.model.arm import Arm, Role
-from pgtrial.spec.disk_tables import DISK, STORAGE, put_disk
-from pgtrial.spec.experiment import PLACEBO, Experiment
-from pgtrial.spec.factors import combine_factors
 
 POSTGRESQL = "postgresql"
 _Tables = dict[str, dict[str, str]]  # knob to name to value

@@ -14,9 +14,9 @@ from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_method
 from pgtrial.design.slice_time import duet_slice_length, settle_guard
 from pgtrial.design.slices import duet_guard
 from pgtrial.errors import SpecError
-from pgtrial.spec.control_twice import control_twice
-from pgtrial.spec.design_checks import LEAST_STRETCH
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.design_checks import LEAST_STRETCH
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.units import format_duration
 
 FEWEST_BLOCKS = 6  # of a method: the standard deviation of fewer is hardly more than a guess

@@ -12,9 +12,9 @@ from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
 from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
-from pgtrial.spec.restore import effective_restore
 from pgtrial.units import format_duration, parse_bytes, read_share
 
 COPY_RATE = 400 * 1024**2  # bytes per second; a file system with reflinks needs next to nothing

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.experiment import RampTable, WorkloadTable
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import RampTable, WorkloadTable
 
 
 def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:

@@ -2,8 +2,8 @@
 
 import math
 
-from pgtrial.spec.design_checks import FIRST_LOOK
-from pgtrial.spec.experiment import DesignTable
+from pgtrial.experiment_file.design_checks import FIRST_LOOK
+from pgtrial.experiment_file.experiment import DesignTable
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:

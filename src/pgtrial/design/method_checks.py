@@ -21,9 +21,9 @@ from pgtrial.design.slice_time import (
     slices_per_round,
 )
 from pgtrial.design.slices import GUARD
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import Experiment
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
 
 Method = Literal["interleaved", "duet", "blocks"]

@@ -10,10 +10,10 @@ from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.language import mark
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

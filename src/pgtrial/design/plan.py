@@ -11,9 +11,9 @@ from pgtrial.design.looks import plan_looks
 from pgtrial.design.methods import Judgement, MethodChoice, choose_method, judge_methods, plan_steps, turn_seed
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.design.slices import Step
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slot
-from pgtrial.spec.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

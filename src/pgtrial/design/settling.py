@@ -12,9 +12,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from pgtrial.design.arms import POSTGRESQL, effective_knobs, effective_settings
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.knob_tables import is_list
 from pgtrial.model.arm import Arm
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.knob_tables import is_list
 
 
 class Settling(StrEnum):

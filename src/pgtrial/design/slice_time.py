@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pgtrial.design.levels import client_levels
 from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
 from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm
-from pgtrial.spec.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
 # bgwriter and WAL writer work several times a second, the kernel's write-back every 5 s (vm.dirty_writeback_centisecs).

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from pgtrial.design.arms import effective_knobs, scale_of
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
-from pgtrial.spec.experiment import Experiment
 
 FILESYSTEM = "filesystem"
 # Knobs that change the host beside a server of our own.

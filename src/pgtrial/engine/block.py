@@ -30,8 +30,7 @@ from pgtrial.engine.target.twins import Twins
 from pgtrial.engine.together import together
 from pgtrial.engine.turns import Turns, total_length
 from pgtrial.hosts.base import HostProcess
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute
 from pgtrial.store import layout
 from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog

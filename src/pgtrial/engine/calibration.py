@@ -14,9 +14,9 @@ from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.model.run import RunState
-from pgtrial.spec.control_twice import control_twice
-from pgtrial.spec.load import LoadedExperiment, parse_experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State
 

@@ -30,6 +30,9 @@ from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.trial import try_arms
 from pgtrial.engine.turns import plan_turns
 from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -39,9 +42,6 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.postgres.work_directory import remove_directories
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
-from pgtrial.spec.restore import effective_restore
 from pgtrial.store import layout
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State

@@ -18,8 +18,8 @@ from pgtrial.design.methods import choose_method
 from pgtrial.design.schedule import plan_schedule
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.load import LoadedExperiment, load_experiment
 from pgtrial.hosts.local import LocalHost
-from pgtrial.spec.load import LoadedExperiment, load_experiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.state import State

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.hosts.base import Host, HostProcess
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process
 from pgtrial.workloads.base import Generator, Output, Progress, Summary
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.engine.loads.base import Load
+from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Host
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.settings import Setting
-from pgtrial.spec.experiment import WorkloadTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.change import Change
-from pgtrial.spec.experiment import Experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

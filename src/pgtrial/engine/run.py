@@ -32,13 +32,12 @@ from pgtrial.engine.sampler.control import (
 )
 from pgtrial.engine.sessions import end_sessions
 from pgtrial.engine.target.base import RunningServer, Target, is_ending
+from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.model.arm import Arm
-from pgtrial.model.pages import AFTER, BEFORE, UNDER_LOAD
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, LoadLevel, Phase, PhaseName, RunRow
 from pgtrial.postgres.connect import execute
-from pgtrial.spec.experiment import WarmupTable
 from pgtrial.stats.steady import is_steady, steady_window
 from pgtrial.store import layout
 from pgtrial.store.transactions import LoadLog

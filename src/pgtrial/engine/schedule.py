@@ -22,10 +22,10 @@ from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.twins import Twins
 from pgtrial.engine.turns import Turns
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration

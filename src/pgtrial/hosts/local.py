@@ -13,8 +13,7 @@ from pathlib import Path
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.hosts.base import LOCAL, Account, Completed
 from pgtrial.hosts.operations import Operations, program_environment
-from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.hosts.running import end_process, run_program
+from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 
 _HERE = Operations()
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import About, HostKnob, KnobContext
@@ -18,7 +19,6 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
 )
 from pgtrial.model.change import Change, JournalEntry, Undone
-from pgtrial.spec.nearest import hint_name
 
 # Setting the first of a group changes the others: a scheduler brings its own nr_requests, and bfq switches write-back
 # throttling off; a new max_sectors_kb makes read_ahead_kb at least 128, or twice the largest request (the kernel's

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.devices import BlockDevice, DevicesUnder, device_names, devices_under, find_device
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.kernel_values import read_choices
-from pgtrial.spec.nearest import hint_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import About, HostKnob, KnobContext
 from pgtrial.model.change import Change, JournalEntry, Undone
 from pgtrial.postgres.existing.address import find_again
-from pgtrial.postgres.existing.control import ServerControl, control_again
-from pgtrial.postgres.existing.server import ExistingServer
+from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
 from pgtrial.postgres.existing.settings import KNOB, apply_settings, find_lost, plan_settings
 from pgtrial.postgres.existing.settings_undo import undo_settings
 

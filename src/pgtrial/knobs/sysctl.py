@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.knob_tables import EXCLUSIVE_SYSCTLS
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import About, HostKnob, KnobContext
@@ -19,7 +20,6 @@ from pgtrial.knobs.kernel_values import (
 from pgtrial.knobs.sysctl_names import ROOT, find_file, name_of, path_of
 from pgtrial.knobs.sysctl_rules import HINTS, TOGETHER, find_refusal
 from pgtrial.model.change import Change, JournalEntry, Undone
-from pgtrial.spec.knob_tables import EXCLUSIVE_SYSCTLS
 
 # (ratio, absolute). The ratio may be set to 0, the absolute value mostly not: vm.dirty_bytes has a least value.
 _PAIRS = tuple((path_of(ratio), path_of(absolute)) for ratio, absolute in EXCLUSIVE_SYSCTLS)

@@ -1,8 +1,8 @@
 """Names of kernel settings as sysctl(8) writes them, and their files below /proc/sys."""
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.operations import Operations
-from pgtrial.spec.nearest import hint_name
 
 ROOT = "/proc/sys"
 _EXCHANGED = str.maketrans("./", "/.")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import About, HostKnob, KnobContext
 from pgtrial.knobs.kernel_values import (
@@ -14,7 +15,6 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
 )
 from pgtrial.model.change import Change, JournalEntry, Undone
-from pgtrial.spec.nearest import hint_name
 
 _TITLE = "transparent_hugepage"
 _DIRECTORY = "/sys/kernel/mm/transparent_hugepage"

@@ -4,7 +4,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pgtrial.language import decimal_sign, ntr
-from pgtrial.model.slice import Slice
+
+# A stretch of an interleaved or paired run: what lets runs of one block share its time.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """A stretch of a run during which its arm was at work; times in seconds since the epoch.
+
+    ``number`` is the position in the block's sequence of slices, from 0, over all arms. ``level`` is the load level's
+    index. Transactions that end in [``counted``, ``ended``) count; what is before ``counted`` is guard time. Between
+    the end of one slice and the start of the arm's next one its server and its load stood still, unless the next one
+    starts where this one ends.
+    """
+
+    level: int
+    number: int
+    started: float
+    counted: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        """Counted time."""
+        return self.ended - self.counted
 
 
 class RunState(StrEnum):
@@ -86,3 +109,14 @@ class RunRow:
         """Name below ``runs/``."""
         repeat = "" if self.attempt == 1 else f"-repeat{self.attempt - 1}"
         return f"{self.slot.number:04d}-{self.slot.arm}-b{self.slot.block}{repeat}"
+
+
+# What is written down of a run's pages of memory: kinds of events, and the moments of the first kind.
+
+
+PAGES = "pages"  # pools of huge pages, and under load those of the server's shared memory
+TRANSLATIONS = "translations"  # misses of the processor's translation caches, by load level
+
+BEFORE = "before"  # the server's start
+UNDER_LOAD = "under load"  # just after the last load level, the server still up
+AFTER = "after"  # its end, when the host's changes have been undone

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.experiment_file.experiment import RELATIONS
 from pgtrial.narrate.facts import Fact, count_fact, numbers_in, share_fact, text_fact
 from pgtrial.narrate.quantity import Number, Quantity
 from pgtrial.report.narrative.base import key_path
 from pgtrial.report.words import metric_label, needed_text
-from pgtrial.spec.experiment import RELATIONS
 from pgtrial.units import format_duration, format_percent
 
 # Facts of the machine that explain a result; names of hosts and paths are not among them.

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.findings import Findings
+from pgtrial.experiment_file.experiment import MIX_SCENARIOS
 from pgtrial.narrate.facts import Fact
-from pgtrial.spec.experiment import MIX_SCENARIOS
 from pgtrial.store.redact.patterns import HOSTS, IPV4, SECRETS
 
 _BUILT_IN = frozenset(name for names in MIX_SCENARIOS.values() for name in names)

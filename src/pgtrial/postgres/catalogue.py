@@ -16,13 +16,13 @@ from pgtrial.design.arms import POSTGRESQL, effective_settings, resolve_arms
 from pgtrial.design.clients import ScenarioShare, split_clients
 from pgtrial.design.levels import load_levels
 from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.knob_tables import value_text
+from pgtrial.experiment_file.nearest import nearest_name
+from pgtrial.experiment_file.position import Path as SpecPath
+from pgtrial.experiment_file.position import format_path
 from pgtrial.model.arm import Arm
-from pgtrial.postgres.setting_values import SettingFacts, find_fault, read_number
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.knob_tables import value_text
-from pgtrial.spec.nearest import nearest_name
-from pgtrial.spec.position import Path as SpecPath
-from pgtrial.spec.position import format_path
+from pgtrial.postgres.settings import SettingFacts, find_fault, read_number
 
 VERSIONS = (15, 16, 17, 18)
 OWN_CONNECTIONS = 3  # the sampler's and the engine's, beside the clients

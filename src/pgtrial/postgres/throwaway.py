@@ -11,8 +11,7 @@ from pathlib import Path
 
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
-from pgtrial.hosts.processes import find_server_children, identify
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process, find_server_children, identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import render_settings

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pgtrial.analysis.cause_findings import CriterionValue
 from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.analysis.findings import Effect, Findings
+from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
@@ -37,7 +38,6 @@ from pgtrial.report.words import (
     primary_effect,
     sort_caveats,
 )
-from pgtrial.spec.criteria import CRITERIA
 from pgtrial.units import format_share
 
 

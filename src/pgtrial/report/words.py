@@ -9,11 +9,11 @@ import struct
 import unicodedata
 
 from pgtrial.analysis.findings import CaveatFinding, Effect, Findings
+from pgtrial.experiment_file.experiment import Expect
 from pgtrial.language import decimal_sign, mark, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Verdict
-from pgtrial.spec.experiment import Expect
 from pgtrial.units import (
     format_bytes,
     format_change,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.stats.independent import Known
+from pgtrial.stats.interval import Known
 
 Array = NDArray[np.float64]
 

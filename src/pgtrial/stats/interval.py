@@ -5,6 +5,7 @@ Source: Student, "The probable error of a mean", Biometrika 6 (1908) 1-25.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,3 +73,95 @@ def mean_log_interval(
         return math.exp(mean), None, None
     interval = t_interval(mean, sd, seen.size, confidence=confidence)
     return math.exp(mean), ratio_of(interval.low), ratio_of(interval.high)
+
+
+# Two estimates that have nothing in common, and the difference between them.
+#
+# For what no block holds together: arms of different experiments, and loads that were run one after the other. The
+# noise of both is in the difference in full, which is why blocks exist. Sources: Welch, Biometrika 34 (1947) 28-35;
+# Satterthwaite, Biometrics Bull. 2 (1946) 110-114. As an indirect comparison by way of a common control: Bucher,
+# Guyatt, Griffith & Walter, J. Clin. Epidemiol. 50 (1997) 683-691.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A mean with its standard error (> 0), in one unit; ``degrees`` of freedom (> 0) are those of the error."""
+
+    mean: float
+    error: float
+    degrees: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """``mean`` of second - first, with its interval, in their unit; ``p_value`` is two-sided, of no difference."""
+
+    mean: float
+    interval: Interval
+    error: float
+    degrees: float
+    p_value: float
+
+
+def known_mean(values: Sequence[float]) -> Known | None:
+    """Mean of independent values; None with fewer than two, or when all are the same and the noise is not known."""
+    if len(values) < 2:
+        return None
+    mean, sd = mean_and_sd(values)
+    if sd <= NO_SPREAD:
+        return None
+    return Known(mean=mean, error=sd / math.sqrt(len(values)), degrees=len(values) - 1)
+
+
+def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Difference:
+    """Second less first; for logarithms of ratios that is the logarithm of the ratio of both."""
+    variances = (first.error**2, second.error**2)
+    error = math.sqrt(sum(variances))
+    # As shares of the whole, so that small errors do not vanish when they are squared twice.
+    shares = [variance / error**2 for variance in variances]
+    degrees = 1 / (shares[0] ** 2 / first.degrees + shares[1] ** 2 / second.degrees)
+    mean = second.mean - first.mean
+    half = t_quantile((1 + confidence) / 2, degrees) * error
+    return Difference(
+        mean=mean,
+        interval=Interval(low=mean - half, high=mean + half, confidence=confidence),
+        error=error,
+        degrees=degrees,
+        p_value=2 * float(stdtr(degrees, -abs(mean) / error)),
+    )
+
+
+# Several tests at once: adjusted p-values. A missing p-value (None) stays missing and is no member of the family.
+
+
+def holm(p: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Adjusted so that the chance of any false alarm in the family is at most the level, whatever the dependence.
+
+    Source: Holm, Scand. J. Statist. 6 (1979) 65-70.
+    """
+    order = _known(p)
+    adjusted: list[float | None] = [None] * len(p)
+    largest = 0.0
+    for rank, (value, index) in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * value))
+        adjusted[index] = largest
+    return tuple(adjusted)
+
+
+def benjamini_hochberg(p: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Adjusted so that at most that share of what is called a finding is expected to be false.
+
+    For independent or positively dependent tests. Source: Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995)
+    289-300.
+    """
+    order = _known(p)
+    adjusted: list[float | None] = [None] * len(p)
+    smallest = 1.0
+    for rank, (value, index) in reversed(list(enumerate(order, start=1))):
+        smallest = min(smallest, value * (len(order) / rank))
+        adjusted[index] = smallest
+    return tuple(adjusted)
+
+
+def _known(p: Sequence[float | None]) -> list[tuple[float, int]]:
+    return sorted((value, index) for index, value in enumerate(p) if value is not None)

@@ -9,17 +9,16 @@ Source: Fisher, "The Design of Experiments" (1935), chapter IV; Cochran & Cox, "
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.stats.base import Comparison
+from pgtrial.stats.base import Comparison, Interval
 from pgtrial.stats.dependence import order_caveats
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_tail
-from pgtrial.stats.sign_flip import sign_flip_p
-from pgtrial.stats.signed_rank import hodges_lehmann, signed_rank_interval
 from pgtrial.units import format_significant
 
 FEW_BLOCKS = 6
@@ -183,3 +182,114 @@ def _no_interval(count: int) -> Caveat:
         text=tr("Complete blocks: {blocks}. At least two are needed to know the noise between blocks.", blocks=count),
         hint=tr("Run more blocks."),
     )
+
+
+# Fisher's sign-flip test: valid because the order of arms inside a block was drawn at random, and for no other reason.
+#
+# Under the hypothesis of no effect, the difference of a block would have had the opposite sign if the coin had fallen
+# the other way. So all 2^n patterns of signs are equally likely, whatever the noise is distributed like and however it
+# depends on the noise of the block before.
+#
+# Source: Fisher, "The Design of Experiments" (1935), section 21.
+
+
+EXACT_BLOCKS = 32
+RESAMPLES = 19_999
+# Patterns whose sums differ from the observed one by rounding only count as equal to it.
+_ROUNDING = 1e-10
+
+
+def sign_flip_p(differences: NDArray[np.float64], *, rng: np.random.Generator | None = None) -> float:
+    """Two-sided p-value of "the differences are symmetric about zero", with their sum as the statistic.
+
+    differences : (n,), n >= 1, any unit. Exact over all 2^n patterns up to EXACT_BLOCKS; above that from RESAMPLES
+    random patterns of ``rng`` (default: a fixed seed), the observed one counted among them, so never zero.
+    Source of the latter: Phipson & Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) article 39.
+    """
+    sizes = np.sort(np.abs(differences))
+    total = float(sizes.sum())
+    observed = abs(float(np.sort(differences).sum())) - _ROUNDING * total
+    if observed <= 0:
+        return 1.0
+    if sizes.size <= EXACT_BLOCKS:
+        return float(2 * _count_at_least(sizes, observed) / 2**sizes.size)
+    rng = rng or np.random.default_rng(0)
+    extreme = 0
+    for rows in np.array_split(np.empty(RESAMPLES), 20):
+        signs = rng.integers(0, 2, size=(rows.size, sizes.size), dtype=np.int8) * 2 - 1
+        extreme += int(np.count_nonzero(np.abs(signs @ sizes) >= observed))
+    return (extreme + 1) / (RESAMPLES + 1)
+
+
+def _count_at_least(sizes: NDArray[np.float64], threshold: float) -> int:
+    """Number of sign patterns whose sum is at least ``threshold``.
+
+    Meet in the middle (Horowitz & Sahni, J. ACM 21 (1974) 277-292): the sums of both halves are listed, and for
+    each sum of the one those of the other that complete it are counted by bisection; 2·2^(n/2) numbers, not 2^n.
+    """
+    half = sizes.size // 2
+    rest = np.sort(_signed_sums(sizes[half:]))
+    missing = rest.size - np.searchsorted(rest, threshold - _signed_sums(sizes[:half]), side="left")
+    return int(missing.sum())
+
+
+def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums = np.zeros(1)
+    for size in sizes:
+        sums = np.concatenate((sums - size, sums + size))
+    return sums
+
+
+# The Hodges-Lehmann estimate and the exact interval that belongs to Wilcoxon's signed-rank test.
+#
+# Sources: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598-611; Hollander, Wolfe & Chicken, "Nonparametric
+# Statistical Methods", 3rd ed. (2014), sections 3.2 and 3.3; for ties: Noether, J. Am. Stat. Assoc. 62 (1967) 184-188.
+
+
+def walsh_averages(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of all pairs, each value paired with itself too: (n(n+1)/2,), sorted."""
+    first, second = _pairs(values.size)
+    return np.sort((values[first] + values[second]) / 2)
+
+
+@lru_cache(maxsize=64)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(count)
+
+
+def hodges_lehmann(values: NDArray[np.float64]) -> float:
+    """Median of the Walsh averages of at least one value: the centre of symmetry, in the unit of the values."""
+    return float(np.median(walsh_averages(values)))
+
+
+def signed_rank_interval(values: NDArray[np.float64], *, confidence: float) -> Interval | None:
+    """Exact interval of the centre of symmetry; None where so few values do not allow this confidence.
+
+    Its confidence is the attained one, at least what was asked: the signed-rank statistic takes steps. With ties
+    or zeros the closed interval covers at least as often as that, so ties need no correction.
+    """
+    tail = _null_distribution(values.size)
+    attainable = np.flatnonzero(tail <= (1 - confidence) / 2 * (1 + 1e-12))
+    if attainable.size == 0:
+        return None
+    cut = int(attainable[-1])
+    averages = walsh_averages(values)
+    return Interval(
+        low=float(averages[cut]),
+        high=float(averages[averages.size - 1 - cut]),
+        confidence=1 - 2 * float(tail[cut]),
+    )
+
+
+@lru_cache(maxsize=64)
+def _null_distribution(count: int) -> NDArray[np.float64]:
+    """P(T <= k) for k = 0 .. n(n+1)/2 - 1, T the sum of the ranks 1..n that a fair coin picks."""
+    chance = np.ones(1)
+    for rank in range(1, count + 1):
+        longer = np.zeros(chance.size + rank)
+        longer[: chance.size] += chance / 2
+        longer[rank:] += chance / 2
+        chance = longer
+    cumulative = np.cumsum(chance)[:-1]
+    cumulative.setflags(write=False)
+    return cumulative

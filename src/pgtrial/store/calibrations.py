@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgtrial.design.arms import effective_knobs, effective_settings, resolve_arms
 from pgtrial.errors import StoreError
-from pgtrial.spec.load import LoadedExperiment
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store.journal_file import VARIABLE, state_directory
 
 CALIBRATION = "calibration.json"  # in the folder of a calibration

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from pgtrial.errors import WorkloadError
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Slice
 
 _FIELDS = {
     "client": "INTEGER",

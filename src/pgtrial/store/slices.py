@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Slice
 
 PARTS = 4  # of a slice's counted time
 

@@ -10,8 +10,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
 from pgtrial.store.sqlite import connect, connect_to_read
 

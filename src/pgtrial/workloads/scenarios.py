@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
-from pgtrial.spec.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
-from pgtrial.spec.file_tables import FIO
+from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
+from pgtrial.experiment_file.file_tables import FIO
 
 _MIXES = Path(__file__).with_name("mixes")
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}

@@ -12,8 +12,8 @@ from pgtrial.analysis.causes.cells import LATENCIES, THROUGHPUTS
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
-from pgtrial.spec.cause_tables import AssociationsTable
-from pgtrial.stats.multiplicity import benjamini_hochberg
+from pgtrial.experiment_file.cause_tables import AssociationsTable
+from pgtrial.stats.interval import benjamini_hochberg
 
 Make = Callable[..., Timeline]
 SECONDS = 300

@@ -12,8 +12,8 @@ from pgtrial.analysis.causes.checks import check_samples, grade
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timeline_metrics import find_metric
-from pgtrial.spec.cause_tables import CheckTable
-from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
+from pgtrial.experiment_file.cause_tables import CheckTable
+from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 
 Make = Callable[..., Timeline]
 ORDER = list(Level)

@@ -15,8 +15,8 @@ from pgtrial.analysis.disk_findings import DiskStanding, DiskUse
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.experiment import Experiment
 
 SECONDS = 60
 LEVELS = (LoadLevel(index=0, clients=8), LoadLevel(index=1, clients=32))

@@ -11,10 +11,10 @@ from pgtrial.analysis.causes.scorecard import score_arms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COMPARED, FAILURES
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.experiment_file.cause_tables import CriterionTable
+from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
-from pgtrial.spec.cause_tables import CriterionTable
-from pgtrial.spec.criteria import CRITERIA
 from pgtrial.stats.interval import t_quantile
 
 Make = Callable[..., Timeline]

@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import Slice
 from pgtrial.stats.dips import find_dips
 from pgtrial.stats.interval import t_quantile
 

@@ -10,7 +10,6 @@ from pgtrial.model.change import Outcome
 from pgtrial.postgres.connect import execute
 from pgtrial.postgres.existing import database
 from pgtrial.postgres.existing.address import find_again
-from pgtrial.postgres.existing.control import control_again
 from pgtrial.postgres.existing.database import (
     apply_database,
     check_may_create,
@@ -23,6 +22,7 @@ from pgtrial.postgres.existing.database import (
     undo_database,
 )
 from pgtrial.postgres.existing.rights import probe_rights
+from pgtrial.postgres.existing.server import control_again
 
 TOKEN = "12ab34cd"
 # What does not depend on the server's version.

@@ -16,8 +16,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.model.change import Outcome
 from pgtrial.postgres.existing import settings, settings_undo
 from pgtrial.postgres.existing.address import find_again
-from pgtrial.postgres.existing.control import control_again
-from pgtrial.postgres.existing.server import open_server
+from pgtrial.postgres.existing.server import control_again, open_server
 from pgtrial.postgres.existing.settings import apply_settings, plan_settings
 from pgtrial.postgres.existing.settings_undo import undo_settings
 from support import wait_until

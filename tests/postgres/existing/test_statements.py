@@ -3,7 +3,7 @@ import pytest
 from psycopg import sql
 
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.statements import LISTS, alter_system, as_written, split_list
+from pgtrial.postgres.existing.database import LISTS, alter_system, as_written, split_list
 
 
 def test_every_list_that_a_server_quotes_is_known(foreign):

@@ -17,7 +17,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.stats.association import Association as Tested
 from pgtrial.stats.association import associations
-from pgtrial.stats.multiplicity import benjamini_hochberg
+from pgtrial.stats.interval import benjamini_hochberg
 
 _ROUNDING = 1e-9  # relative
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.causes.cells import Array, find_series
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.spec.check_rules import CheckRule
+from pgtrial.experiment_file.check_rules import CheckRule
 from pgtrial.units import parse_bytes
 
 _MACHINE = "machine."

@@ -1,4 +1,4 @@
-"""Checks of the samples, second by second as they were read, against the thresholds of spec/checks.toml.
+"""Checks of the samples, second by second as they were read, against the thresholds of experiment_file/checks.toml.
 
 Each gives one of four levels for an arm at a load level. A check says that something is large. Whether it limits the
 load is concluded elsewhere, from all of them together.
@@ -17,8 +17,8 @@ from pgtrial.analysis.causes.check_values import CheckedSeries, read_checked
 from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.language import tr
-from pgtrial.spec.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.stats.trend import trend
 
 # SQLSTATE classes that no load should meet, however rarely: resources, system error, internal error.

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.model.metric import Better
-from pgtrial.spec.criteria import (
+from pgtrial.experiment_file.criteria import (
     CRITERIA,
     DIP_SHARE,
     FILE_LATENCY_P99,
@@ -24,6 +23,7 @@ from pgtrial.spec.criteria import (
     VARIATION,
     Criterion,
 )
+from pgtrial.model.metric import Better
 from pgtrial.stats.dips import Steadiness, find_dips
 
 Array = NDArray[np.float64]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pgtrial.analysis.causes.log_event import Placed, name_kind
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.language import mark, tr
-from pgtrial.stats.alignment import Alignment, Marked, Stretch, align
 from pgtrial.stats.dips import Steadiness
-from pgtrial.stats.multiplicity import holm
+from pgtrial.stats.interval import holm
+from pgtrial.stats.period import Alignment, Marked, Stretch, align
 from pgtrial.store.server_log.facts import Kind
 from pgtrial.units import format_duration, format_significant
 

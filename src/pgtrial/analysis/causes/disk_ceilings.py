@@ -12,9 +12,9 @@ from pgtrial.analysis.causes.disk_words import NEAR
 from pgtrial.analysis.disk_findings import DiskCeiling
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.design.arms import disk_of, effective_knobs
+from pgtrial.experiment_file.disk_tables import LIMITS
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
-from pgtrial.spec.disk_tables import LIMITS
-from pgtrial.spec.experiment import Experiment
 from pgtrial.stats.plateau import BAND, LEAST_SHARE, Plateau, find_plateau
 from pgtrial.units import parse_bytes
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from pgtrial.analysis.cause_findings import Estimate, Recommendation
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
+from pgtrial.experiment_file.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.metric import Better
-from pgtrial.spec.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 from pgtrial.units import format_change, format_percent, format_share
 

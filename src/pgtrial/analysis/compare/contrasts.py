@@ -10,7 +10,7 @@ from pgtrial.analysis.compare.subjects import Subject
 from pgtrial.analysis.comparison_findings import Contrast, StudyEffect
 from pgtrial.analysis.findings import Effect
 from pgtrial.analysis.observations import ALL
-from pgtrial.stats.independent import Known, known_mean
+from pgtrial.stats.interval import Known, known_mean
 
 ALL_LEVELS = "all load levels"
 

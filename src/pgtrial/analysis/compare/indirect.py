@@ -12,7 +12,7 @@ from itertools import combinations
 from pgtrial.analysis.compare.contrasts import Group
 from pgtrial.analysis.compare.pooling import DEFAULT_CONFIDENCE, common
 from pgtrial.analysis.comparison_findings import Contrast, Indirect
-from pgtrial.stats.independent import Known, difference
+from pgtrial.stats.interval import Known, difference
 
 Place = tuple[Group, Contrast]
 

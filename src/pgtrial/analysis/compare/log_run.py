@@ -11,8 +11,7 @@ from pgtrial.analysis.comparison_findings import LogDistribution, LogRun, LogSer
 from pgtrial.analysis.metrics import LATENCY_MEAN, QUANTILES, TPS
 from pgtrial.model.histogram import bucket_bounds, bucket_value
 from pgtrial.stats.bootstrap import FEWEST_STRETCHES, draw_weights, known_from_draws, stretch_length
-from pgtrial.stats.independent import Known
-from pgtrial.stats.interval import t_quantile
+from pgtrial.stats.interval import Known, t_quantile
 from pgtrial.stats.quantiles import histogram_quantile
 from pgtrial.stats.trend import trend
 from pgtrial.store.plain_run import PlainRun

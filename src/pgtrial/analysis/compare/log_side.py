@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.analysis.compare.log_run import MeasuredRun
-from pgtrial.stats.independent import Known, known_mean
+from pgtrial.stats.interval import Known, known_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from pgtrial.analysis.compare.log_side import Side
 from pgtrial.analysis.comparison_findings import LogComparison, LogContrast, LogSide
 from pgtrial.analysis.metrics import LATENCY_MEAN, QUANTILES, TPS
 from pgtrial.model.metric import Metric
-from pgtrial.stats.independent import difference
+from pgtrial.stats.interval import difference
 from pgtrial.store.plain_logs import read_plain_runs
 
 CONFIDENCE = 0.95

@@ -12,7 +12,7 @@ from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.metric import Better
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide
-from pgtrial.stats.independent import Known
+from pgtrial.stats.interval import Known
 from pgtrial.stats.meta import Pooled, combine
 from pgtrial.stats.paired import FEW_BLOCKS
 

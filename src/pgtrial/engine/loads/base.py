@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.engine.target.base import RunningServer
+from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
-from pgtrial.spec.file_tables import Cache
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output
 

@@ -9,18 +9,16 @@ from pgtrial.design.file_jobs import cache_of, file_jobs
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.running import end_process
+from pgtrial.hosts.processes import end_process
 from pgtrial.knobs.page_cache import evict
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.file_tables import Cache
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import HistogramLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
-from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, Fio, plan_jobs, trial_argv
-from pgtrial.workloads.fio_output import OUTPUT
+from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, OUTPUT, Fio, plan_jobs, trial_argv
 
 _READ_SIZE = 1 << 20  # B, of one request that warms the cache
 

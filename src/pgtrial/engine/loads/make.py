@@ -10,8 +10,8 @@ from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.host import HostTarget
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.workloads.scenarios import scenarios_of
 
 

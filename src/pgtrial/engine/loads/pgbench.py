@@ -8,13 +8,12 @@ from pathlib import Path
 from pgtrial.engine.cache_state import make_cold, make_warm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, WorkloadError
+from pgtrial.experiment_file.experiment import WorkloadTable
+from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import LoadLevel
-from pgtrial.model.slice import Slice
+from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.settings import Setting
-from pgtrial.spec.experiment import WorkloadTable
-from pgtrial.spec.file_tables import Cache
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
 from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators

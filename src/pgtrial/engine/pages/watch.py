@@ -11,8 +11,7 @@ from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.hosts.base import Host
-from pgtrial.model.pages import PAGES, TRANSLATIONS
-from pgtrial.model.run import LoadLevel
+from pgtrial.model.run import PAGES, TRANSLATIONS, LoadLevel
 
 # Tables of an arm whose experiments are about pages.
 KNOBS = frozenset({"huge_pages", "transparent_huge_pages"})

@@ -25,7 +25,7 @@ from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, read_head
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.local import LocalHost
-from pgtrial.hosts.running import ends_within
+from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
 
 __all__ = [

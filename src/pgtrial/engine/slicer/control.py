@@ -12,8 +12,8 @@ from pgtrial.design.slices import Step
 from pgtrial.engine.slicer.standstill import family, go_on
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.running import end_process
-from pgtrial.model.slice import Slice
+from pgtrial.hosts.processes import end_process
+from pgtrial.model.run import Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

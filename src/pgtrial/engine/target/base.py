@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.design.arms import effective_knobs, effective_settings
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
@@ -15,7 +16,6 @@ from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.connect import execute_script
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
-from pgtrial.spec.experiment import Experiment
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
 _LOOKS, _BETWEEN = 10, 0.05  # s

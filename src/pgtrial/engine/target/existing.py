@@ -13,6 +13,8 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.config import find_server
 from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.control_groups import own_groups
@@ -35,8 +37,6 @@ from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.settings import read_settings
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql

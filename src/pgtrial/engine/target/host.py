@@ -11,6 +11,9 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
@@ -20,9 +23,6 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import prepare_directory, remove_directories
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
-from pgtrial.spec.places import expand_home
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import Fio, find_fio, layout_argv

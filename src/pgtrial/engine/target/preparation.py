@@ -14,6 +14,9 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
@@ -21,8 +24,7 @@ from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.reachable import reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import (
@@ -31,9 +33,6 @@ from pgtrial.postgres.work_directory import (
     prepare_directory,
     remove_directories,
 )
-from pgtrial.spec.experiment import Experiment
-from pgtrial.spec.load import LoadedExperiment
-from pgtrial.spec.places import expand_home
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv

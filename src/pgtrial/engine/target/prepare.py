@@ -9,8 +9,8 @@ from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.existing import prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
-from pgtrial.spec.load import LoadedExperiment
 from pgtrial.store.state import State
 
 

@@ -10,6 +10,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs import HOST_KNOBS, postgresql
 from pgtrial.knobs.base import KnobContext
@@ -21,7 +22,6 @@ from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import remove_until_gone
-from pgtrial.spec.experiment import Experiment
 
 _NO_PAGES = "could not map anonymous shared memory"  # the server's words where huge pages are not enough
 _TRIES, _PAUSE = 5, 0.5  # s

@@ -21,8 +21,7 @@ from pgtrial.errors import ConnectError
 from pgtrial.hosts import operations
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.ssh import agent, agent_programs
-from pgtrial.hosts.ssh.command import SshCommand
-from pgtrial.hosts.ssh.complaints import TOO_OLD, explain_failure, explain_loss
+from pgtrial.hosts.ssh.command import TOO_OLD, SshCommand, explain_failure, explain_loss
 
 ANSWER_LIMIT = 30.0  # s for a call that does not say otherwise
 SILENCE = 45.0  # s without a word after which the agent ends everything

@@ -12,17 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.base import Account, Completed
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.hosts.running import end_process, run_program
-from pgtrial.hosts.ssh.command import ssh_command
-from pgtrial.hosts.ssh.complaints import explain_failure
-from pgtrial.hosts.ssh.connection import Connection
-from pgtrial.hosts.ssh.operations import RemoteOperations
+from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
+from pgtrial.hosts.ssh.agent import encode
+from pgtrial.hosts.ssh.command import explain_failure, ssh_command
+from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 from pgtrial.hosts.ssh.process import SshProcess
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
@@ -220,3 +219,40 @@ def _make_directory() -> Path:
     directory = place / f"{_PREFIX}{own.pid}-{own.start_ticks}-{secrets.token_hex(4)}"
     directory.mkdir(mode=0o700)
     return directory
+
+
+# The operations of a remote host: every call goes over the connection.
+
+
+# s; for large data, and for dirty pages that are written out first
+_LIMITS = {"remove": 600.0, "mount": 120.0, "unmount": 120.0}
+
+
+class RemoteOperations(Operations):
+    """Answers as the agent's own Operations do. Raises the same OSError, and ConnectError where there is no answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._boot_id = ""
+
+    def boot_id(self) -> str:
+        # A connection does not outlive the boot of either end.
+        self._boot_id = self._boot_id or self._call("boot_id")
+        return self._boot_id
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        limit = _LIMITS.get(name, ANSWER_LIMIT)
+        message = {"call": name, "args": encode(list(args)), "kwargs": encode(kwargs)}
+        return self._connection.ask(message, limit=limit)
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def call(self: RemoteOperations, *args: Any, **kwargs: Any) -> Any:
+        return self._call(name, *args, **kwargs)
+
+    return call
+
+
+for _name in vars(Operations):
+    if not _name.startswith("_") and _name not in vars(RemoteOperations):
+        setattr(RemoteOperations, _name, _forwarded(_name))

@@ -13,8 +13,8 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.errors import ConnectError, PreflightError
+from pgtrial.experiment_file.connection import SECRETS, read_connection
 from pgtrial.postgres.connect import APPLICATION, as_caller
-from pgtrial.spec.connection import SECRETS, read_connection
 
 MAINTENANCE = "postgres"  # the database to connect to where nothing names another
 _PATIENCE = "10"  # s for a connection, where nothing says otherwise

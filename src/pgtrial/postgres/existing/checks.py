@@ -8,9 +8,9 @@ from psycopg import AsyncConnection
 from pgtrial.errors import SettingError
 from pgtrial.postgres.auto_conf import is_setting_name, setting_key
 from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.database import LISTS
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer
-from pgtrial.postgres.existing.statements import LISTS
 from pgtrial.postgres.settings import SECRET, Setting, is_alike
 
 # What overrides the configuration files, by its name in pg_settings.source.

@@ -19,10 +19,9 @@ from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import NAME as AUTO_CONF
 from pgtrial.postgres.auto_conf import Entry, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.control import ServerControl
-from pgtrial.postgres.existing.server import read_auto_conf, read_bytes
+from pgtrial.postgres.existing.database import alter_system, await_left
+from pgtrial.postgres.existing.server import ServerControl, read_auto_conf, read_bytes
 from pgtrial.postgres.existing.settings import SETTLED, Before, is_sealed
-from pgtrial.postgres.existing.statements import alter_system, await_left
 from pgtrial.postgres.settings import read_settings
 
 _STEP = 0.05

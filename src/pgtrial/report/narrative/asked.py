@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from pgtrial.analysis.findings import ArmFinding, Findings
+from pgtrial.experiment_file.experiment import Expect
 from pgtrial.language import mark, tr
 from pgtrial.report.narrative.base import Cited, Sentence, Teller, cite, say, source
 from pgtrial.report.narrative.phrases import cite_arm, cite_metric, cite_settings, quoted
-from pgtrial.spec.experiment import Expect
 from pgtrial.units import format_share
 
 _TESTED: dict[str, str] = {

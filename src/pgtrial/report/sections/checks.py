@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from pgtrial.analysis.cause_findings import Check, LegacyMetrics, Level, LoadKind
 from pgtrial.analysis.findings import Findings
+from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.language import mark, ptr, tr
 from pgtrial.report.cause_words import (
     LEVEL_SYMBOLS,
@@ -18,7 +19,6 @@ from pgtrial.report.cause_words import (
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import level_word
 from pgtrial.report.words import arm_label, level_label
-from pgtrial.spec.check_rules import CheckKind, CheckRule, check_rules
 
 _Cell = TypeVar("_Cell", Check, LoadKind, LegacyMetrics)
 

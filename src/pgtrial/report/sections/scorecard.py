@@ -3,13 +3,13 @@
 from pgtrial.analysis.cause_findings import ArmScore, CriterionValue, Scorecard
 from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.analysis.findings import Findings
+from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.language import decimal_sign, mark, tr
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of, place_arm
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import goal_word
 from pgtrial.report.words import arm_label, change_text, control_of, interval_text, metric_label
-from pgtrial.spec.criteria import CRITERIA
 from pgtrial.units import format_decimal, format_share
 
 

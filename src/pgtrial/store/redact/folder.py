@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.errors import StoreError
-from pgtrial.spec.experiment import Experiment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.store import layout
 from pgtrial.store.bundle import FACTS, SUFFIX, SUMS, TEMPORARY
 from pgtrial.store.redact.columns import FILES, learn_columns, redact_columns

@@ -1,0 +1,76 @@
+"""Errors as text: PostgreSQL's three parts, and every problem of an experiment file with its place."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import click
+
+from pgtrial.errors import PgTrialError, SpecError, SpecProblem
+
+_WIDTH = 100  # of hints; a message stays on its line, so that it can be searched for
+
+
+class NoSuchCommandError(click.UsageError):
+    """The group has no command of this name; ``nearest`` is the one that was probably meant, or None."""
+
+    def __init__(self, name: str, commands: Iterable[str], *, context: click.Context) -> None:
+        from pgtrial.experiment_file.nearest import nearest_name
+
+        super().__init__(f'no such command "{name}"', context)
+        self.nearest = nearest_name(name, commands)
+
+
+def render_error(error: PgTrialError) -> str:
+    """The message, the problems, the detail and the hint, each on lines of its own."""
+    lines = [f"error: {error.message}"]
+    if isinstance(error, SpecError):
+        for problem in error.problems:
+            lines += _render_problem(problem, error.source)
+    for label, text in (("detail", error.detail), ("hint", error.hint)):
+        if text:
+            lines += [
+                f"{label}: {line}" if not number else f"  {line}" for number, line in enumerate(text.splitlines())
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def render_usage(error: click.ClickException) -> str:
+    """A wrong option or argument in the same form."""
+    message, nearest = error.format_message(), None
+    if isinstance(error, click.NoSuchOption):
+        # Without click's own proposals, which would follow in the message.
+        message, nearest = f'no such option "{error.option_name}"', next(iter(error.possibilities or ()), None)
+    elif isinstance(error, NoSuchCommandError):
+        nearest = error.nearest
+    message = re.sub(r"(?<!\w)'([^']*)'(?!\w)", r'"\1"', message).rstrip(".")
+    message = message[:1].lower() + message[1:] if not message[:2].isupper() else message
+    hints = [f'Perhaps you meant "{nearest}".'] if nearest else []
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        hints.append(f'Try "{error.ctx.command_path} --help".')
+    return f"error: {message}\n" + (f"hint: {' '.join(hints)}\n" if hints else "")
+
+
+def _render_problem(problem: SpecProblem, source: str) -> list[str]:
+    place = ":".join(str(part) for part in (source, problem.line) if part)
+    lines = ["  " + ": ".join(part for part in (place, problem.path, problem.message) if part)]
+    if problem.hint:
+        lines += textwrap.wrap(
+            f"hint: {problem.hint}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 10, break_on_hyphens=False
+        )
+    return lines
+
+
+# Plain tables for standard output: aligned, no frames, ready for a pipe.
+
+
+def render_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int) -> list[str]:
+    """Lines with two blanks before each column; the last column is wrapped, so that lines fit into ``width``."""
+    table = [heads, *rows] if any(heads) else list(rows)
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    lines: list[str] = []
+    for row in table:
+        start = "".join(f"  {cell:<{size}}" for cell, size in zip(row[:-1], widths, strict=False)) + "  "
+        wrapped = textwrap.wrap(row[-1], max(width - len(start), 20), break_long_words=False, break_on_hyphens=False)
+        lines += [(start if not number else " " * len(start)) + part for number, part in enumerate(wrapped or [""])]
+    return [line.rstrip() for line in lines]

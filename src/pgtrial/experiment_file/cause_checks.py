@@ -1,0 +1,71 @@
+"""Checks of [[criteria]], [checks] and [associations]: names that exist, units that fit, limits in order."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path as FilePath
+
+from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
+from pgtrial.experiment_file.criteria import CRITERIA
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.nearest import nearest_name
+from pgtrial.experiment_file.position import Found, Path
+
+_UNIT_FORMS = {"share": '"90%"', "s": '"5ms"', "B": '"64MB"'}
+
+
+def check_criteria(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    seen: set[str] = set()
+    for index, criterion in enumerate(experiment.criteria):
+        path: Path = ("criteria", index, "metric")
+        if criterion.metric not in CRITERIA:
+            near = nearest_name(criterion.metric, CRITERIA)
+            hint = f'Perhaps you meant "{near}".' if near else f"Criteria are: {', '.join(CRITERIA)}."
+            yield path, f'unrecognized metric "{criterion.metric}"', hint
+        elif criterion.metric in seen:
+            yield path, f'criterion "{criterion.metric}" appears twice', "Give it once, with the weight of both."
+        seen.add(criterion.metric)
+
+
+def check_limits(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    rules = check_rules()
+    for name, table in experiment.checks.items():
+        if name not in rules:
+            near = nearest_name(name, rules)
+            hint = f'Perhaps you meant "{near}".' if near else f"Checks are: {', '.join(rules)}."
+            yield ("checks", name), f'check "{name}" does not exist', hint
+            continue
+        rule, wrong = rules[name], False
+        for key, amount in table.limits().items():
+            for message, hint in _judge_amount(rule, key, amount.unit):
+                wrong = True
+                yield ("checks", name, key), message, hint
+        if not wrong:
+            changed = change_rule(rule, {key: amount.value for key, amount in table.limits().items()})
+            yield from _check_order(changed)
+
+
+def _judge_amount(rule: CheckRule, key: str, unit: str) -> Iterator[tuple[str, str]]:
+    if key == "threshold" and rule.kind is not CheckKind.TIME:
+        yield f'check "{rule.id}" has no threshold of its own', f"Give {', '.join(LIMITS)}, in the unit of the value."
+        return
+    wanted = rule.unit_of(key)
+    base = wanted.partition("/")[0]  # B/s is written as bytes
+    if unit not in ("", base):
+        form = _UNIT_FORMS.get(base)
+        hint = f"Write {form}, or a number without a unit." if form else "Write a number without a unit."
+        yield f'"{key}" of check "{rule.id}" has the wrong unit', hint
+
+
+def _check_order(rule: CheckRule) -> Iterator[Found]:
+    for (mild, low), (severe, high) in pairwise(rule.limits()):
+        if (low > high) if rule.is_higher_worse else (low < high):
+            message = f'check "{rule.id}" gives {severe} ({high:g}) before {mild} ({low:g})'
+            yield ("checks", rule.id), message, f"{severe.capitalize()} has to be the worse of the two."
+
+
+def check_pairs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    seen: set[frozenset[str]] = set()
+    for index, pair in enumerate(experiment.associations.pairs):
+        if frozenset(pair) in seen:
+            yield ("associations", "pairs", index), f"the pair {pair[0]}, {pair[1]} appears twice", ""
+        seen.add(frozenset(pair))

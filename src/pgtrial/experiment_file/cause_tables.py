@@ -1,0 +1,95 @@
+"""The tables that say what to look for in the samples: criteria of the scorecard, checks, associations."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+
+from pgtrial.experiment_file.check_rules import SHARE
+from pgtrial.experiment_file.criteria import CRITERIA
+from pgtrial.experiment_file.table import Table
+from pgtrial.experiment_file.values import Form, Positive, refuse
+from pgtrial.units import parse_bytes, parse_duration, parse_ratio
+
+# A name of a metric, "vmstat.wa", or of one of its objects, "iostat.util/vda".
+_SERIES = re.compile(r"[a-z_]+\.[A-Za-z0-9_.]+(?:/[^\s].*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A limit: ``value`` in the base unit; ``unit`` is share, s or B as it was written, "" for a plain number."""
+
+    value: float
+    unit: str
+
+
+def _amount(value: Any) -> Amount:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        refuse('expected a number, or one with a unit such as "90%", "5ms" or "1MB"')
+    if not isinstance(value, str):
+        return Amount(float(value), "")
+    for unit, parse in ((SHARE, parse_ratio), ("s", parse_duration), ("B", parse_bytes)):
+        try:
+            return Amount(parse(value), unit)
+        except ValueError:
+            continue
+    refuse(f'"{value}" is no limit; write a number, or one with a unit such as "90%", "5ms" or "1MB"')
+
+
+def _series(value: str) -> str:
+    if not _SERIES.fullmatch(value):
+        refuse(f'"{value}" is not a metric; write its source and name, as in "vmstat.wa" or "iostat.util/vda"')
+    return value
+
+
+def _two_different(pair: tuple[str, ...]) -> tuple[str, ...]:
+    if len(pair) != 2 or pair[0] == pair[1]:
+        refuse('a pair has two different metrics; write ["waits.IO", "vmstat.wa"]')
+    return pair
+
+
+Limit = Annotated[
+    Amount,
+    PlainValidator(_amount),
+    WithJsonSchema({"type": ["string", "number"]}),
+    Form('a number, or one with a unit: `"90%"`, `"5ms"`'),
+]
+Series = Annotated[str, AfterValidator(_series), Form("a metric")]
+SeriesPair = Annotated[tuple[Series, ...], AfterValidator(_two_different)]
+
+
+class CriterionTable(Table):
+    """One criterion by which arms are scored. Left out: throughput, latency p99, and how even throughput is."""
+
+    metric: str = Field(description=f"What counts: {', '.join(CRITERIA)}.", json_schema_extra={"enum": list(CRITERIA)})
+    better: Literal["higher", "lower"] | None = Field(
+        default=None, description="Which direction is good. Left out: the metric's own."
+    )
+    weight: Positive = Field(default=1.0, description="Weight of the criterion, relative to the others.")
+
+
+class CheckTable(Table):
+    """Other limits for one of the checks of the samples, which are listed below."""
+
+    threshold: Limit | None = Field(
+        default=None, description="The value that counts as too much. Only for checks by the share of the time."
+    )
+    info: Limit | None = Field(default=None, description="From where on it is worth a remark.")
+    warning: Limit | None = Field(default=None, description="From where on it is a warning.")
+    alarm: Limit | None = Field(default=None, description="From where on it is an alarm.")
+
+    def limits(self) -> dict[str, Amount]:
+        """What is given, by key."""
+        return {name: value for name in CheckTable.model_fields if (value := getattr(self, name)) is not None}
+
+
+class AssociationsTable(Table):
+    """Which metrics to look at together, beside the pairs that are always looked at."""
+
+    pairs: tuple[SeriesPair, ...] = Field(
+        default=(), description='Pairs of metrics: [["waits.IO", "vmstat.wa"], ["pgbench.tps", "iostat.util/vda"]].'
+    )
+    false_discovery: Annotated[float, Field(strict=True, gt=0, lt=0.5)] = Field(
+        default=0.05, description="Expected share of the associations called real that are not."
+    )

@@ -1,0 +1,77 @@
+"""Checks of [design]: what excludes each other, what needs each other, what the time does not allow."""
+
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
+from pgtrial.experiment_file.factors import MOST_COMBINATIONS, count_combinations
+from pgtrial.experiment_file.position import Found
+from pgtrial.units import format_duration
+
+# Blocks before which no stopping rule looks. Random order alone puts the same arm first in all of n blocks with
+# probability 2 / 2^n, and a machine that drifts then shows a difference without noise; from six on this is rarer than
+# an error of 5 %.
+FIRST_LOOK = 6
+LEAST_STRETCH = 0.2  # s of counted time on each set of CPUs
+
+
+def check_blocks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design = experiment.design
+    if design.blocks is not None and design.budget is not None:
+        message = "a number of blocks and a budget exclude each other"
+        yield ("design", "budget"), message, "Remove one; a budget is turned into blocks."
+
+
+def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design, duration = experiment.design, experiment.workload.duration
+    if design.slice is not None:
+        if design.method == "blocks":
+            message = 'a slice has no meaning with method = "blocks"'
+            yield ("design", "slice"), message, 'Use method = "interleaved", "duet", or "auto".'
+        elif design.slice > duration / 2:
+            message = f"a slice of {format_duration(design.slice)} does not fit twice into the duration"
+            hint = f"In every block each arm has two slices or more. The duration is {format_duration(duration)}."
+            yield ("design", "slice"), message, hint
+    arms = _count_arms(experiment)
+    if design.method == "duet" and duration < LEAST_STRETCH * arms:
+        message = f"a duration of {format_duration(duration)} is too short for a duet of {arms} arms"
+        hint = f"Each arm runs on {arms} sets of CPUs in turn, at least {format_duration(LEAST_STRETCH)} on each."
+        yield ("workload", "duration"), message, hint
+
+
+def check_covariate(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design = experiment.design
+    if design.covariate is not None and design.method in ("interleaved", "duet"):
+        message = f'a covariate has no meaning with method = "{design.method}"'
+        hint = 'Arms that share the time of a block share the covariate too, and it cancels. Use method = "blocks".'
+        yield ("design", "covariate"), message, hint
+
+
+def check_stop(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    design = experiment.design
+    blocks = DEFAULT_BLOCKS if design.blocks is None else design.blocks
+    if design.precision is not None and design.stop != "precision":
+        message = 'a precision needs stop = "precision"'
+        yield ("design", "precision"), message, "Without it nothing is done with the precision."
+    elif design.precision == 0:
+        yield ("design", "precision"), "precision has to be above 0 %", "No interval is that narrow."
+    if design.stop == "precision" and design.precision is None:
+        message = 'stop = "precision" needs a precision'
+        yield ("design", "stop"), message, 'Give the wished half-width of the interval: precision = "2%".'
+    if design.stop == "never":
+        if design.looks is not None:
+            message = "a number of looks needs a rule for stopping"
+            yield ("design", "looks"), message, 'Give stop = "decision" or stop = "precision".'
+    elif design.budget is None and blocks < FIRST_LOOK:
+        message = f"{blocks} blocks are too few to stop early"
+        yield ("design", "blocks"), message, f"No look is before block {FIRST_LOOK}; blocks is the most there will be."
+    elif design.budget is None and design.looks is not None and design.looks > blocks:
+        message = f"{design.looks} looks are more than {blocks} blocks"
+        yield ("design", "looks"), message, "Left out, there is a look after every block."
+
+
+def _count_arms(experiment: Experiment) -> int:
+    arms = len(experiment.arms)
+    if experiment.factors:
+        arms = min(count_combinations(experiment.factors), MOST_COMBINATIONS)
+    return arms + experiment.design.placebo

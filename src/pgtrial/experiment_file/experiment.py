@@ -1,0 +1,419 @@
+"""The experiment file as pydantic models, one class per table; the field descriptions are its documentation.
+
+Only the shape of single values is checked here. What needs two places of the file, or the file system, is in
+``crosscheck.py``; the wording of the errors is in ``wording.py``.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
+from pgtrial.experiment_file.disk_tables import DiskTable
+from pgtrial.experiment_file.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables, Scale
+from pgtrial.experiment_file.table import Table
+from pgtrial.experiment_file.values import (
+    Command,
+    Connection,
+    Count,
+    DatabaseName,
+    Duration,
+    FixedTime,
+    Flag,
+    Host,
+    Positive,
+    Ratio,
+    SettingLevels,
+    SliceTime,
+    Version,
+    refuse,
+)
+
+FORMAT = 1
+METRICS = (
+    "pgbench.tps",
+    "pgbench.latency_mean",
+    "pgbench.latency_p50",
+    "pgbench.latency_p95",
+    "pgbench.latency_p99",
+    "pgbench.latency_p999",
+    "pgbench.failures",
+    *FIO_METRICS,
+)
+MIX_SCENARIOS = {
+    "oltp": ("read", "insert", "update"),
+    "olap": ("read", "insert", "update"),
+    "tpcb-like": ("tpcb-like",),
+    "simple-update": ("simple-update",),
+    "select-only": ("select-only",),
+}
+MIXES = tuple(MIX_SCENARIOS)
+PLACEBO = "placebo"  # name of the second copy of the control
+DEFAULT_SLICE = 1.0  # s
+DEFAULT_DUET_SLICE = 0.03  # s, with few clients
+DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
+
+
+class Expect(StrEnum):
+    BETTER = "better"
+    WORSE = "worse"
+    NOT_WORSE = "not-worse"
+    EQUIVALENT = "equivalent"
+    DIFFERENT = "different"
+
+
+# How a claim reads: "large is better than small".
+RELATIONS: dict[str, str] = {
+    Expect.BETTER: "better than",
+    Expect.WORSE: "worse than",
+    Expect.NOT_WORSE: "not worse than",
+    Expect.EQUIVALENT: "equivalent to",
+    Expect.DIFFERENT: "different from",
+}
+
+
+# What a load on files has where the file says nothing: there is no server, a process is a client, nothing is warmed up
+# because the state of the page cache is chosen, and what is asked for is mostly bytes per second.
+_OF_FILES: dict[str, dict[str, Any]] = {
+    "target": {"kind": "host"},
+    "workload": {"clients": 1, "warmup": 0},
+    "hypothesis": {"metric": "fio.bandwidth"},
+}
+
+
+class ExperimentTable(Table):
+    """What the experiment is called."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")] = Field(
+        description="Name of the experiment; also the first part of the result folder's name."
+    )
+    description: str = Field(default="", description="Free text for the report.")
+
+
+class HypothesisTable(Table):
+    """The claim to be tested. Left out: does the second arm differ from the first in throughput?"""
+
+    claim: str = Field(default="", description="The claim in one sentence, as it stands in the report.")
+    arm: str | None = Field(
+        default=None,
+        description="The arm the claim is about. Left out: the second arm; the first is the control.",
+    )
+    metric: str = Field(
+        default="pgbench.tps",
+        description=f"What is compared: {', '.join(METRICS)}. Left out: pgbench.tps, with fio fio.bandwidth.",
+        json_schema_extra={"enum": list(METRICS)},
+    )
+    scenario: str | None = Field(
+        default=None, description="Restrict the metric to one scenario. Left out: all together."
+    )
+    expect: Expect = Field(default=Expect.DIFFERENT, description="What the claim says of the arm against the control.")
+    margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
+    confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
+        default=0.95, description="Confidence of the intervals."
+    )
+
+
+class TargetTable(KnobTables):
+    """The server that is tested. The tables of an arm stand here too, ``[target.sysctl]`` and so on, for all arms."""
+
+    kind: Literal["throwaway", "server", "host"] = Field(
+        default="throwaway",
+        description="throwaway: a cluster made for the experiment and removed after it. server: one that is there. "
+        "host: no server, for a load on files, which has nothing else.",
+    )
+    host: Host | None = Field(
+        default=None,
+        description="The machine of the server, reached by ssh as its own command line does it. Left out: this one.",
+    )
+    connection: Connection = Field(
+        default="",
+        description='How to reach an existing server, as libpq has it: "service=bench", "host=db user=me" or a URI. No '
+        "password: that belongs in .pgpass or a service file. Left out: as PG* variables say.",
+    )
+    database: DatabaseName | None = Field(
+        default=None,
+        description="Existing database of an existing server, neither made nor put back nor dropped. Left out: one is "
+        "made and dropped.",
+    )
+    restart: Command = Field(
+        default=(),
+        description="Command that restarts an existing server, for settings that need it. Left out: it is never "
+        "restarted.",
+    )
+    postgres: Version | None = Field(
+        default=None,
+        description="Major version or a directory with the server's programs; for an existing server those of "
+        "pgbench. Left out: what is found first.",
+    )
+    directory: str | None = Field(
+        default=None,
+        description="Existing directory in which the cluster's data, or the files of a load on files, are put; it "
+        "chooses the storage that is tested. Left out: /var/tmp.",
+    )
+
+
+class DatasetTable(Table):
+    """The data: made once and put back before the runs, or those of an existing database."""
+
+    kind: Literal["pgbench", "sql", "existing"] = Field(
+        default="pgbench",
+        description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there, in "
+        "the database that [target] names.",
+    )
+    scale: Scale = Field(
+        default=10,
+        description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
+    )
+    foreign_keys: Flag = Field(default=False, description="Make pgbench's tables with foreign keys.")
+    setup: str | None = Field(
+        default=None,
+        description="SQL file, relative to the experiment file, run once after the tables are made.",
+    )
+
+
+class ScenarioTable(Table):
+    """One SQL script of the workload, with its share."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
+    file: str | None = Field(default=None, description="pgbench script, relative to the experiment file.")
+    builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = Field(
+        default=None, description="One of pgbench's own scripts, instead of a file."
+    )
+    share: Positive | None = Field(
+        default=None,
+        description="Share of the sessions or transactions, relative to the other scenarios. Left out: 1.",
+    )
+    sessions: Count | None = Field(
+        default=None, description="Constant number of sessions instead of a share, at every load level."
+    )
+
+
+class RampTable(Table):
+    """Load levels by rule: ``{ ramp = "exponential", from = 5, to = 22, levels = 6 }``."""
+
+    ramp: Literal["linear", "exponential"] = Field(description="Equal steps, or equal ratios.")
+    start: Positive = Field(alias="from", description="First load level.")
+    stop: Positive = Field(alias="to", description="Last load level.")
+    levels: Annotated[int, Field(strict=True, ge=2, le=100)] = Field(description="Number of load levels.")
+
+    def expand(self) -> tuple[float, ...]:
+        """The levels, both ends exact, not rounded."""
+        steps = self.levels - 1
+        if self.ramp == "linear":
+            inner = [self.start + (self.stop - self.start) * i / steps for i in range(1, steps)]
+        else:
+            inner = [self.start * (self.stop / self.start) ** (i / steps) for i in range(1, steps)]
+        return (self.start, *inner, self.stop)
+
+
+class WarmupTable(Table):
+    """Warm-up until steady, with a cap of one's own."""
+
+    mode: Literal["auto"] = Field(default="auto", description="Until the load is steady.")
+    cap: Duration = Field(description="At most this long.")
+
+
+def _levels_tag(value: Any) -> str | None:
+    # Chosen by the type of the value, so that an error speaks of the one form that was meant, not of all three.
+    if isinstance(value, dict | RampTable):
+        return "<ramp>"
+    if isinstance(value, list | tuple):
+        return "<list>"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "<number>"
+    return None
+
+
+def _warmup_tag(value: Any) -> str:
+    if isinstance(value, dict | WarmupTable):
+        return "<table>"
+    return "<auto>" if value == "auto" else "<time>"
+
+
+def _some(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values if values else refuse("the list of load levels is empty")
+
+
+_LEVELS = Discriminator(_levels_tag)
+ClientLevels = Annotated[
+    Annotated[Count, Tag("<number>")]
+    | Annotated[tuple[Count, ...], AfterValidator(_some), Tag("<list>")]
+    | Annotated[RampTable, Tag("<ramp>")],
+    _LEVELS,
+]
+RateLevels = Annotated[
+    Annotated[Positive, Tag("<number>")]
+    | Annotated[tuple[Positive, ...], AfterValidator(_some), Tag("<list>")]
+    | Annotated[RampTable, Tag("<ramp>")],
+    _LEVELS,
+]
+Warmup = Annotated[
+    Annotated[Literal["auto"], Tag("<auto>")]
+    | Annotated[FixedTime, Tag("<time>")]
+    | Annotated[WarmupTable, Tag("<table>")],
+    Discriminator(_warmup_tag),
+]
+
+
+class WorkloadTable(Table):
+    """The load."""
+
+    kind: Literal["pgbench", "fio"] = Field(
+        default="pgbench", description="The load generator. pgbench: on a server. fio: on files, without a server."
+    )
+    mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
+        default=None, description="A shipped set of scenarios, or one of pgbench's own scripts."
+    )
+    scenario: tuple[ScenarioTable, ...] = Field(default=(), description="Own scenarios, instead of a mix.")
+    job: tuple[FileJobTable, ...] = Field(
+        default=(),
+        description="Jobs of a load on files (fio), at the same time. Left out: one, as the tables fio of target and "
+        "arms say.",
+    )
+    share: Literal["sessions", "transactions"] = Field(
+        default="sessions",
+        description="sessions: each scenario has its own clients. transactions: one pool, weights per transaction.",
+    )
+    clients: ClientLevels = Field(
+        default=8,
+        description="Load levels: a number, a list, or a ramp. With fio the number of its processes. Left out: 8, "
+        "with fio 1.",
+    )
+    rate: RateLevels | None = Field(
+        default=None,
+        description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
+    )
+    latency_limit: Duration | None = Field(
+        default=None,
+        description="Transactions that take longer count as late; with a rate, those that are late before they "
+        "begin are skipped and counted.",
+    )
+    duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
+    warmup: Warmup = Field(
+        default="auto",
+        description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
+        'or { cap = "2min" } for another cap. Left out: "auto", with fio 0.',
+    )
+    protocol: Literal["simple", "extended", "prepared"] = Field(default="simple", description="Query protocol.")
+    threads: Count | None = Field(
+        default=None, description="pgbench threads. Left out: as many as CPUs, at most the clients."
+    )
+    max_tries: Count = Field(
+        default=1, description="Tries of a transaction that fails with a serialization error or a deadlock."
+    )
+
+    @property
+    def scenario_names(self) -> tuple[str, ...]:
+        """Names of the scenarios, or of the jobs of a load on files; () when there is neither a mix nor a scenario."""
+        if self.kind == FIO:
+            return tuple(job.name for job in self.job) or (FILES,)
+        if self.scenario:
+            return tuple(scenario.name for scenario in self.scenario)
+        return MIX_SCENARIOS[self.mix] if self.mix is not None else ()
+
+
+class ArmTable(KnobTables):
+    """One arm: what is set in it."""
+
+    inherit: str | None = Field(default=None, description="Name of an arm whose settings are taken first.")
+    description: str = Field(default="", description="Free text for the report.")
+
+
+class FactorTable(Table):
+    """One factor: a setting, of PostgreSQL or of another table of an arm, and its levels."""
+
+    knob: str = Field(
+        default="postgresql",
+        description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
+        json_schema_extra={"enum": list(KNOB_NAMES)},
+    )
+    setting: str | None = Field(
+        default=None, description="The setting this factor varies. Left out: the factor's name."
+    )
+    levels: SettingLevels = Field(
+        description="Values, at least two; the first of every factor together make the control."
+    )
+
+
+class DesignTable(Table):
+    """How the runs are arranged."""
+
+    method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
+        default="blocks",
+        description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
+        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the "
+        "cheapest of these that is valid.",
+    )
+    slice: SliceTime | None = Field(
+        default=None,
+        description="Length of a slice when arms share the time of a block. Left out: "
+        f"{DEFAULT_SLICE:g} s if they take turns; {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet, longer "
+        "with many clients and in long runs.",
+    )
+    blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
+        default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
+    )
+    budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    stop: Literal["never", "decision", "precision"] = Field(
+        default="never",
+        description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
+        "group-sequential rule. precision: as soon as the interval is as narrow as precision says.",
+    )
+    precision: Ratio | None = Field(
+        default=None, description='Wished half-width of the interval, for stop = "precision": "2%".'
+    )
+    looks: Annotated[int, Field(strict=True, ge=1, le=100)] | None = Field(
+        default=None, description="How often stop looks, evenly spread over the blocks. Left out: after every block."
+    )
+    covariate: Literal["steal", "pressure"] | None = Field(
+        default=None,
+        description="Also report the effect as it would be if this had been the same in both arms of each block; the "
+        "verdict does not use it. steal: share of the CPU time that the hypervisor gave to others. pressure: share of "
+        "the time in which some task waited for a CPU. Only for blocks: arms that share a block's time share it too.",
+    )
+    placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
+    restore: Literal["each-run", "each-block", "never"] = Field(
+        default="each-run", description="When the data are put back to the snapshot."
+    )
+    cache: Literal["as-is", "cold", "warm"] = Field(
+        default="as-is",
+        description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
+        "data are read into shared_buffers, as far as they fit (needs pg_prewarm).",
+    )
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(default=1, description="Seed of the random order.")
+    repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
+        default=2, description="How often an invalid run is repeated before the experiment stops."
+    )
+
+
+class Experiment(Table):
+    """The whole file."""
+
+    format: Literal[1] = Field(description="Version of this file format: 1.")
+    experiment: ExperimentTable = Field(description="What the experiment is called.")
+    hypothesis: HypothesisTable = Field(default=HypothesisTable(), description="The claim to be tested.")
+    target: TargetTable = Field(default=TargetTable(), description="The server that is tested.")
+    dataset: DatasetTable = Field(default=DatasetTable(), description="The data.")
+    workload: WorkloadTable = Field(description="The load.")
+    arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
+    factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
+    disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
+    design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
+    checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    associations: AssociationsTable = Field(
+        default=AssociationsTable(), description="Which metrics to look at together."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Put in what is left out of a load on files."""
+        workload = data.get("workload") if isinstance(data, dict) else None
+        if not isinstance(workload, dict) or workload.get("kind") != FIO:
+            return data
+        tables = {name: data.get(name, {}) for name in _OF_FILES}
+        given = {name: table for name, table in tables.items() if isinstance(table, dict)}
+        return {**data, **{name: _OF_FILES[name] | table for name, table in given.items()}}

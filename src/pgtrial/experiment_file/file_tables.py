@@ -1,0 +1,71 @@
+"""The tables of a load on files: what its jobs do, and what arms vary of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pgtrial.experiment_file.table import Table
+from pgtrial.experiment_file.values import Count, Flag, Positive, Size
+
+FIO = "fio"  # the kind of load, and the table of an arm
+FILES = "files"  # name of the only job where the file has none of its own
+DEFAULT_BLOCK_SIZE = "8kB"
+DEFAULT_ENGINE = "psync"
+FIO_METRICS = (
+    "fio.bandwidth",
+    "fio.iops",
+    "fio.latency_mean",
+    "fio.latency_p50",
+    "fio.latency_p95",
+    "fio.latency_p99",
+    "fio.latency_p999",
+)
+
+Pattern = Literal["read", "write", "randread", "randwrite"]
+Engine = Literal["psync", "libaio", "io_uring"]
+Cache = Literal["as-is", "cold", "warm"]
+Writes = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+
+
+class FileWork(Table):
+    """What a job does with its file."""
+
+    pattern: Pattern | None = Field(
+        default=None,
+        description="read, write: from the beginning to the end, and again. randread, randwrite: blocks in random "
+        "order, each once before any of them again.",
+    )
+    size: Size | None = Field(default=None, description="Size of the file, which all processes of the job share.")
+    block_size: Size | None = Field(
+        default=None, description=f"Bytes of one request to the file. Left out: {DEFAULT_BLOCK_SIZE}."
+    )
+    direct: Flag | None = Field(default=None, description="Past the page cache (O_DIRECT). Left out: false.")
+    fsync: Writes | None = Field(
+        default=None, description="fsync after so many writes of a process. Left out or 0: never."
+    )
+    engine: Engine | None = Field(
+        default=None,
+        description=f"How fio asks the kernel. Left out: {DEFAULT_ENGINE}, one pread or pwrite after the other.",
+    )
+    depth: Count | None = Field(
+        default=None, description="Requests that a process has under way, for libaio and io_uring. Left out: 1."
+    )
+
+
+class FileJobTable(FileWork):
+    """One job of a load on files: processes that do the same with one file."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
+    share: Positive | None = Field(
+        default=None, description="Share of the processes, relative to the other jobs. Left out: 1."
+    )
+
+
+class FilesTable(FileWork):
+    """What every job of a load on files does, where arms differ in it."""
+
+    cache: Cache | None = Field(
+        default=None,
+        description="State of the page cache before a run. cold: nothing of the files is in it. warm: the files have "
+        "been read, as far as they fit. Left out: as cache in [design] says.",
+    )

@@ -1,0 +1,168 @@
+"""TOML text to ``Experiment``, with every problem at once: path, line, what is allowed."""
+
+import copy
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file import position
+from pgtrial.experiment_file.crosscheck import crosscheck
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES
+from pgtrial.experiment_file.position import Found, format_path, locate_keys
+from pgtrial.experiment_file.syntax import explain_syntax, read_text
+from pgtrial.experiment_file.wording import word_error
+
+_MOST_REPAIRS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedExperiment:
+    """``folder`` is where the file's relative paths begin, ``text`` what the result folder keeps."""
+
+    experiment: Experiment
+    folder: Path
+    text: str
+    source_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What a text says and what is wrong with it.
+
+    With problems, ``experiment`` is what is left without the parts that could not be read, so that further checks can
+    add their own problems; None when too little is left.
+    """
+
+    experiment: Experiment | None
+    problems: tuple[SpecProblem, ...]
+
+
+def load_experiment(path: Path, *, check_files: bool = True) -> LoadedExperiment:
+    """Read and check a file; SpecError with all its problems, or because there is no such file.
+
+    Without ``check_files`` the files and directories it names need not exist: so a result folder is read elsewhere.
+    """
+    return parse_experiment(read_text(path), str(path), path.absolute().parent, check_files=check_files)
+
+
+def parse_experiment(text: str, source_name: str, folder: Path, *, check_files: bool = True) -> LoadedExperiment:
+    """The same for a text; ``source_name`` stands in the messages."""
+    examination = examine(text, folder if check_files else None)
+    if examination.experiment is None or examination.problems:
+        raise refuse(source_name, examination.problems)
+    return LoadedExperiment(experiment=examination.experiment, folder=folder, text=text, source_name=source_name)
+
+
+def examine(text: str, folder: Path | None) -> Examination:
+    """All problems of a text, in the order of their lines; None for ``folder`` leaves the file system out."""
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        # Not only TOMLDecodeError: a number of thousands of digits or a thousand brackets fail below tomllib.
+        return Examination(experiment=None, problems=(explain_syntax(text, error),))
+    experiment, found = _validate(data)
+    broken = [path for path, _, _ in found]
+    if experiment is not None:
+        found += [other for other in crosscheck(experiment, folder) if not _follows(other[0], broken)]
+    problems = [SpecProblem(path=format_path(path), message=message, hint=hint) for path, message, hint in found]
+    return Examination(experiment=experiment, problems=locate_problems(text, problems))
+
+
+def locate_problems(text: str, problems: Iterable[SpecProblem]) -> tuple[SpecProblem, ...]:
+    """The problems with their lines, ordered by them; what is missing has the line of the table it is missing from."""
+    lines = {format_path(path): line for path, line in locate_keys(text).items()}
+
+    def find_line(path: str) -> int | None:
+        while path not in lines:
+            shorter = re.sub(r'(?:\.?"(?:\\.|[^"\\])*"|\.?[^."\[\]]+|\[\d+\])$', "", path)
+            if shorter in {"", path}:
+                return None
+            path = shorter
+        return lines[path]
+
+    located = [p if p.line is not None else replace(p, line=find_line(p.path)) for p in problems]
+    return tuple(sorted(located, key=lambda problem: problem.line or 0))
+
+
+def refuse(source_name: str, problems: tuple[SpecProblem, ...]) -> SpecError:
+    """The error that carries all problems of a file."""
+    count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+    return SpecError(f'experiment file "{source_name}" has {count}', problems=problems, source=source_name)
+
+
+def _validate(data: dict[str, Any]) -> tuple[Experiment | None, list[Found]]:
+    """The experiment, and what is wrong; with errors, of a copy from which the wrong parts are removed."""
+    found: list[Found] = []
+    data = copy.deepcopy(data)
+    for _ in range(_MOST_REPAIRS):
+        try:
+            return Experiment.model_validate(data), found
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        worded = [word_error(detail) for detail in details]
+        found = found or worded
+        for (path, _, _), detail in zip(worded, details, strict=True):
+            _repair(data, path[:-1] if detail["type"] == "missing" and path not in _STAND_INS else path)
+    return None, found
+
+
+# What takes the place of a required part that is missing or wrong, so that the rest can still be checked.
+_STAND_INS: dict[position.Path, Any] = {
+    ("format",): 1,
+    ("experiment",): {"name": "unnamed"},
+    ("experiment", "name"): "unnamed",
+    ("workload",): {"mix": "select-only"},
+}
+
+
+def _repair(data: dict[str, Any], path: position.Path) -> None:
+    """Replace what is at ``path`` by its stand-in, an arm by an empty one; remove anything else."""
+    table: Any = data
+    for depth, part in enumerate(path):
+        here = path[: depth + 1]
+        # A list loses all its elements with one of them, for without it the others have other numbers.
+        is_last = here == path or not isinstance(table.get(part), dict)
+        if is_last and here in _STAND_INS:
+            table[part] = copy.deepcopy(_STAND_INS[here])
+        elif is_last and depth == 1 and path[0] == "arms":
+            table[part] = {}
+        elif is_last:
+            table.pop(part, None)
+        if is_last:
+            return
+        table = table[part]
+
+
+# What says of which kind the target is, and so what may be set there.
+_OF_TARGET = {("target", key) for key in ("kind", "host", "database", "restart")} | {("dataset", "kind")}
+
+
+def _depends_on_target(path: position.Path) -> bool:
+    if path[0] == "arms":
+        return len(path) > 2 and path[2] in KNOB_NAMES
+    if path[0] == "factors":
+        return len(path) == 2 or path[2] in {"knob", "setting"}
+    return path[0] in {"target", "dataset", "design"}
+
+
+def _follows(path: position.Path, broken: list[position.Path]) -> bool:
+    """Whether a problem may be there only because a part of the file could not be read."""
+    return any(
+        path[: len(wrong)] == wrong
+        or wrong[: len(path)] == path
+        or (path == ("hypothesis", "arm") and (wrong[0] == "factors" or wrong == ("arms",)))
+        or (path == ("hypothesis", "scenario") and wrong[:2] in {("workload",), ("workload", "mix")})
+        or (path == ("hypothesis", "scenario") and wrong[:2] == ("workload", "scenario"))
+        or (wrong[:2] in _OF_TARGET and _depends_on_target(path))
+        or (path == ("workload",) and (FIO in wrong or wrong[0] in {"arms", "factors"}))
+        or (wrong == ("workload", "kind") and path[0] in {"workload", "target", "arms", "factors", "hypothesis"})
+        for wrong in broken
+    )

@@ -1,0 +1,200 @@
+"""The small experiment without a file: options to the text of an experiment file.
+
+A text and not a model, so that the result folder holds the file as used, and the next experiment can begin with it.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.errors import SpecError
+from pgtrial.experiment_file.experiment import FORMAT
+from pgtrial.experiment_file.factor_checks import find_fault
+from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL, is_list
+from pgtrial.experiment_file.nearest import hint_name
+
+_LONGEST_NAME = 50
+# Values up to a comma; a part in single or double quotation marks may have commas and loses the marks.
+_VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,'"]*?))\s*(,|$)""")
+
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_.$]*"
+_NAME_IN_KNOB = r"[A-Za-z_][A-Za-z0-9_./-]*"
+
+_Value = str | float | bool | list[str] | list[str | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    knob: str
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        return self.name if self.knob == POSTGRESQL else f"{self.knob}:{self.name}"
+
+    @property
+    def factor(self) -> str:
+        """Name of the factor; what is called "size" says little without its knob."""
+        return self.name if self.knob in (POSTGRESQL, "sysctl") else f"{self.knob}.{self.name}"
+
+    @property
+    def is_list(self) -> bool:
+        return is_list(self.knob, self.name)
+
+    @property
+    def typed(self) -> tuple[str | float, ...]:
+        """The values as the file has them: numbers where a table takes nothing else."""
+        return tuple(_typed(self.knob, self.name, value) for value in self.values)
+
+
+def quick_experiment(
+    settings: Sequence[str],
+    *,
+    mix: str | None = None,
+    clients: int | None = None,
+    duration: str | None = None,
+    warmup: str | None = None,
+    scale: int | None = None,
+    blocks: int | None = None,
+    budget: str | None = None,
+    margin: str | None = None,
+    method: str | None = None,
+    slice: str | None = None,
+    postgres: str | None = None,
+    placebo: bool | None = None,
+    seed: int | None = None,
+) -> str:
+    """TOML of an experiment that compares values of settings, each given as "NAME=A,B" or "KNOB:NAME=A,B".
+
+    The first value of each is the control's; several settings make every combination; a setting with one value is the
+    same in all arms. Without a knob's name a setting is one of PostgreSQL. An option that is None
+    is left to the file format's default, except the mix (simple-update).
+    SpecError for a setting that cannot be read, or if there is nothing to compare.
+    """
+    parsed = [_parse_setting(setting) for setting in settings]
+    names = [setting.shown for setting in parsed]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f'setting "{name}" is given twice', hint=f"Give all its values at once: -s {name}=A,B")
+    varied = [setting for setting in parsed if len(setting.values) > 1]
+    if not varied and not placebo:
+        raise SpecError("nothing to compare", hint="Give a setting at least two values: -s shared_buffers=128MB,1GB")
+    mix = mix or "simple-update"
+    tables: list[tuple[str, Sequence[tuple[str, _Value | None]]]] = [
+        ("experiment", [("name", _name([*(setting.name for setting in varied), mix]))]),
+        ("hypothesis", [("expect", "different"), ("margin", margin)]),
+        ("target", [("postgres", postgres)]),
+        *((f"target.{knob}", _common(parsed, knob)) for knob in KNOB_NAMES),
+        ("dataset", [("scale", scale)]),
+        (
+            "workload",
+            [
+                ("mix", mix),
+                ("clients", clients),
+                ("duration", duration and read_time(duration)),
+                ("warmup", warmup and read_time(warmup)),
+            ],
+        ),
+        *((f"factors.{_key(setting.factor)}", _factor(setting)) for setting in varied),
+        *([] if varied else [("arms.control", [("description", "what [target] sets")])]),
+        (
+            "design",
+            [
+                ("method", method),
+                ("slice", slice and read_time(slice)),
+                ("blocks", blocks),
+                ("budget", budget and read_time(budget)),
+                ("placebo", placebo),
+                ("seed", seed),
+            ],
+        ),
+    ]
+    text = f"# Written by pgtrial run; run it again with: pgtrial run experiment.toml\nformat = {FORMAT}\n"
+    for table, pairs in tables:
+        given = [f"{_key(key)} = {_render(value)}" for key, value in pairs if value is not None]
+        if given:
+            text += f"\n[{table}]\n" + "\n".join(given) + "\n"
+    return text
+
+
+def read_time(text: str) -> str | float:
+    """A time of the command line as the file has it: a bare number is a number of seconds there, not a text."""
+    return text if text.startswith("-") else _read_number(text)
+
+
+def _read_number(text: str) -> str | float:
+    if not re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,6})?", text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def _common(settings: Sequence[_Setting], knob: str) -> list[tuple[str, _Value | None]]:
+    chosen = [setting for setting in settings if setting.knob == knob and len(setting.values) == 1]
+    return [(one.name, _as_list(one.values[0]) if one.is_list else one.typed[0]) for one in chosen]
+
+
+def _factor(setting: _Setting) -> list[tuple[str, _Value | None]]:
+    return [
+        ("knob", None if setting.knob == POSTGRESQL else setting.knob),
+        ("setting", None if setting.factor == setting.name else setting.name),
+        ("levels", list(setting.typed)),
+    ]
+
+
+def _typed(knob: str, key: str, text: str) -> str | float:
+    number = _read_number(text)
+    as_number = find_fault(knob, key, text) is not None and find_fault(knob, key, number) is None
+    return number if as_number else text
+
+
+def _as_list(text: str) -> list[str]:
+    return text.split(", ") if text else []
+
+
+def _parse_setting(text: str) -> _Setting:
+    name, equals, rest = text.partition("=")
+    knob, colon, key = name.strip().rpartition(":")
+    if not equals or not re.fullmatch(_NAME if knob in ("", POSTGRESQL) else _NAME_IN_KNOB, key):
+        raise SpecError(
+            f'cannot read the setting "{text}"',
+            hint="Write -s NAME=A,B or -s KNOB:NAME=A,B, such as -s work_mem=4MB,64MB or -s sysctl:vm.swappiness=1,60",
+        )
+    if colon and knob not in KNOB_NAMES:
+        hint = hint_name(knob, KNOB_NAMES, what="Knobs are")
+        raise SpecError(f'knob "{knob}" does not exist', hint=f"{hint} Write -s KNOB:NAME=A,B")
+    return _Setting(knob=knob or POSTGRESQL, name=key, values=_parse_values(name.strip(), rest))
+
+
+def _parse_values(name: str, rest: str) -> tuple[str, ...]:
+    values: list[str] = []
+    at, separator = 0, ","
+    while separator:
+        match = _VALUE.match(rest, at)
+        if match is None:
+            raise SpecError(
+                f'cannot read the values of "{name}": {rest}',
+                hint=f"""Put a value with a comma in quotation marks as a whole: -s "{name}='a, b',c\"""",
+            )
+        values.append(next(part for part in match.groups()[:3] if part is not None))
+        at, separator = match.end(), match[4]
+        if match[3] == "":
+            raise SpecError(
+                f'setting "{name}" has an empty value', hint=f"""Write an empty value as '': -s "{name}='',on\""""
+            )
+    return tuple(values)
+
+
+def _name(parts: Sequence[str]) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(parts)).strip("-_.")[:_LONGEST_NAME]
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _render(value: _Value) -> str:
+    # JSON's strings, numbers, true and false are TOML's as well, but for characters that TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

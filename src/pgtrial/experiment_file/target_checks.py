@@ -1,0 +1,87 @@
+"""Checks of the target: what goes with a throw-away cluster, and what with a server that is there."""
+
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from pgtrial.experiment_file.connection import is_elsewhere
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.given import all_given
+from pgtrial.experiment_file.knob_checks import check_version
+from pgtrial.experiment_file.places import expand_home, is_directory
+from pgtrial.experiment_file.position import Found, Path
+
+# Knobs that an existing server cannot have, and why. (What a load on files cannot have is in file_checks.py.)
+NOT_ON_SERVER = {
+    "server": "the server that is there runs the programs it runs",
+    "dataset": "its database is made once, for all arms",
+    "storage": "the data of an existing server stay where they are",
+    "filesystem": "the file system under an existing server is not touched",
+    "cgroup": "only a server that pgtrial starts begins in a control group",
+    "huge_pages": "the server would have to be started with a pool of huge pages made for it",
+}
+_ON_MACHINE = ("sysctl", "block_device", "transparent_huge_pages", "memory_pressure", "tracing")
+_ONLY_SERVER = ("connection", "database", "restart")
+
+
+def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    target = experiment.target
+    if target.kind != "server":
+        for key in _ONLY_SERVER:
+            if key in target.model_fields_set:
+                message = f'"{key}" has no meaning with kind = "{target.kind}"'
+                yield ("target", key), message, 'Remove it, or set kind = "server".'
+    elif target.directory is not None:
+        message = '"directory" has no meaning with kind = "server"'
+        yield ("target", "directory"), message, "The data of an existing server stay where they are. Remove it."
+    if target.directory is not None and target.kind != "server":
+        directory = expand_home(FilePath(target.directory))
+        if not directory.is_absolute():
+            yield ("target", "directory"), f'directory "{target.directory}" is not an absolute path', ""
+        elif folder is not None and target.host is None and not is_directory(directory):
+            yield ("target", "directory"), f'directory "{target.directory}" does not exist', "Create it first."
+    if target.postgres is not None:
+        yield from check_version(("target", "postgres"), target.postgres)
+        if target.server.postgres is not None:
+            message = "the server's programs are given twice"
+            yield ("target", "server", "postgres"), message, "Remove it, or postgres in [target]."
+
+
+def check_knobs_of_server(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Knobs that an existing server cannot have, and those that would change the wrong machine."""
+    target = experiment.target
+    if target.kind != "server":
+        return
+    elsewhere = target.host is None and is_elsewhere(target.connection)
+    found: list[Found] = []
+    for given in all_given(experiment):
+        table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
+        reason = NOT_ON_SERVER.get(given.knob)
+        if reason is not None:
+            message = f'knob "{given.knob}" cannot be set on an existing server'
+            found.append((table, message, f'{reason[0].upper()}{reason[1:]}. Remove it, or use kind = "throwaway".'))
+        elif (given.knob, given.key) == ("extensions", "preload") and given.value and not target.restart:
+            message = '"preload" needs a restart of the server, and [target] has no command for it'
+            hint = 'Add restart = ["systemctl", "restart", "postgresql"] to [target], with the command for your server.'
+            found.append((table if given.path[0] == "factors" else given.path, message, hint))
+        elif given.knob in _ON_MACHINE and elsewhere:
+            message = f'knob "{given.knob}" would change this machine, not the one of the server'
+            found.append((table, message, 'Name the server\'s machine in [target]: host = "ssh://user@host".'))
+    yield from dict.fromkeys(found)
+
+
+def check_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """An existing database, its data, and when they are put back."""
+    target, dataset, design = experiment.target, experiment.dataset, experiment.design
+    named = target.kind == "server" and target.database is not None
+    if dataset.kind == "existing" and not named:
+        message = 'kind = "existing" needs a database that is there'
+        hint = 'Name it in [target]: kind = "server" and database = "…".'
+        yield ("dataset", "kind"), message, hint
+    if named and dataset.kind != "existing":
+        path: Path = ("dataset", "kind") if "kind" in dataset.model_fields_set else ("target", "database")
+        message = f'nothing is made in an existing database, so kind = "{dataset.kind}" of [dataset] has no meaning'
+        hint = 'Write kind = "existing" in [dataset], or remove database in [target]: one is then made and dropped.'
+        yield path, message, hint
+    if named and "restore" in design.model_fields_set and design.restore != "never":
+        message = f'an existing database is not put back, so restore = "{design.restore}" has no meaning'
+        yield ("design", "restore"), message, 'Write restore = "never", or remove it.'

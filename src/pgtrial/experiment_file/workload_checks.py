@@ -1,0 +1,179 @@
+"""Checks of the workload and the dataset: scenarios, shares, load levels, files."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.experiment_file.nearest import hint_name
+from pgtrial.experiment_file.position import Found, Path
+from pgtrial.experiment_file.values import MOST_CLIENTS
+
+
+def scenario_names(experiment: Experiment) -> tuple[str, ...]:
+    """Names of the scenarios, () when there is neither a mix nor a scenario."""
+    return experiment.workload.scenario_names
+
+
+def check_scenarios(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    workload = experiment.workload
+    if workload.kind == FIO:
+        return  # file_checks.py says what it has in place of scenarios
+    if workload.mix is not None and workload.scenario:
+        yield ("workload", "mix"), "a mix and own scenarios exclude each other", "Remove one of the two."
+    if workload.mix is None and not workload.scenario:
+        message = "the workload has neither a mix nor a scenario"
+        yield ("workload",), message, 'Give mix = "oltp", or [[workload.scenario]] tables.'
+    seen: set[str] = set()
+    for index, scenario in enumerate(workload.scenario):
+        path: Path = ("workload", "scenario", index)
+        if scenario.name.lower() in seen:
+            yield (*path, "name"), f'scenario name "{scenario.name}" appears twice', ""
+        seen.add(scenario.name.lower())
+        yield from _check_scenario(path, scenario, folder)
+
+
+def _check_scenario(path: Path, scenario: ScenarioTable, folder: FilePath | None) -> Iterator[Found]:
+    if scenario.file is None and scenario.builtin is None:
+        yield path, f'scenario "{scenario.name}" has no script', 'Give file = "….sql" or builtin = "select-only".'
+    if scenario.file is not None and scenario.builtin is not None:
+        yield (*path, "builtin"), f'scenario "{scenario.name}" has both a file and a built-in script', "Remove one."
+    if scenario.share is not None and scenario.sessions is not None:
+        message = f'scenario "{scenario.name}" has both a share and a constant number of sessions'
+        yield (*path, "sessions"), message, "Remove one of the two."
+    if scenario.file is not None:
+        yield from _check_file((*path, "file"), scenario.file, folder)
+
+
+def _check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Found]:
+    if folder is None:
+        return
+    file = folder / name
+    try:
+        state = file.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last of a name with a zero byte
+        yield path, f'file "{file}" does not exist', hint_name(file.name, _scripts_in(file.parent))
+        return
+    except OSError as err:
+        yield path, f'file "{file}" cannot be read: {err.strerror}', ""
+        return
+    if not stat.S_ISREG(state.st_mode):
+        yield path, f'"{file}" is not a file', ""
+    elif not os.access(file, os.R_OK):
+        yield path, f'file "{file}" cannot be read', "Check its permissions."
+    elif state.st_size == 0:
+        yield path, f'file "{file}" is empty', ""
+
+
+def _scripts_in(folder: FilePath) -> list[str]:
+    try:
+        return [other.name for other in folder.iterdir() if other.suffix == ".sql"]
+    except (OSError, ValueError):
+        return []
+
+
+def check_shares(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    workload = experiment.workload
+    shared = [scenario for scenario in workload.scenario if scenario.sessions is None]
+    if workload.scenario and not shared:
+        message = "every scenario has a constant number of sessions, so the load levels change nothing"
+        yield ("workload", "scenario"), message, "Give at least one scenario a share."
+    if workload.share == "transactions":
+        for index, scenario in enumerate(workload.scenario):
+            if scenario.sessions is not None:
+                message = 'a constant number of sessions has no meaning with share = "transactions"'
+                yield ("workload", "scenario", index, "sessions"), message, 'Use share = "sessions".'
+        return
+    count = len(shared) if workload.scenario else len(scenario_names(experiment))
+    for path, clients in _client_levels(experiment):
+        if clients < count:
+            message = f"{clients:g} clients are too few for {count} scenarios"
+            hint = 'Every scenario has clients of its own; share = "transactions" lets all clients run all scenarios.'
+            yield path, message, hint
+
+
+def _client_levels(experiment: Experiment) -> Iterator[tuple[Path, float]]:
+    clients = experiment.workload.clients
+    if isinstance(clients, RampTable):
+        yield ("workload", "clients", "from"), round(clients.start)
+        yield ("workload", "clients", "to"), round(clients.stop)
+    elif isinstance(clients, tuple):
+        yield from ((("workload", "clients", index), level) for index, level in enumerate(clients))
+    else:
+        yield ("workload", "clients"), clients
+
+
+def check_levels(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    workload = experiment.workload
+    counts: dict[str, int] = {}
+    for key, levels in (("clients", workload.clients), ("rate", workload.rate)):
+        if isinstance(levels, RampTable):
+            values = [max(1, round(level)) for level in levels.expand()] if key == "clients" else list(levels.expand())
+            counts[key] = len(set(values))
+            if key == "clients" and max(levels.start, levels.stop) > MOST_CLIENTS:
+                yield ("workload", key), f"the ramp reaches more than {MOST_CLIENTS} clients", ""
+            if levels.start == levels.stop:
+                yield ("workload", key), f'the ramp of "{key}" begins and ends at {levels.start:g}', ""
+        elif isinstance(levels, tuple):
+            counts[key] = len(levels)
+    if min(counts.values(), default=1) > 1 and len(set(counts.values())) > 1:
+        message = f"{counts['clients']} levels of clients do not go in step with {counts['rate']} rates"
+        hint = "Give lists of the same length, or a single number for one of the two."
+        yield ("workload", "rate"), message, hint
+    for key, levels in (("clients", workload.clients), ("rate", workload.rate)):
+        if isinstance(levels, tuple) and len(counts) == 1:
+            for index, level in enumerate(levels):
+                if level in levels[:index]:
+                    yield ("workload", key, index), f"load level {level:g} appears twice", ""
+
+
+def check_times(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    workload = experiment.workload
+    if workload.duration < 1 or workload.duration != int(workload.duration):
+        message = "the duration has to be a whole number of seconds"
+        yield ("workload", "duration"), message, "The load is counted per second."
+    if workload.latency_limit is not None and workload.latency_limit < 1e-6:
+        yield ("workload", "latency_limit"), "the latency limit is below 1us, the resolution of pgbench", ""
+
+
+def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    dataset, workload = experiment.dataset, experiment.workload
+    if workload.kind == FIO:
+        return
+    if dataset.kind == "existing":
+        yield from _check_existing(experiment)
+        return
+    if dataset.setup is not None:
+        yield from _check_file(("dataset", "setup"), dataset.setup, folder)
+    if dataset.kind != "sql":
+        return
+    if dataset.setup is None:
+        message = 'kind = "sql" needs a set-up file'
+        yield ("dataset",), message, 'Add setup = "….sql" to [dataset]; it makes the tables and fills them.'
+    if workload.mix is not None:
+        message = f'mix "{workload.mix}" needs pgbench\'s tables, which kind = "sql" does not make'
+        yield ("workload", "mix"), message, 'Give [[workload.scenario]] tables, or kind = "pgbench" in [dataset].'
+    for index, scenario in enumerate(workload.scenario):
+        if scenario.builtin is not None:
+            message = f'"{scenario.builtin}" needs pgbench\'s tables, which kind = "sql" does not make'
+            yield ("workload", "scenario", index, "builtin"), message, 'Use a file, or kind = "pgbench" in [dataset].'
+    for key in ("scale", "foreign_keys"):
+        if key in dataset.model_fields_set:
+            yield ("dataset", key), f'"{key}" has no meaning with kind = "sql"', "Remove it."
+
+
+def _check_existing(experiment: Experiment) -> Iterator[Found]:
+    dataset, mix = experiment.dataset, experiment.workload.mix
+    for key in ("foreign_keys", "setup"):
+        if key in dataset.model_fields_set:
+            yield (
+                ("dataset", key),
+                f'"{key}" has no meaning with kind = "existing"',
+                "Nothing is made there. Remove it.",
+            )
+    # pgbench's own scripts find the scale in the tables by themselves.
+    if mix is not None and MIX_SCENARIOS[mix] != (mix,) and "scale" not in dataset.model_fields_set:
+        message = f'mix "{mix}" needs the scale of pgbench\'s tables in the existing database'
+        yield ("workload", "mix"), message, "Add scale to [dataset]: the number of rows in pgbench_branches."

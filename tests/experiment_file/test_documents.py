@@ -1,0 +1,77 @@
+"""The generated documents and the shipped examples agree with the models."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.file_tables import FileWork
+from pgtrial.experiment_file.knob_tables import KnobTables
+from pgtrial.experiment_file.load import load_experiment
+from pgtrial.experiment_file.schema import render_schema
+from pgtrial.experiment_file.table import Table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    found = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_page_is_up_to_date(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "experiment-file.md").read_text() == generator.render_page()
+
+
+def test_the_page_of_the_knobs_is_up_to_date(generator: ModuleType) -> None:
+    assert (ROOT / "docs" / "knobs.md").read_text() == generator.render_knobs()
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "experiment.schema.json").read_text() == render_schema()
+
+
+def all_tables(model: type[Table] = Table) -> set[type[Table]]:
+    below = model.__subclasses__()
+    return set(below).union(*map(all_tables, below))
+
+
+def test_the_reference_page_has_every_table_once(generator: ModuleType) -> None:
+    shown = [model for _, model in generator.TABLES]
+
+    # The file itself and what several tables have in common are no tables with a heading.
+    assert set(shown) == all_tables() - {Experiment, KnobTables, FileWork}
+    assert len(shown) == len(set(shown))
+
+
+def test_every_key_has_a_description() -> None:
+    for model in all_tables():
+        for name, field in model.model_fields.items():
+            assert field.description, f"{model.__name__}.{name}"
+
+
+def test_the_schema_allows_what_the_file_allows() -> None:
+    schema = json.loads(render_schema())
+    duration = schema["$defs"]["WorkloadTable"]["properties"]["duration"]
+
+    assert {form["type"] for form in duration["anyOf"]} == {"string", "number"}
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/**/*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_without_error(path: Path) -> None:
+    assert load_experiment(path).experiment.experiment.name
+
+
+def test_the_first_example_is_what_init_writes() -> None:
+    shipped = ROOT / "src" / "pgtrial" / "cli" / "example.toml"
+
+    assert (ROOT / "examples" / "first.toml").read_text() == shipped.read_text()
