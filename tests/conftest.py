@@ -27,8 +27,6 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler.loadscope import LoadScopeScheduling
-from xdist.workermanage import WorkerController
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
@@ -36,6 +34,8 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
+from pgtrial.store.journal_file import VARIABLE
+from support.programs import skip_for_want, summarise_wants
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("15", "16", "17", "18")
@@ -68,65 +68,13 @@ def _find(wanted: str | None) -> Programs | None:
 def _require(programs: Programs | None) -> Programs:
     """Programs, or the test is skipped; where PostgreSQL is required, as in CI, it fails instead."""
     if programs is None:
-        reason = "no PostgreSQL programs on this machine; make setup-test installs some"
-        if os.environ.get("PGTRIAL_REQUIRE_PG") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        skip_for_want("PostgreSQL", "make setup-test", required_by="PGTRIAL_REQUIRE_PG")
     return programs
 
 
 def pytest_report_header() -> str:
     found = {programs.version: programs.directory for version in VERSIONS if (programs := _find(version))}
     return "PostgreSQL: " + (", ".join(f"{version} in {place}" for version, place in found.items()) or "none")
-
-
-# Files whose tests one process does one after the other, where several are at work: they look at experiments that are
-# run, or servers that are started, once for all of them, or at what there is of something on the machine, such as loop
-# devices.
-_TOGETHER = {
-    "tests/e2e/test_crash.py": "kernel",
-    "tests/knobs": "kernel",
-    # They share servers, one of each version.
-    "tests/collectors": "collectors",
-    "tests/postgres/existing": "existing",
-}
-# Files whose tests have nothing to do with each other, and take long.
-_APART = ("tests/docs/test_transcripts.py::test_commands_do",)
-_CHANGING = "kernel"
-# What mostly waits, for servers, loads that sleep and other processes. Some of it is always under way, so that it is
-# over when the rest is; and beside it something that computes, so that the processors have work.
-_WAITING = (
-    _CHANGING,
-    "tests/e2e",
-    "tests/docs/test_transcripts.py",
-    "existing",
-    "collectors",
-    "tests/engine",
-    "tests/gallery/test_gallery.py",
-    "tests/hosts",
-    "tests/postgres",
-    "tests/workloads",
-)
-# What takes longest is begun first, so that no process is still at it when the others have nothing left to do.
-_LONGEST = (
-    _CHANGING,
-    "tests/e2e",
-    "tests/report/test_page_in_use.py",
-    "tests/web/test_browser.py",
-    "tests/report/test_languages.py",
-    "tests/docs/test_site.py",
-    "tests/docs/test_transcripts.py",
-    "existing",
-    "tests/gallery/test_gallery.py",
-    "tests/engine/test_sampler",
-    "tests/engine/test_calibration.py",
-    "tests/hosts",
-    "tests/workloads",
-    "tests/engine",
-)
-# What relies on the kernel's settings: none of it is begun before all that changes them is over, for each test of the
-# one would wait for a test of the other.
-_RELYING = ("tests/e2e/test_main_job.py", "tests/e2e/test_targets.py", "tests/docs/test_transcripts.py")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -145,11 +93,34 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)
 
 
-@pytest.hookimpl(tryfirst=True)  # before the marks are used to select
+# Folders whose tests one process does one after the other, where several are at work; elsewhere it is files.
+_SERIAL = {
+    "tests/knobs": "kernel",  # settings of the kernel, and what there is of something, such as loop devices
+    "tests/e2e/test_crash.py": "kernel",
+    "tests/collectors": "collectors",  # they share servers, one of each version
+    "tests/postgres/existing": "existing",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are used, to select by pytest and to distribute by xdist
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"programs", "each_programs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.pg)
+        group = next((group for start, group in _SERIAL.items() if item.nodeid.startswith(start)), _file(item))
+        item.add_marker(pytest.mark.xdist_group(group))
+    # What waits for servers takes longest and is begun first.
+    waiting = {_file(item) for item in items if item.get_closest_marker("pg") or item.get_closest_marker("browser")}
+    items.sort(key=lambda item: _file(item) not in waiting)
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if text := summarise_wants(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(text)
 
 
 @contextmanager
@@ -166,41 +137,6 @@ def _kernel(*, changing: bool) -> Iterator[None]:
 def settled_kernel() -> Callable[..., AbstractContextManager[None]]:
     """Context manager ``settled_kernel(changing=...)``."""
     return _kernel
-
-
-class Together(LoadScopeScheduling):
-    """Gives the tests of a file, or of all files that belong together, to one process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_APART):
-            return nodeid
-        path = nodeid.partition("::")[0]
-        return next((group for start, group in _TOGETHER.items() if path.startswith(start)), path)
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        # Each process has at most one unit more before it is through with the last.
-        at_work = {
-            other: [scope for scope, tests in work.items() if not all(tests.values())]
-            for other, work in self.assigned_work.items()
-        }
-        is_changing = any(_CHANGING in scopes for scopes in at_work.values())
-        is_computing = any(
-            not scopes[0].startswith(_WAITING) for other, scopes in at_work.items() if scopes and other is not node
-        )
-
-        def rank(scope: str) -> tuple[bool, bool, int]:
-            longest = next((place for place, start in enumerate(_LONGEST) if scope.startswith(start)), len(_LONGEST))
-            is_too_early = scope.startswith(_RELYING) and is_changing
-            return is_too_early, scope.startswith(_WAITING) != is_computing, longest
-
-        first = min(self.workqueue, key=rank)  # of several the first, which has the most tests
-        self.workqueue.move_to_end(first, last=False)
-        super()._assign_work_unit(node)
-
-
-@pytest.hookimpl(optionalhook=True)  # without it the tests run in one process
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
-    return Together(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -228,12 +164,11 @@ def runner() -> Iterator[asyncio.Runner]:
         yield running
 
 
-_MEMORY = Path("/dev/shm")
 _ENOUGH = 8 << 30  # bytes, for all processes of the tests together
 
 
 def _choose_storage() -> Path:
-    memory, free = _MEMORY, 0
+    memory, free = Path("/dev/shm"), 0
     with suppress(OSError):
         of_memory = os.statvfs(memory)
         (available,) = re.findall(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
@@ -242,32 +177,25 @@ def _choose_storage() -> Path:
     return memory if free > _ENOUGH else Path(tempfile.gettempdir())
 
 
+# A directory of this run of the tests, which all its processes inherit from the one that makes it.
+_PLACE = "PGTRIAL_TEST_PLACE"
+if _PLACE not in os.environ:
+    os.environ[_PLACE] = tempfile.mkdtemp(prefix="pgtrial-test-run-", dir=_choose_storage())
+    atexit.register(shutil.rmtree, os.environ[_PLACE], ignore_errors=True)
+PLACE = Path(os.environ[_PLACE])
+PLACE.chmod(0o711)  # servers' programs are reached in it
+STORAGE = PLACE.parent
+
 # Tests' own directories too: a journal or a result that is written there lastingly would have them wait for the disk.
-os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_choose_storage()))
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(STORAGE))
+# Neither the journal nor the calibrations of whoever runs the tests are theirs.
+os.environ[VARIABLE] = str(PLACE / f"state-{os.getpid()}")
 
 
 @pytest.fixture(scope="session")
 def storage() -> Path:
     """Where tests put what need not be on a disk, for which they would mostly wait: in memory, if there is enough."""
-    return _choose_storage()
-
-
-# Of one run of the tests: its processes inherit it from the one that starts them.
-_RUN = "PGTRIAL_TEST_RUN"
-
-
-def _name_templates() -> str:
-    return f"pgtrial-test-templates-{os.environ[_RUN]}"
-
-
-def _remove_templates() -> None:
-    for place in {_MEMORY, Path(tempfile.gettempdir())}:
-        shutil.rmtree(place / _name_templates(), ignore_errors=True)
-
-
-if _RUN not in os.environ:
-    os.environ[_RUN] = uuid.uuid4().hex
-    atexit.register(_remove_templates)
+    return STORAGE
 
 
 def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
@@ -276,9 +204,7 @@ def _make_data(cluster: ThrowawayCluster, runner: asyncio.Runner) -> None:
 
     Its WAL is in files of 1 MB, not 16: half of what is to be copied.
     """
-    place = _choose_storage() / _name_templates()
-    place.mkdir(mode=0o711, exist_ok=True)  # servers' programs are reached in it
-    template = place / str(cluster.programs.directory).strip("/").replace("/", "-")
+    template = PLACE / str(cluster.programs.directory).strip("/").replace("/", "-")
     with template.with_name(f"{template.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not template.exists():
@@ -300,14 +226,12 @@ def kept() -> Callable[[str, Callable[[Path], Any]], Any]:
     """
 
     def keep(name: str, make: Callable[[Path], Any]) -> Any:
-        place = _choose_storage() / _name_templates()
-        place.mkdir(mode=0o711, exist_ok=True)  # servers' programs are reached in it
-        result = place / f"{name}.pickle"
-        with (place / f"{name}.lock").open("a") as lock:
+        result = PLACE / f"{name}.pickle"
+        with (PLACE / f"{name}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not result.exists():
-                shutil.rmtree(place / name, ignore_errors=True)
-                result.with_suffix(".part").write_bytes(pickle.dumps(make(place / name)))
+                shutil.rmtree(PLACE / name, ignore_errors=True)
+                result.with_suffix(".part").write_bytes(pickle.dumps(make(PLACE / name)))
                 result.with_suffix(".part").rename(result)
         return pickle.loads(result.read_bytes())
 
@@ -355,7 +279,7 @@ def _run_cluster(
     host, account = LocalHost(), server_account()
     # Not tmp_path: that is closed to the user whom the server runs as.
     work, socket_directory = prepare_directories(
-        host, place or _choose_storage(), f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
+        host, place or STORAGE, f"pgtrial-test-{uuid.uuid4().hex[:8]}", account
     )
     try:
         cluster = ThrowawayCluster(
@@ -433,10 +357,8 @@ def _find_sshd() -> str:
     """The program, or the test is skipped; where it is required, as in CI, it fails instead."""
     found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin")
     if found is None or shutil.which("ssh") is None:
-        reason = "no OpenSSH server and client on this machine; Debian's packages are openssh-server, openssh-client"
-        if os.environ.get("PGTRIAL_REQUIRE_SSHD") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        how = "apt install openssh-server openssh-client"
+        skip_for_want("OpenSSH", how, required_by="PGTRIAL_REQUIRE_SSHD")
     return found
 
 
@@ -533,14 +455,12 @@ def chromium() -> Iterator[Any]:
 
     Without either, tests are skipped; where a browser is required, as in CI, they fail instead.
     """
-    is_required = os.environ.get("PGTRIAL_REQUIRE_BROWSER") == "1"
-    if not is_required:
-        pytest.importorskip("playwright.sync_api", reason="no playwright; make setup-test installs it")
-        if CHROMIUM is None:
-            pytest.skip("no Chromium on this machine; apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
+    if CHROMIUM is None:
+        skip_for_want("Chromium", "apt install chromium", required_by="PGTRIAL_REQUIRE_BROWSER")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        skip_for_want("Playwright", "make setup-test", required_by="PGTRIAL_REQUIRE_BROWSER")
     with (
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=CHROMIUM, args=_CHROMIUM_OPTIONS) as browser,

@@ -18,6 +18,7 @@ from pgtrial.collectors.base import ExtensionCollector
 from pgtrial.errors import PreflightError
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from support.programs import skip_for_want
 
 
 def _programs() -> dict[str, Programs]:
@@ -84,7 +85,7 @@ class Extended:
 
     def need(self, extension: str) -> None:
         if extension not in self.extensions:
-            pytest.skip(f"{self.cluster.programs.directory} comes without {extension}")
+            skip_for_want(extension, "make setup-test, or a package of that extension")
 
 
 @pytest.fixture(scope="session", params=sorted(PROGRAMS))

@@ -1,6 +1,5 @@
 """Waiting sessions and their chains: from captured rows, and on a server of every version there is."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -12,6 +11,7 @@ from pgtrial.collectors import pg_locks
 from pgtrial.collectors.base import find_statement
 from pgtrial.collectors.pg_locks import longest_chain
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from support import wait_until
 
 COLUMNS = ["pid", "object", "blockers"]
 
@@ -88,14 +88,10 @@ def test_row_that_several_want_is_a_chain(
             first.execute("UPDATE wanted SET i = 2")
             for _ in range(2):
                 stack.enter_context(executing("UPDATE wanted SET i = 3", server.conninfo()))
-            deadline = time.monotonic() + 10
-            while (found := ask(connection))[("pg_locks.chain", "")] < 3:
-                assert time.monotonic() < deadline, found
+            found = wait_until(lambda: ask(connection), lambda found: found["pg_locks.chain", ""] >= 3)
             assert sum(value for (metric, _), value in found.items() if metric == "pg_locks.waiting") == 2
             assert found["pg_locks.waiting", "transactionid/ShareLock"] == 1
-        deadline = time.monotonic() + 10
-        while (found := ask(connection)) != parse():
-            assert time.monotonic() < deadline, found
+        wait_until(lambda: ask(connection), lambda found: found == parse())
     finally:
         connection.execute("DROP TABLE wanted")
 

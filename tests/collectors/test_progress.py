@@ -1,6 +1,5 @@
 """Vacuum and analyze at work: from captured rows, and on a server of every version there is."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.progress import COLLECTORS as BOTH
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from support import wait_until
 
 COLUMNS = ["database", "relid", "phase", "query"]
 
@@ -88,9 +88,7 @@ def test_worker_is_seen_with_its_relation_and_phase(
     command = "VACUUM slow" if collector is BOTH[0] else "ANALYZE slow"
     slowly = "-c vacuum_cost_delay=100 -c vacuum_cost_limit=1"
     with executing(command, server.conninfo(), options=slowly):
-        deadline = time.monotonic() + 10
-        while "" in (found := ask(connection, collector, b"postgres")):
-            assert time.monotonic() < deadline
+        found = wait_until(lambda: ask(connection, collector, b"postgres"), lambda found: "" not in found)
         elsewhere = ask(connection, collector, b"shop")
 
     ((about, count),) = found.items()

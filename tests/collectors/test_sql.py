@@ -1,6 +1,5 @@
 """Every statement on a real server of every version there is."""
 
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -13,6 +12,7 @@ from pgtrial.collectors.base import QueryCollector, find_statement
 from pgtrial.collectors.sessions import SessionGroup
 from pgtrial.engine.sampler.link import SessionSums
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from support import wait_until
 
 pytestmark = pytest.mark.pg
 
@@ -95,9 +95,7 @@ def test_requested_checkpoint_has_one_name_in_all_versions(connection: psycopg.C
     (collector,) = [collector for collector in QUERIES if collector.name == "pg_stat_checkpointer"]
     before = read(connection, collector)
     connection.execute("CHECKPOINT")
-    deadline = time.monotonic() + 10
-    while (after := read(connection, collector)) == before and time.monotonic() < deadline:
-        time.sleep(0.05)
+    after = wait_until(lambda: read(connection, collector), lambda after: after != before)
 
     name = ("pg_stat_checkpointer.num_requested", "")
     assert after[name] == before[name] + 1
@@ -162,9 +160,7 @@ def groups(connection: psycopg.Connection, application: str) -> list[SessionGrou
 
 def wait_for(connection: psycopg.Connection, expected: SessionGroup) -> None:
     """Until all sessions of the application are in one group: they get there one by one."""
-    deadline = time.monotonic() + 10
-    while (found := groups(connection, expected.application)) != [expected]:
-        assert time.monotonic() < deadline, found
+    wait_until(lambda: groups(connection, expected.application), lambda found: found == [expected])
 
 
 def test_sessions_are_grouped_by_what_they_wait_for(server: ThrowawayCluster, connection: psycopg.Connection) -> None:

@@ -25,6 +25,7 @@ from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
 from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.analysis.timelines.read import compute
 from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vmstat
+from support.programs import skip_for_want
 
 INTERVAL = 4  # s
 SLACK = 0.1  # s that a program may take from setting its alarm to its first reading
@@ -155,10 +156,8 @@ def programs() -> Mapping[str, str]:
     """Environment for the programs; without them the test is skipped, or fails where they are required, as in CI."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        reason = f"no {', '.join(missing)} on this machine; Debian's packages are procps and sysstat"
-        if os.environ.get("PGTRIAL_REQUIRE_SYSSTAT") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        how = "apt install procps sysstat"
+        skip_for_want(" and ".join(missing), how, required_by="PGTRIAL_REQUIRE_SYSSTAT")
     return {**os.environ, "LC_ALL": "C", "S_TIME_FORMAT": "ISO", "S_COLORS": "never"}
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.programs import skip_for_want
+
 ROOT = Path(__file__).parents[2]
 # What a browser loads by itself. "a" is not among them: a link is followed by a person.
 LOADED = {
@@ -125,12 +127,9 @@ def test_the_search_knows_every_page_and_works_without_a_server(site: Path) -> N
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(
-    CHROMIUM is None and os.environ.get("PGTRIAL_REQUIRE_BROWSER") != "1",
-    reason="no Chromium on this machine; apt-get install chromium",
-)
 def test_a_browser_finds_a_word_in_the_files(site: Path, tmp_path: Path) -> None:
-    assert CHROMIUM is not None, "a browser is required here (PGTRIAL_REQUIRE_BROWSER) and there is none"
+    if CHROMIUM is None:
+        skip_for_want("Chromium", "apt install chromium", required_by="PGTRIAL_REQUIRE_BROWSER")
     address = f"{(site / 'index.html').as_uri()}?q=placebo"
     done = subprocess.run(
         [CHROMIUM, *OPTIONS, f"--user-data-dir={tmp_path}", address],

@@ -30,45 +30,43 @@ def test_setting_the_server_refuses_shows_its_own_line(place):
     assert nothing_left(place)
 
 
-def test_sql_error_in_a_scenario_names_scenario_and_server_line(place):
-    (place.directory / "wrong.sql").write_text("SELECT no_such_column FROM numbered;\n")
-    place.write_light_experiment(('name = "light", file = "light.sql"', 'name = "wrong", file = "wrong.sql"'))
-
-    result = place.run("run", "small.toml")
-
-    assert_one_clear_error(result, 'scenario "wrong"', 'column "no_such_column" does not exist', status=1)
-    assert nothing_left(place)
-
-
-def test_scenario_that_the_protocol_does_not_allow_is_said_before_the_load(place):
-    (place.directory / "both.sql").write_text("SELECT 1 \\; SELECT 2;\n")  # two statements in one message
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("SELECT no_such_column FROM numbered;\n", "", 'column "no_such_column" does not exist'),
+        # Two statements in one message.
+        ("SELECT 1 \\; SELECT 2;\n", '\nprotocol = "prepared"', "multiple commands"),
+    ],
+)
+def test_scenario_that_cannot_run_is_said_before_the_load(place, text, options, told):
+    (place.directory / "wrong.sql").write_text(text)
     place.write_light_experiment(
-        ('name = "light", file = "light.sql" }]', 'name = "both", file = "both.sql" }]\nprotocol = "prepared"')
+        ('name = "light", file = "light.sql" }]', f'name = "wrong", file = "wrong.sql" }}]{options}')
     )
 
     result = place.run("run", "small.toml")
 
-    assert_one_clear_error(result, 'scenario "both"', "multiple commands", status=1)
+    assert_one_clear_error(result, 'scenario "wrong"', told, status=1)
     assert nothing_left(place)
 
 
-def test_sql_error_in_the_set_up_names_file_and_line(place):
-    (place.directory / "setup.sql").write_text("SELECT 1;\nCREATE TABLE t (a nonsense);\n")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SELECT 1;\nCREATE TABLE t (a nonsense);\n", ("line 2", 'type "nonsense" does not exist')),
+        (
+            "ALTER DATABASE pgtrial SET synchronous_commit = on;\n",
+            ('arm "off"', '"synchronous_commit" is on (source: database)'),
+        ),
+    ],
+)
+def test_set_up_that_fails_or_overrides_an_arm_is_said_before_the_load(place, text, told):
+    (place.directory / "setup.sql").write_text(text)
     place.write_experiment(("scale = 1", 'scale = 1\nsetup = "setup.sql"'))
 
     result = place.run("run", "small.toml")
 
-    assert_one_clear_error(result, "line 2", 'type "nonsense" does not exist', status=1)
-    assert nothing_left(place)
-
-
-def test_setting_that_the_set_up_overrides_is_said_before_the_load(place):
-    (place.directory / "setup.sql").write_text("ALTER DATABASE pgtrial SET synchronous_commit = on;\n")
-    place.write_experiment(("scale = 1", 'scale = 1\nsetup = "setup.sql"'))
-
-    result = place.run("run", "small.toml")
-
-    assert_one_clear_error(result, 'arm "off"', '"synchronous_commit" is on (source: database)', status=1)
+    assert_one_clear_error(result, *told, status=1)
     assert nothing_left(place)
 
 

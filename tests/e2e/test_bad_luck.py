@@ -31,12 +31,12 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
         return [row[2] for row in folder.runs()] == ["done", "running"] and folder.is_measured()
 
     folder = place.wait_until(is_second_run_measured)
+    process.kill()
+    process.communicate()
     warming, measured = seeds(commands)
     assert warming
     assert measured
     assert not warming & measured, "the warm-up must not touch the very rows that are measured"
-    process.kill()
-    process.communicate()
 
     status = place.run("status", str(folder.path))
 
@@ -64,11 +64,11 @@ def test_killed_pgtrial_leaves_nothing_running_and_resume_finishes(place, ended)
         assert "not properly shut down" not in log.read_text()
 
 
-def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_place, ended):
+def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_place, ended, gate):
     places = {number: new_place(number.name) for number in (signal.SIGTERM, signal.SIGHUP)}
     processes = {}
     for number, place in places.items():
-        place.write_light_experiment(*ONE_BLOCK)
+        place.write_gated_experiment(gate, *ONE_BLOCK)
         processes[number] = place.start("run", "small.toml")
         ended.append(processes[number])
     folders = {}
@@ -84,6 +84,7 @@ def test_signals_stop_cleanly_and_resume_finishes_also_without_a_reader(new_plac
         assert folders[number].runs()[-1][2] == "interrupted"
         folders[number].assert_nothing_left()
 
+    gate.unlink()
     folder = folders[signal.SIGTERM]
     process = places[signal.SIGTERM].start("resume", str(folder.path))
     ended.append(process)
@@ -113,7 +114,7 @@ def test_stop_before_the_first_run_leaves_no_folder(place, ended):
 
 
 @pytest.fixture(scope="module")
-def ill(new_place, ended):
+def ill(new_place, ended, gate):
     """Two experiments that are run at the same time: transactions fail in one; the server of the other is killed."""
     place, other = new_place("failing"), new_place("dying")
     # Deadlocks by design: two rows locked in either order.
@@ -144,12 +145,13 @@ def ill(new_place, ended):
     )
 
     failing = place.start("run", "e.toml")
-    other.write_light_experiment(*ONE_BLOCK)
+    other.write_gated_experiment(gate, *ONE_BLOCK)
     dying = other.start("run", "small.toml")
     ended.extend([failing, dying])
     folder = other.wait_until(lambda folder: folder.is_measured())
     pid = int((folder.work_directories()[0] / "data" / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
+    gate.unlink()
     return (place, place.finish(failing)), (other, other.finish(dying), pid)
 
 

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from support import wait_until
 
 EXPERIMENT = """
 format = 1
@@ -119,10 +120,7 @@ def _crash(place, driver):
     def check() -> None:
         status, printed = driver("0", os.devnull, "--", "restore")
         assert status == 0, printed
-        folder, deadline = place.only_folder(), time.monotonic() + 5
-        while folder.commands() and time.monotonic() < deadline:  # the kernel is about to end them
-            time.sleep(0.02)
-        assert folder.commands() == []
+        wait_until(lambda: not place.only_folder().commands())  # the kernel is about to end them
         assert world() == before, printed
 
     drive(1, "run", "crash.toml", "--work-directory", str(place.storage))

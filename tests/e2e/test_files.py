@@ -1,8 +1,6 @@
 """A load on files, by the real fio."""
 
 import json
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +10,9 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.cli.main import main
+from support.programs import needs_program
 
-# Where fio is required, as in CI, its absence fails these tests instead.
-pytestmark = pytest.mark.skipif(
-    shutil.which("fio") is None and os.environ.get("PGTRIAL_REQUIRE_FIO") != "1", reason="no fio; apt-get install fio"
-)
+pytestmark = needs_program("fio", "apt install fio", required_by="PGTRIAL_REQUIRE_FIO")
 
 TEXT = """\
 format = 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.store import layout
+from support import wait_until
 
 SHORT = (('duration = "2s"', 'duration = "3s"'), ('warmup   = "1s"', "warmup = 0"))
 
@@ -159,10 +160,7 @@ def test_whatever_dies_in_a_block_it_is_done_again_as_a_whole(place, ended):
     wait_for_attempt(3)
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 10
-    while folder.commands() and time.monotonic() < deadline:  # the kernel and the slicer are about to end them
-        time.sleep(0.05)
-    assert folder.commands() == []
+    wait_until(lambda: not folder.commands())  # the kernel and the slicer are about to end them
 
     result = place.run("resume", str(folder.path))
 

@@ -4,6 +4,7 @@ import pytest
 
 from pgtrial.engine.target.base import run_concurrently
 from pgtrial.errors import TargetError
+from support import PATIENCE
 
 
 def test_all_is_done_at_the_same_time():
@@ -13,7 +14,7 @@ def test_all_is_done_at_the_same_time():
         await barrier.wait()
 
     async def all_of_it() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await run_concurrently(work(), work(), work())
             assert barrier.n_waiting == 0
             done.append(True)

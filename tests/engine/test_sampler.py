@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -39,6 +40,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
+from support import reached, wait_until
 
 INTERVAL = 0.2
 DISK = Path(tempfile.gettempdir())  # memory has no block device
@@ -95,6 +97,16 @@ async def sample(config: SamplerConfig, *, seconds: float) -> SamplerReport:
     return await sampler.stop()
 
 
+async def wait_for_readings(config: SamplerConfig, *sources: str, since: float, count: int) -> None:
+    """Until each of the sources has been read so many times since a moment."""
+
+    def are_there() -> bool:
+        found = Counter(source for t, source in read_times(Path(config.spool)) if t > since)
+        return all(found[source] >= count for source in sources)
+
+    await reached(are_there)
+
+
 def server_sources(config: SamplerConfig) -> set[str]:
     return set(read_header(Path(config.spool)).sources) - FILES - {"pgbench_cpu"}
 
@@ -113,10 +125,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 10
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.01)
+    wait_until(lambda: not is_running(pid))
 
 
 @contextmanager
@@ -164,7 +173,7 @@ def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: a
     metrics = {metric for (metric,) in query(tmp_path / "samples.parquet", "SELECT DISTINCT metric FROM {file}")}
     assert {str(metric).partition(".")[0] for metric in metrics} >= {"proc_stat", "pg_stat_database", "sessions"}
     (most,) = query(tmp_path / "waits.parquet", "SELECT max(polls) FROM {file}")
-    assert 5 <= int(str(most[0])) <= 10
+    assert 5 <= int(str(most[0])) <= 10 + 5 * (report.late or 0)  # polls are added up over a tick that was missed
     (checkpointers,) = query(
         tmp_path / "waits.parquet", "SELECT max(sessions - polls) FROM {file} WHERE backend_type = 'checkpointer'"
     )
@@ -192,7 +201,8 @@ def test_server_that_comes_back_is_read_again(
         await throwaway.stop(immediate=True)
         await asyncio.sleep(5 * INTERVAL)
         await throwaway.start()
-        await asyncio.sleep(5 * INTERVAL)
+        sources = server_sources(config) - {sessions.NAME}
+        await wait_for_readings(config, *sources, since=time.time(), count=2)
         return await sampler.stop()
 
     report = runner.run(restart())
@@ -211,7 +221,7 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
         await sampler.start(replace(config, conninfo=throwaway.conninfo("template1")))
         with frozen(backend_of_sampler(throwaway)):
             await asyncio.sleep(6 * INTERVAL)
-        await asyncio.sleep(4 * INTERVAL)
+        await wait_for_readings(config, "pg_stat_wal", since=time.time(), count=3)
         return await sampler.stop()
 
     report = runner.run(hang())
@@ -227,22 +237,23 @@ def test_server_that_hangs_does_not_hold_up_the_machines_readings(
 
 
 def test_ticks_that_were_missed_have_no_readings(config: SamplerConfig, runner: asyncio.Runner) -> None:
-    async def pause() -> SamplerReport:
+    async def pause() -> tuple[SamplerReport, float]:
+        begun = time.monotonic()
         sampler = Sampler()
         await sampler.start(config)
         assert sampler.pid is not None
         with frozen(sampler.pid):
             await asyncio.sleep(6 * INTERVAL)
         await asyncio.sleep(2 * INTERVAL)
-        return await sampler.stop()
+        return await sampler.stop(), time.monotonic() - begun
 
-    report = runner.run(pause())
+    report, taken = runner.run(pause())
 
     assert {gap.source for gap in report.gaps} == set(read_header(Path(config.spool)).sources)
     assert report.late is not None
     assert report.late >= 4
     times = [t for t, source in read_times(Path(config.spool)) if source == "proc_stat"]
-    assert len(times) == report.ticks <= 6
+    assert len(times) == report.ticks <= taken / INTERVAL + 2 - report.late
 
 
 def test_sampler_that_was_killed_is_an_error_and_a_gap(config: SamplerConfig, runner: asyncio.Runner) -> None:
@@ -266,7 +277,7 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
         sampler = Sampler()
         await sampler.start(config)
         assert sampler.pid is not None
-        await asyncio.sleep(2.5 * INTERVAL)
+        await wait_for_readings(config, "proc_stat", since=0.0, count=3)
         os.kill(sampler.pid, signal.SIGTERM)
         await asyncio.to_thread(wait_until_gone, sampler.pid)
         return await sampler.stop()
@@ -274,8 +285,7 @@ def test_told_to_end_it_writes_what_it_has(config: SamplerConfig, runner: asynci
     report = runner.run(terminate())
 
     assert report.errors == ()
-    assert report.ticks + (report.late or 0) == 4
-    assert len([source for _, source in read_times(Path(config.spool)) if source == "proc_stat"]) == report.ticks
+    assert len([source for _, source in read_times(Path(config.spool)) if source == "proc_stat"]) == report.ticks >= 4
 
 
 def test_sampler_does_not_outlive_its_parent(any_config: SamplerConfig) -> None:
@@ -310,7 +320,7 @@ def test_reader_that_dies_is_an_error_and_a_gap_and_the_rest_goes_on(
         sampler = Sampler()
         await sampler.start(replace(config, remote=reader_of()))
         os.kill(reader_under(sampler), signal.SIGKILL)
-        await asyncio.sleep(5 * INTERVAL)
+        await wait_for_readings(config, "pg_stat_wal", since=time.time(), count=5)
         return await sampler.stop()
 
     report = runner.run(kill_reader())

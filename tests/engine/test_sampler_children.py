@@ -16,6 +16,7 @@ from pgtrial.engine.sampler import reader
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.sampler.reader import Children, find_children
 from pgtrial.hosts.operations import Operations
+from support import wait_until
 
 BUSY = "while True: pass"
 ALREADY_BUSY = "import time\nwhile time.process_time() < 0.3: pass"
@@ -60,15 +61,11 @@ def lines(children: Children) -> dict[str, str]:
 
 
 def wait_for(children: Children, number: int, title: str) -> None:
-    deadline = time.monotonic() + 10
-    while not (found := lines(children)).get(str(number), "").startswith(title):
-        assert time.monotonic() < deadline, found
+    wait_until(lambda: lines(children), lambda found: found.get(str(number), "").startswith(title))
 
 
 def wait_until_gone(path: Path) -> None:
-    deadline = time.monotonic() + 10
-    while path.exists():
-        assert time.monotonic() < deadline
+    wait_until(lambda: not path.exists())
 
 
 def used(children: Children, number: int) -> list[int]:
@@ -78,9 +75,7 @@ def used(children: Children, number: int) -> list[int]:
 
 def wait_until_used(children: Children, number: int) -> None:
     """Until some CPU time is told of a busy process: where many want a CPU its first turn may come late."""
-    deadline = time.monotonic() + 10
-    while used(children, number)[0] == 0:
-        assert time.monotonic() < deadline
+    wait_until(lambda: used(children, number)[0])
 
 
 def test_children_are_found_with_their_titles(start: Start) -> None:
@@ -213,9 +208,7 @@ def test_load_generators_are_known_by_their_name_and_read_by_thread(start: Start
     other = start("pgbench")  # by its title only
     process, children = start("x", script, executable=tmp_path / "pgbench"), of_load()
 
-    deadline = time.monotonic() + 10
-    while len(found := lines(children)) < 2:
-        assert time.monotonic() < deadline
+    found = wait_until(lambda: lines(children), lambda found: len(found) >= 2)
     assert set(found) == {thread.name for thread in Path(f"/proc/{process.pid}/task").iterdir()}
     assert set(found.values()) == {"pgbench"}
     assert str(other.pid) not in found
@@ -229,9 +222,7 @@ def test_load_generators_of_another_server_are_left_out(start: Start, tmp_path: 
         start("x", executable=tmp_path / "pgbench", env={"PGHOST": host})
     everything, ours = of_load(), of_load("PGHOST=/tmp/a")
 
-    deadline = time.monotonic() + 10
-    while len(lines(everything)) < 2:
-        assert time.monotonic() < deadline
+    wait_until(lambda: len(lines(everything)) >= 2)
     assert len(lines(ours)) == 1
 
 

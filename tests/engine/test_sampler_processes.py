@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store import parquet
+from support.programs import skip_for_want
 
 INTERVAL = 0.2
 LIBRARIES = ("pg_stat_statements", "pg_wait_sampling")
@@ -197,7 +197,7 @@ def test_statements_of_the_load_are_kept_with_their_texts(
     cluster: ThrowawayCluster, config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path, extensions: list[str]
 ) -> None:
     if "pg_stat_statements" not in extensions:
-        pytest.skip("no pg_stat_statements on this machine")
+        skip_for_want("pg_stat_statements", "apt install postgresql-contrib")
     options = ("--client=1", "--transactions=20", "--no-vacuum")
     report = runner.run(sample(config, lambda: run_pgbench(cluster, *options), folder=tmp_path))
 
@@ -221,7 +221,7 @@ def test_buffers_are_read_at_the_end(
     config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path, extensions: list[str]
 ) -> None:
     if "pg_buffercache" not in extensions:
-        pytest.skip("no pg_buffercache on this machine")
+        skip_for_want("pg_buffercache", "apt install postgresql-contrib")
     runner.run(sample(config, lambda: None, folder=tmp_path))
 
     with parquet.connect() as db:
@@ -237,9 +237,9 @@ def test_waits_that_the_server_has_sampled_agree_with_sampled_sessions(
     cluster: ThrowawayCluster, config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path, extensions: list[str]
 ) -> None:
     if "pg_wait_sampling" not in extensions:
-        if os.environ.get("PGTRIAL_REQUIRE_WAIT_SAMPLING") == "1" and cluster.programs.major == 15:
-            pytest.fail("no pg_wait_sampling on this machine; Debian's package is postgresql-15-pg-wait-sampling")
-        pytest.skip("no pg_wait_sampling on this machine")
+        required_by = "PGTRIAL_REQUIRE_WAIT_SAMPLING" if cluster.programs.major == 15 else ""
+        how = f"apt install postgresql-{cluster.programs.major}-pg-wait-sampling"
+        skip_for_want("pg_wait_sampling", how, required_by=required_by)
     clients, seconds, spell = 8, 3, 0.05
     script = tmp_path / "sleep.sql"
     script.write_text(f"SELECT pg_sleep({spell});\n\\sleep {spell * 1000:.0f} ms\n")
@@ -264,7 +264,7 @@ def test_extension_of_the_controls_database_is_read_there(
     cluster: ThrowawayCluster, config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path
 ) -> None:
     if "pg_stat_statements" not in available(cluster.programs):
-        pytest.skip("no pg_stat_statements on this machine")
+        skip_for_want("pg_stat_statements", "apt install postgresql-contrib")
     create(cluster, "pg_stat_statements", database="template1")
     try:
         runner.run(sample(config, lambda: None, folder=tmp_path))
@@ -278,7 +278,7 @@ def test_extension_that_is_there_and_not_loaded_is_a_caveat_and_no_error(
     programs: Programs, config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path, throwaway: ThrowawayCluster
 ) -> None:
     if "pg_stat_statements" not in available(programs):
-        pytest.skip("no pg_stat_statements on this machine")
+        skip_for_want("pg_stat_statements", "apt install postgresql-contrib")
     create(throwaway, "pg_stat_statements", database="postgres")
     config = replace(
         config,
@@ -310,7 +310,7 @@ def test_readings_of_extensions_do_not_count_as_the_databases_own_statements(
     cluster: ThrowawayCluster, config: SamplerConfig, runner: asyncio.Runner, tmp_path: Path, extensions: list[str]
 ) -> None:
     if "pg_stat_statements" not in extensions:
-        pytest.skip("no pg_stat_statements on this machine")
+        skip_for_want("pg_stat_statements", "apt install postgresql-contrib")
 
     def idle() -> None:
         time.sleep(5 * INTERVAL)

@@ -20,6 +20,7 @@ from pgtrial.engine.sampler import files as sampler_files
 from pgtrial.engine.sampler.files import LocalFiles, ReaderError, RemoteFiles, Wanted, reader_argv, wanted_files
 from pgtrial.engine.sampler.reader import Troubles
 from pgtrial.model.metric import Kind
+from support import PATIENCE
 
 HERE = reader_argv(sys.executable)
 INTERVAL = 0.1
@@ -45,7 +46,7 @@ class End:
 
     def wait_for(self, count: int) -> None:
         """Until so many readings have come."""
-        self.files._receive_until(lambda: len(self.readings) >= count, patience=10)
+        self.files._receive_until(lambda: len(self.readings) >= count, patience=PATIENCE)
         assert len(self.readings) >= count
 
     def texts(self, source: str) -> list[str]:
@@ -106,13 +107,13 @@ def test_last_reading_is_taken_when_it_is_told_to_end(path: Path) -> None:
 
 def test_times_are_those_of_the_reading_however_late_it_is_received(end: End) -> None:
     end.files.start()
-    before = time.time()
     time.sleep(10 * INTERVAL)
+    received = time.time()
     end.files.receive()
 
     times = [t for t, _, _ in end.readings]
     assert len(times) >= 5
-    assert all(t < before + 10 * INTERVAL for t in times[:5])
+    assert all(t < received for t in times[:5])
     assert all(later > earlier for earlier, later in pairwise(times))
 
 
@@ -122,9 +123,11 @@ def test_interval_is_kept_on_a_busy_machine(end: End) -> None:
         # One busy processor is enough, where the reader has no other.
         for pid in (end.pid, *(process.pid for process in busy)):
             os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+        begun = time.monotonic()
         end.files.start()
         time.sleep(20 * INTERVAL)
         end.files.finish()
+        taken = time.monotonic() - begun
     finally:
         for process in busy:
             process.kill()
@@ -134,19 +137,20 @@ def test_interval_is_kept_on_a_busy_machine(end: End) -> None:
     places = [(t - times[0]) / INTERVAL for t in times]
     # Each lies at a tick of its own, or up to half an interval after it, as the first one may; others are counted.
     assert all(abs(place - round(place)) <= 0.5 for place in places)
-    assert 20 <= len(times) + end.files.late <= 24
+    assert 20 <= len(times) + end.files.late <= taken / INTERVAL + 4
     assert end.troubles == []
 
 
 def test_missed_ticks_are_counted_and_not_made_up(end: End) -> None:
     end.files.start()
+    begun = time.monotonic()
     os.kill(end.pid, signal.SIGSTOP)
     time.sleep(6 * INTERVAL)
     os.kill(end.pid, signal.SIGCONT)
     end.wait_for(2)
     end.files.finish()
 
-    assert 4 <= end.files.late <= 7
+    assert 4 <= end.files.late <= (time.monotonic() - begun) / INTERVAL + 1
     assert 3 <= len(end.readings) <= 4
 
 
@@ -185,7 +189,7 @@ def test_what_is_read_there_is_what_is_read_here() -> None:
 def test_reader_that_is_killed_is_a_trouble(end: End) -> None:
     end.files.start()
     os.kill(end.pid, signal.SIGKILL)
-    end.files._receive_until(lambda: False, patience=10)
+    end.files._receive_until(lambda: False, patience=PATIENCE)
 
     assert end.troubles == ["the reader on the server's machine ended: status -9"]
     assert end.files.fd is None
@@ -199,7 +203,7 @@ def test_reader_that_ends_is_named_in_its_last_words(path: Path) -> None:
     end.files.start()
     (reader,) = Path(f"/proc/{end.pid}/task/{end.pid}/children").read_text().split()
     os.kill(int(reader), signal.SIGTERM)
-    end.files._receive_until(lambda: False, patience=10)
+    end.files._receive_until(lambda: False, patience=PATIENCE)
 
     assert end.troubles == ["the reader on the server's machine ended: Connection to db1 closed."]
 

@@ -19,6 +19,7 @@ from pgtrial.engine.slicer.control import Task, Twin, take_turns
 from pgtrial.engine.slicer.freeze import family, freeze, pin, thaw
 from pgtrial.errors import WorkloadError
 from pgtrial.hosts.local import LocalHost
+from support import wait_until
 
 # Writes the time down again and again, and so does a child of it, as a server's do.
 PROGRAM = """
@@ -73,10 +74,7 @@ def test_a_family_stands_still_and_goes_on(programs):
     assert len(family(server)) == 2
 
     stopped = freeze(server, [])
-    deadline = time.monotonic() + 5
-    while states(programs["a"]) != {"T"} and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert states(programs["a"]) == {"T"}
+    wait_until(lambda: states(programs["a"]) == {"T"})
     assert states(programs["b"]) == {"going"}
 
     assert stopped == family(server)
@@ -220,13 +218,8 @@ def test_pgtrial_that_is_killed_leaves_all_at_work(programs):
             json.dumps(task),
         ]
     )
-    deadline = time.monotonic() + 20
-    while states(programs["b"]) != {"T"} and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert states(programs["b"]) == {"T"}
+    wait_until(lambda: states(programs["b"]) == {"T"})
 
     parent.kill()
     parent.wait()
-    while states(programs["b"]) != {"going"} and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert states(programs["b"]) == {"going"}
+    wait_until(lambda: states(programs["b"]) == {"going"})

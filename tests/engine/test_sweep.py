@@ -11,6 +11,7 @@ from pgtrial.hosts.processes import MARK, find_marked, find_server_children, ide
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
 from pgtrial.store.state import State
+from support import PATIENCE
 
 SLOT = Slot(number=1, block=1, position=1, arm="a")
 
@@ -59,8 +60,8 @@ def test_recorded_and_marked_processes_are_ended_and_no_others(folder, start_sle
         time.sleep(0.01)
 
     assert sweep(folder) == 2
-    assert recorded.wait(timeout=5) != 0
-    assert marked.wait(timeout=5) != 0
+    assert recorded.wait(timeout=PATIENCE) != 0
+    assert marked.wait(timeout=PATIENCE) != 0
     assert other.poll() is None
 
 
@@ -77,7 +78,7 @@ def test_children_that_a_killed_server_left_are_ended(folder, start_sleeper, tmp
         time.sleep(0.01)
 
     assert sweep(folder) == 1
-    assert child.wait(timeout=5) != 0
+    assert child.wait(timeout=PATIENCE) != 0
     assert shell.poll() is None
 
 

@@ -1,26 +1,25 @@
 """The published experiments: their files are right and small enough, and what the runner does with them."""
 
-import importlib
 import os
 import re
 import socket
 import subprocess
 import sys
-import time
 import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from gallery import __main__ as runner
+from gallery import entries, host, prospects, runs
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
 from pgtrial.postgres.programs import Programs
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE
-from support import write_result_folder
+from support import wait_until, write_result_folder
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 10 * 60  # s, of a quick file
@@ -29,15 +28,6 @@ ROOM = 0.85  # of a time that may be planned: runs take a little longer, and the
 MIXES = ROOT / "src" / "pgtrial" / "workloads" / "mixes"
 
 
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m gallery`
-    try:
-        return importlib.import_module(f"gallery.{name}")
-    finally:
-        sys.path.remove(str(ROOT))
-
-
-entries, prospects, runs, host, runner = (load(name) for name in ("entries", "prospects", "runs", "host", "__main__"))
 ENTRIES = {entry.name: entry for entry in entries.read_entries()}
 QUICK = {name: entry.quick for name, entry in ENTRIES.items()}
 FILES = sorted(entries.EXAMPLES.glob("*/*.toml"))
@@ -351,10 +341,3 @@ def test_who_ends_the_runner_ends_the_experiment_as_well(tmp_path):
             socket.create_connection(("127.0.0.1", port), timeout=5)
     finally:
         process.kill()
-
-
-def wait_until(is_true, patience: float = 60.0) -> None:
-    deadline = time.monotonic() + patience
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -1,15 +1,13 @@
 """The pages of docs/gallery: what they show of a simulated result, and that those in the repository are current."""
 
-import importlib
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
 
+from gallery import charts, entries, pages, results
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
 from pgtrial.report.cause_words import causes_of
@@ -21,15 +19,6 @@ ROOT = Path(__file__).parents[2]
 LARGEST_IN_ALL = 6_000_000  # bytes of all images in the repository
 
 
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m gallery`
-    try:
-        return importlib.import_module(f"gallery.{name}")
-    finally:
-        sys.path.remove(str(ROOT))
-
-
-charts, entries, pages, results = (load(name) for name in ("charts", "entries", "pages", "results"))
 ENTRIES = {entry.name: entry for entry in entries.read_entries()}
 ENTRY = replace(ENTRIES["a1-cache-against-work-mem"], charts=entries.CHARTS)
 

@@ -1,16 +1,16 @@
 """The ground truth suite without its runs: its files are right, and outcomes are judged as they should be."""
 
-import importlib
 import os
 import shutil
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
+from ground_truth import __main__ as runner
+from ground_truth import cases, left_overs, needs, page, scoring, volumes
 from pgtrial.cli.checked import check_file
 from pgtrial.cli.main import main
 from pgtrial.findings.causes import BudgetPart, Causes, LatencyBudget, Limit, Period, Resource, Stability
@@ -21,17 +21,6 @@ HOST_TABLES = {"sysctl", "cgroup", "filesystem", "block_device", "memory_pressur
 LONGEST = 45 * 60  # s, of the whole suite
 
 
-def load(name: str) -> ModuleType:
-    sys.path.insert(0, str(ROOT))  # as Python itself does for `python -m ground_truth`
-    try:
-        return importlib.import_module(f"ground_truth.{name}")
-    finally:
-        sys.path.remove(str(ROOT))
-
-
-cases, scoring, page, left_overs, needs, volumes, runner = (
-    load(name) for name in ("cases", "scoring", "page", "left_overs", "needs", "volumes", "__main__")
-)
 CASES = {case.name: case for case in cases.read_cases()}
 CASE = CASES["row-locks"]
 State = scoring.State

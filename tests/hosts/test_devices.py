@@ -8,6 +8,7 @@ import pytest
 
 from pgtrial.hosts.devices import BlockDevice, device_names, devices_under, disks_under, find_device
 from pgtrial.hosts.operations import Operations
+from support.programs import skip_for_want
 
 OPS = Operations()
 DATA = "/srv/data dir"
@@ -252,8 +253,10 @@ def loops(tmp_path: Path) -> Iterator[list[str]]:
 @pytest.fixture
 def mounted(loops: list[str], tmp_path: Path) -> Iterator[Path]:
     """A real btrfs of both of them."""
-    if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
-        pytest.skip("no mkfs.btrfs, or no btrfs in this kernel")
+    if "btrfs" not in Path("/proc/filesystems").read_text():
+        pytest.skip("no btrfs in this kernel")
+    if shutil.which("mkfs.btrfs") is None:
+        skip_for_want("mkfs.btrfs", "apt install btrfs-progs")
     subprocess.run(["mkfs.btrfs", "--quiet", "--force", *loops], check=True, capture_output=True)
     directory = tmp_path / "mounted here"
     directory.mkdir()

@@ -3,7 +3,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from pgtrial.errors import HostCommandError, StoreError
 from pgtrial.hosts.local import LocalHost, LocalProcess, server_account
 from pgtrial.hosts.processes import MARK, end_process, find_marked, identify, is_alive
+from support import PATIENCE, wait_until
 
 
 def test_run_gives_status_and_both_outputs():
@@ -69,6 +70,20 @@ def test_program_that_ignores_the_signal_is_killed():
     assert asyncio.run(stubborn()) == -signal.SIGKILL
 
 
+def test_program_that_ends_just_before_a_signal_keeps_its_exit_status():
+    async def hit_twice() -> int:
+        process = await LocalHost().start(["sleep", "60"], role="test")
+        os.kill(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        return await process.wait()
+
+    async def hit_many() -> set[int]:
+        return {await hit_twice() for _ in range(50)}
+
+    assert asyncio.run(hit_many()) == {-signal.SIGKILL}
+
+
 def test_programs_end_when_pgtrial_is_killed(tmp_path: Path):
     code = (
         "import asyncio, sys\n"
@@ -81,14 +96,11 @@ def test_programs_end_when_pgtrial_is_killed(tmp_path: Path):
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         child = int(parent.stdout.readline())
-        deadline = time.monotonic() + 5
-        while not find_marked(str(tmp_path)) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: find_marked(str(tmp_path)))
         assert identify(child) is not None
         parent.kill()
         parent.wait()
-        while identify(child) is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: identify(child) is None)
 
     assert identify(child) is None
 
@@ -114,7 +126,7 @@ def test_cancelling_at_any_moment_of_a_start_ends_the_program(tmp_path: Path):
             await asyncio.sleep(0)
         if not task.done():
             task.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             outcome = (await asyncio.gather(task, return_exceptions=True))[0]
         if isinstance(outcome, LocalProcess):
             await end_process(outcome)

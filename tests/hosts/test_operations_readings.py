@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.hosts.operations import MARK, Operations
+from support import wait_until
 
 ops = Operations()
 
@@ -98,10 +99,7 @@ def test_a_name_may_hold_anything(tmp_path: Path):
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as process:
         try:
-            deadline = time.monotonic() + 10
-            while not any(found[4] == "a) S (b" for found in ops.cpu_times("")):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            wait_until(lambda: any(found[4] == "a) S (b" for found in ops.cpu_times("")))
         finally:
             process.kill()
 

@@ -1,12 +1,12 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import MARK, ProcessId, end, find_marked, identify, is_alive
+from support import PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_end_ends_and_says_what_was_alive(sleeper):
     identity = identify(sleeper.pid)
 
     assert end([identity]) == (identity,)
-    assert sleeper.wait(timeout=5) != 0
+    assert sleeper.wait(timeout=PATIENCE) != 0
 
 
 def test_end_kills_what_ignores_the_polite_signal():
@@ -78,13 +78,11 @@ def test_end_kills_what_ignores_the_polite_signal():
 
         end([identity], patience=0.2)
 
-        assert process.wait(timeout=5) == -9
+        assert process.wait(timeout=PATIENCE) == -9
 
 
 def test_marked_processes_are_found_by_their_environment(sleeper):
-    deadline = time.monotonic() + 5
-    while not (found := find_marked("/results/of this test")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    found = wait_until(lambda: find_marked("/results/of this test"))
 
     assert [process.pid for process in found] == [sleeper.pid]
     assert find_marked("/results/of") == ()

@@ -27,6 +27,7 @@ from pgtrial.knobs.control_groups import hierarchies
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
+from support import reached, wait_until
 
 KNOB = Cgroup()
 OPS = Operations()
@@ -406,9 +407,7 @@ def context() -> Iterator[KnobContext]:
         if group.exists():
             for pid in (group / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
-            deadline = time.monotonic() + 5
-            while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_until((group / "cgroup.procs").read_text, lambda members: not members)
             group.rmdir()
 
 
@@ -460,8 +459,7 @@ def test_reads_are_as_slow_as_asked(context: KnobContext):
     async def timed(groups: tuple[str, ...]) -> float:
         started = time.monotonic()
         process = await context.host.start(command, role="test", groups=groups)
-        async with asyncio.timeout(10):
-            assert await process.wait() == 0
+        assert await process.wait() == 0
         return time.monotonic() - started
 
     async def both() -> tuple[float, float]:
@@ -511,8 +509,7 @@ def test_process_that_the_kernel_ends_for_want_of_memory_is_noticed(context: Kno
                 role="test",
                 groups=KNOB.groups(context, {"memory": "32MB"}),
             )
-            async with asyncio.timeout(10):
-                status = await process.wait()
+            status = await process.wait()
             return status, await KNOB.still_applied(context.host, entries[-1])
         finally:
             await turn_back(context, entries)
@@ -530,9 +527,7 @@ def test_undoing_ends_what_still_runs_in_the_group(context: KnobContext, confirm
         entries = await turn(context, {"cpus": "1"})
         (group,) = KNOB.groups(context, {"cpus": "1"})
         process = await context.host.start(["sleep", "60"], role="test", groups=(group,))
-        async with asyncio.timeout(5):
-            while not Path(group, "cgroup.procs").read_text():
-                await asyncio.sleep(0.01)
+        await reached(Path(group, "cgroup.procs").read_text)
         if not confirmed:
             entries = [replace(each, got=None) for each in entries]
         try:
@@ -556,9 +551,7 @@ def test_server_of_another_host_is_limited_alike(context: KnobContext, remote: S
         entries = await turn(there, wanted)
         groups = KNOB.groups(there, wanted)
         completed = await remote.start(["cat"], role="test", groups=groups, stdin=asyncio.subprocess.PIPE)
-        async with asyncio.timeout(5):
-            while not all(Path(group, "cgroup.procs").read_text() for group in groups):
-                await asyncio.sleep(0.01)
+        await reached(lambda: all(Path(group, "cgroup.procs").read_text() for group in groups))
         outcomes = await turn_back(there, entries)
         assert await completed.wait() == -signal.SIGKILL
         return [Path(group).exists() for group in groups], outcomes
@@ -576,9 +569,7 @@ def test_undoing_does_not_wait_for_what_nobody_waits_for(context: KnobContext):
     (group,) = KNOB.groups(context, {"cpus": "1"})
     code = "import sys, os; open(sys.argv[1] + '/cgroup.procs', 'w').write('0'); os.execvp('sleep', ['sleep', '60'])"
     with subprocess.Popen([sys.executable, "-c", code, group]) as process:
-        deadline = time.monotonic() + 5
-        while not Path(group, "cgroup.procs").read_text() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(Path(group, "cgroup.procs").read_text)
         outcomes = asyncio.run(turn_back(context, entries))
         state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 

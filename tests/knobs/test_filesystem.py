@@ -23,6 +23,8 @@ from pgtrial.knobs.loop_devices import loops_of
 from pgtrial.knobs.mount_options import ITEMS, Item
 from pgtrial.knobs.mounts import mount_at, mount_of, options_of
 from pgtrial.model.change import Change, JournalEntry, Outcome
+from support import wait_until
+from support.programs import needs_program
 
 KNOB = Filesystem()
 OPS = Operations()
@@ -51,7 +53,7 @@ def kinds() -> list[Any]:
     return [
         pytest.param(
             kind,
-            marks=pytest.mark.skipif(shutil.which(f"mkfs.{kind}") is None, reason=f"mkfs.{kind} is not installed"),
+            marks=needs_program(f"mkfs.{kind}", "apt install e2fsprogs xfsprogs btrfs-progs f2fs-tools"),
         )
         for kind in ITEMS
     ]
@@ -293,10 +295,7 @@ def test_what_stays_in_use_is_taken_out_of_sight_and_said(
     assert text == f'"{change.new["mount point"]}" was in use all the time; its space becomes free when that ends.'
     files, _, mounts = traces(folder)
     assert (files, mounts) == ([], [])
-    deadline = time.monotonic() + 5
-    while traces(folder)[1] and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert traces(folder)[1] == []
+    wait_until(lambda: traces(folder)[1] == [])
 
 
 def test_a_file_system_of_somebody_else_is_not_unmounted(folder: Path) -> None:

@@ -19,6 +19,7 @@ from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.memory_pressure import _HOLD, MemoryPressure
 from pgtrial.model.change import Change, JournalEntry, Outcome
+from support import wait_until
 
 KNOB = MemoryPressure()
 OPS = Operations()
@@ -70,10 +71,7 @@ def change() -> Iterator[Change]:
 
 
 def gone(token: str) -> bool:
-    deadline = time.monotonic() + 5
-    while OPS.find_argument(token) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not OPS.find_argument(token)
+    return wait_until(lambda: not OPS.find_argument(token))
 
 
 # -- what is planned

@@ -9,6 +9,7 @@ import pytest
 
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.page_cache import evict
+from support.programs import needs_program
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def cached(*paths: Path) -> int:
     return sum(int(line) for line in printed.split())
 
 
-@pytest.mark.skipif(shutil.which("fincore") is None, reason="fincore of util-linux is missing")
+@needs_program("fincore", "apt install util-linux-extra")
 def test_files_are_forgotten_also_those_just_written_and_in_folders(directory: Path):
     (directory / "base").mkdir()
     files = [directory / "one", directory / "base/two"]

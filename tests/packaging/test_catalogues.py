@@ -1,35 +1,22 @@
 """The catalogues: they have all texts and no others, each of them translated whole, and are what is shipped."""
 
 import gettext
-import importlib.util
 import io
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import read_mo
+from tools import catalogues as tool
 
 from pgtrial.language import ENGLISH, LANGUAGES
 
 ROOT = Path(__file__).parents[2]
 COUNT = Counter({"count": 1})
 CODES = [code for code in LANGUAGES if code != ENGLISH]
-
-
-def load_tool() -> ModuleType:
-    found = importlib.util.spec_from_file_location("catalogues", ROOT / "tools" / "catalogues.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-tool = load_tool()
 
 
 @pytest.fixture(scope="module")

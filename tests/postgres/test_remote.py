@@ -1,6 +1,5 @@
 """Throw-away clusters on a host that is reached by ssh."""
 
-import asyncio
 import subprocess
 import tempfile
 import uuid
@@ -24,6 +23,7 @@ from pgtrial.postgres.work_directory import (
     prepare_directory,
     remove_until_gone,
 )
+from support import reached
 
 
 @pytest.fixture
@@ -180,9 +180,7 @@ def test_server_ends_with_the_connection(second, cluster, runner):
 
 
 async def ended(host: SshHost, pid: int) -> bool:
-    async with asyncio.timeout(10):
-        while host.ops.start_ticks(pid) is not None:
-            await asyncio.sleep(0.01)
+    await reached(lambda: host.ops.start_ticks(pid) is None)
     return True
 
 

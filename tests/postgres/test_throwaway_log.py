@@ -9,6 +9,7 @@ import psycopg
 from pgtrial.analysis.log_pairing import LogEvent, pair_entries
 from pgtrial.postgres.programs import Programs
 from pgtrial.store.server_log.stored import read_log
+from support import wait_until
 
 # A short deadlock_timeout, so that waits are logged soon; a worker looks every second for what there is to vacuum.
 SETTINGS = {
@@ -53,11 +54,8 @@ def make_deadlock(conninfo: str) -> None:
 
 
 def _until_waiting(connection: "psycopg.Connection", pid: int) -> None:
-    deadline = time.monotonic() + LIMIT
     query = "SELECT wait_event_type = 'Lock' FROM pg_stat_get_activity(%s)"
-    while connection.execute(query, [pid]).fetchone() != (True,):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: connection.execute(query, [pid]).fetchone() == (True,))
 
 
 def events_of(cluster, tmp_path) -> list[LogEvent]:
@@ -68,13 +66,9 @@ def events_of(cluster, tmp_path) -> list[LogEvent]:
 
 def find(cluster, tmp_path, kind: str, about: str = "") -> LogEvent:
     """The first event of a kind, as soon as the log has it."""
-    deadline = time.monotonic() + LIMIT
-    while True:
-        found = [each for each in events_of(cluster, tmp_path) if each.kind == kind and each.object.startswith(about)]
-        if found:
-            return found[0]
-        assert time.monotonic() < deadline, f"no {kind} in the log"
-        time.sleep(0.1)
+    return wait_until(
+        lambda: [each for each in events_of(cluster, tmp_path) if each.kind == kind and each.object.startswith(about)]
+    )[0]
 
 
 def test_each_kind_of_event_is_found_in_the_log_of_a_real_server(

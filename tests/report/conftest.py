@@ -1,11 +1,8 @@
 """Synthetic findings: an experiment with all there can be, and one in which nothing has run."""
 
-import importlib.util
 import math
 import random
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -40,16 +37,8 @@ from pgtrial.findings.findings import (
 from pgtrial.findings.message import message, verbatim
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
-
-
-def _load(name: str) -> ModuleType:
-    """A module beside this one; what pytest imports by its path does not find its neighbours."""
-    found = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+from report.cause_examples import make_causes
+from report.disk_examples import make_disks, make_pages
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,10 +52,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for place, item in zip(places, found, strict=True):
         items[place] = item
 
-
-make_causes = _load("cause_examples").make_causes
-_disk_examples = _load("disk_examples")
-make_disks, make_pages = _disk_examples.make_disks, _disk_examples.make_pages
 
 START = 1_768_900_000.0
 ARMS = ("on", "off", "placebo")

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from html.parser import HTMLParser
 
 import pytest
 import vl_convert
@@ -26,6 +25,7 @@ from pgtrial.report.charts.pooled import pooled_forest
 from pgtrial.report.comparison.page import PARTS, render_comparison
 from pgtrial.report.comparison.text import align_table, render_experiments
 from pgtrial.report.comparison.words import answer_text
+from support.html import Page
 
 PATIENCE = 120_000  # ms
 HOSTILE = ("</script><script>alert(1)</script>", '<img src=x onerror="alert(2)">', "a\x1b[31m\u202eb {{ 7*7 }}")
@@ -219,30 +219,6 @@ def test_a_table_that_is_too_wide_cuts_its_first_column():
     assert "…" in lines[1]
 
 
-class Page(HTMLParser):
-    """Elements and attributes, and text outside scripts and styles."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self._inside = ""
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag in {"script", "style"}:
-            self._inside = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._inside:
-            self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        if not self._inside:
-            self.text.append(data)
-
-
 def test_hostile_names_stay_text_on_the_page():
     plain, hostile = (Page(render_comparison(make_experiments(names))) for names in (PLAIN, HOSTILE))
 
@@ -250,7 +226,7 @@ def test_hostile_names_stay_text_on_the_page():
     assert [tag for tag, _ in hostile.elements if tag in {"script", "img"}] == [
         tag for tag, _ in plain.elements if tag in {"script", "img"}
     ]
-    text = "".join(hostile.text)
+    text = hostile.text
     assert HOSTILE[0] in text
     assert "\x1b" not in text
 

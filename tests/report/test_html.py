@@ -1,6 +1,4 @@
 import re
-from collections.abc import Iterator
-from html.parser import HTMLParser
 
 import pytest
 from jinja2 import UndefinedError
@@ -11,6 +9,7 @@ from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.text import render_text
+from support.html import Page
 
 # What the library names but never fetches: XML namespaces, its own schema's name, and an address in a warning.
 NAMED = {
@@ -20,33 +19,6 @@ NAMED = {
     "https://vega.github.io/schema/vega/v6.json",
     "https://github.com/vega/vega-lite/issues/2415",
 }
-
-
-class Page(HTMLParser):
-    """Elements, attributes and text outside scripts and styles."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self._inside: list[str] = []
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag in {"script", "style"}:
-            self._inside.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._inside and self._inside[-1] == tag:
-            self._inside.pop()
-
-    def handle_data(self, data: str) -> None:
-        if not self._inside:
-            self.text.append(data)
-
-    def found(self, tag: str) -> Iterator[dict[str, str | None]]:
-        return (attributes for name, attributes in self.elements if name == tag)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +51,7 @@ def test_each_verdict_is_a_word_and_not_only_a_colour(sample, verdict):
     page = Page(render_html(changed))
 
     assert any(f"badge-{verdict}" in (attributes.get("class") or "") for attributes in page.found("p"))
-    assert verdict.capitalize() in "".join(page.text)
+    assert verdict.capitalize() in page.text
 
 
 def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
@@ -148,7 +120,7 @@ def test_hostile_names_stay_text(hostile, html):
 
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
-    text = "".join(page.text)
+    text = page.text
     assert "</script><script>alert(1)</script>" in text
     assert "&amp; {{ 7*7 }}" in text
 
@@ -158,7 +130,7 @@ def test_hidden_characters_in_names_are_written_out(hostile):
 
     assert "\x1b" not in html
     assert "\u202e" not in html
-    assert r"a\x1b[31m\u202eb" in "".join(Page(html).text)
+    assert r"a\x1b[31m\u202eb" in Page(html).text
 
 
 def test_json_in_a_script_cannot_end_it():
@@ -219,7 +191,7 @@ def test_the_page_of_a_large_experiment_stays_small(large):
 
 
 def test_the_noise_is_shown_before_what_rests_on_it(page, minimal):
-    text = " ".join("".join(page.text).split())
+    text = " ".join(page.text.split())
 
     assert "varies by 2.1 % (standard deviation), that of the placebo, which does nothing, by 1.8 %" in text
     assert "Had each arm been run once" in text
@@ -228,14 +200,14 @@ def test_the_noise_is_shown_before_what_rests_on_it(page, minimal):
 
 
 def test_an_adjusted_effect_stands_with_the_noise(adjusted, page):
-    text = " ".join("".join(Page(render_html(adjusted)).text).split())
+    text = " ".join(Page(render_html(adjusted)).text.split())
 
     assert "Covariate At equal stolen CPU time the change would be +161 %. The verdict is about" in text
-    assert "Covariate" not in "".join(page.text)
+    assert "Covariate" not in page.text
 
 
 def test_the_method_says_how_arms_took_turns(turns, html):
-    text = " ".join("".join(Page(render_html(turns)).text).split())
+    text = " ".join(Page(render_html(turns)).text.split())
 
     assert "each block runs all 3 arms once, in short turns" in text
     assert "One arm after the other is at work in a slice of 1 s" in text
@@ -249,7 +221,7 @@ def test_the_method_says_how_arms_took_turns(turns, html):
 
 def test_the_method_says_how_a_duet_was_played(turns):
     experiment = turns.experiment.model_copy(update={"method": "duet"})
-    text = " ".join("".join(Page(render_html(turns.model_copy(update={"experiment": experiment}))).text).split())
+    text = " ".join(Page(render_html(turns.model_copy(update={"experiment": experiment}))).text.split())
 
     assert "each block runs all 3 arms once, at the same time" in text
     assert "They exchange their CPUs after 1 s, in random order" in text
@@ -257,7 +229,7 @@ def test_the_method_says_how_a_duet_was_played(turns):
 
 
 def test_an_experiment_that_its_rule_ended_is_finished(stopped):
-    text = " ".join("".join(Page(render_html(stopped)).text).split())
+    text = " ".join(Page(render_html(stopped)).text.split())
 
     assert "Not finished." not in text
     assert "It was planned to look after 2, 4, 6 complete blocks" in text

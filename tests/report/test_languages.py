@@ -1,11 +1,9 @@
 """Reports in other languages: every text goes through a catalogue, and no conclusion depends on the language."""
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -17,20 +15,9 @@ from pgtrial.report.html import render_html
 from pgtrial.report.narrative.narrative import tell_story
 from pgtrial.report.narrative.write import write_text
 from pgtrial.report.text import render_text
+from report import pseudo
+from report.pseudo import PSEUDO
 from support import EXPERIMENT, detailed_simulation, write_result_folder
-
-
-def load_pseudo() -> ModuleType:
-    found = importlib.util.spec_from_file_location("pseudo", Path(__file__).with_name("pseudo.py"))
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-pseudo = load_pseudo()
-PSEUDO: Language = pseudo.PSEUDO
 
 # Arms, settings and texts that are no words of a sentence, so that no word hides behind a name.
 TEXT = (

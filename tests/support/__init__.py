@@ -1,6 +1,6 @@
-"""Result folders without a server: simulated experiments whose true effects are known.
+"""What tests of several folders share: simulated result folders whose true effects are known, and waiting for a state.
 
-For tests of whatever reads result folders. Everything is drawn from a seed, with the standard library only.
+Everything is drawn from a seed, with the standard library only.
 """
 
 from support.files import TransactionRow, write_transactions
@@ -15,17 +15,21 @@ from support.simulation import (
     Simulation,
     detailed_simulation,
 )
+from support.waiting import PATIENCE, reached, wait_until
 
 __all__ = [
     "COUNTERS",
     "DUET",
     "EXPERIMENT",
     "INTERLEAVED",
+    "PATIENCE",
     "SETTINGS",
     "WAITS",
     "Simulation",
     "TransactionRow",
     "detailed_simulation",
+    "reached",
+    "wait_until",
     "write_result_folder",
     "write_transactions",
 ]

@@ -1,8 +1,6 @@
 """What is read of fio's logs, against what fio itself counts."""
 
 import json
-import os
-import shutil
 import subprocess
 import time
 
@@ -14,14 +12,11 @@ from pgtrial.model.run import LoadLevel
 from pgtrial.stats.quantiles import histogram_quantile, merge
 from pgtrial.store.fio_log import HistogramLog, read_histograms
 from pgtrial.workloads.fio import HISTOGRAM_INTERVAL, OUTPUT, layout_argv, plan_jobs
+from support.programs import needs_program
 
 pytestmark = [
     pytest.mark.fio,
-    # Where fio is required, as in CI, its absence fails these tests instead.
-    pytest.mark.skipif(
-        shutil.which("fio") is None and os.environ.get("PGTRIAL_REQUIRE_FIO") != "1",
-        reason="no fio; apt-get install fio",
-    ),
+    needs_program("fio", "apt install fio", required_by="PGTRIAL_REQUIRE_FIO"),
 ]
 
 SECONDS = 2

@@ -66,10 +66,15 @@ class LocalProcess:
         return await self.process.communicate(input)
 
     def send_signal(self, signal: int) -> None:
-        self.process.send_signal(signal)
+        """Not by asyncio: Popen would ask first whether the process has ended, and take its exit status away from
+        asyncio, which then reports 255 (https://github.com/python/cpython/issues/87744).
+        """
+        if self.returncode is not None:
+            raise ProcessLookupError
+        os.kill(self.pid, signal)
 
     def kill(self) -> None:
-        self.process.kill()
+        self.send_signal(signal.SIGKILL)
 
     def kill_session(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)

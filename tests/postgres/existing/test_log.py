@@ -17,6 +17,7 @@ from pgtrial.postgres.existing.log import keep_since, mark_log
 from pgtrial.postgres.existing.log_place import LogFormat, find_log, log_caveats
 from pgtrial.store.server_log.facts import Kind, read_fact
 from pgtrial.store.server_log.stored import read_log
+from support import PATIENCE
 
 COLLECTOR = "logging_collector = on\nlog_filename = 'server-%H%M%S'\n"
 LOUD = "log_checkpoints = on\nlog_lock_waits = on\nlog_temp_files = 0\nlog_autovacuum_min_duration = 0\n"
@@ -97,7 +98,7 @@ def test_the_files_of_a_log_that_was_begun_anew_are_read_one_after_the_other(for
 def begin_anew(foreign) -> Path:
     """Let the collector begin another file: the path of the one before."""
     before = foreign.sql("SELECT pg_current_logfile('jsonlog')")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while foreign.sql("SELECT pg_current_logfile('jsonlog')") == before:
         assert time.monotonic() < deadline
         foreign.sql("SELECT pg_rotate_logfile()")

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pgtrial.cli.main import main
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.control_groups import groups_of
 from pgtrial.store.journal_file import VARIABLE
+from support import wait_until
 
 TEXT = """
 format = 1
@@ -162,9 +162,7 @@ def test_what_a_killed_pgtrial_left_is_restored(foreign, pgtrial, tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "pgtrial", "run", "foreign.toml", "--allow-host-changes", "-q"]
     ) as process:
-        deadline = time.monotonic() + 60
-        while "work_mem = '7MB'" not in foreign.auto_conf.read_text() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: "work_mem = '7MB'" in foreign.auto_conf.read_text())
         process.kill()
     again = pgtrial("run", "foreign.toml", "--allow-host-changes")
     restored = pgtrial("restore")

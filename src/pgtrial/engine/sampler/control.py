@@ -231,7 +231,8 @@ class Sampler:
         process.stdin.close()
         complaint = asyncio.ensure_future(process.communicate())  # both outputs are read, or it could not end
         if not await ends_within(process, _STOP_PATIENCE):
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
         return (await complaint)[1].decode(errors="replace").strip()
 
 
