@@ -18,10 +18,10 @@ from pgtrial.analysis.calibration.promise import (
 from pgtrial.analysis.calibration.summary import block_times, forecast_method, recommend, summarize_calibration
 from pgtrial.analysis.findings import RunFinding
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
-from pgtrial.experiment_file.control_twice import control_twice
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.store.calibrations import calibration_key, keep_calibration

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import claimed_arm, common_settings, effective_settings, resolve_arms
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm, Role
 
@@ -65,8 +65,8 @@ def test_an_arms_own_settings_override_the_common_ones() -> None:
     a, b = resolve_arms(made)
 
     assert common_settings(made) == {"x": "1", "y": "on"}
-    assert effective_settings(made, a) == {"x": "1", "y": "on"}
-    assert effective_settings(made, b) == {"x": "1", "y": "off"}
+    assert a.settings == {"x": "1", "y": "on"}
+    assert b.settings == {"x": "1", "y": "off"}
 
 
 def test_the_claim_is_about_the_second_arm_unless_it_says_otherwise() -> None:

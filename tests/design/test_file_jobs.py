@@ -1,8 +1,7 @@
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.data_size import estimate_data_size, largest_files
-from pgtrial.design.file_jobs import cache_of, file_jobs
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import parse_experiment
 
@@ -43,16 +42,16 @@ def test_the_table_of_an_arm_holds_for_all_its_jobs() -> None:
     experiment = read()
     cold, direct = resolve_arms(experiment)
 
-    assert [(job.name, job.block_size, job.direct) for job in file_jobs(experiment, cold)] == [
+    assert [(job.name, job.block_size, job.direct) for job in cold.jobs] == [
         ("log", 4096, False),
         ("data", 4096, False),
     ]
-    assert [(job.block_size, job.direct) for job in file_jobs(experiment, direct)] == [(16384, True)] * 2
+    assert [(job.block_size, job.direct) for job in direct.jobs] == [(16384, True)] * 2
 
 
 def test_what_a_job_does_not_say_has_its_default() -> None:
     experiment = read()
-    log, data = file_jobs(experiment, resolve_arms(experiment)[0])
+    log, data = resolve_arms(experiment)[0].jobs
 
     assert (log.fsync, log.share, log.engine, log.depth) == (1, 3.0, "psync", 1)
     assert (data.fsync, data.share) == (0, 1.0)
@@ -63,7 +62,7 @@ def test_the_state_of_the_cache_is_the_arms_own_or_that_of_all() -> None:
     experiment = read()
     cold, direct = resolve_arms(experiment)
 
-    assert (cache_of(experiment, cold), cache_of(experiment, direct)) == ("cold", "warm")
+    assert (cold.cache, direct.cache) == ("cold", "warm")
 
 
 def test_a_file_is_as_large_as_the_arm_with_the_largest_needs_it() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.settling import RULES, STANDING, SWITCHED, Settling, Shared, find_differences, find_rule
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
 from pgtrial.knobs import HOST_KNOBS

@@ -1,8 +1,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pgtrial.design.arms import effective_knobs, resolve_arms
-from pgtrial.design.variants import host_knobs, variant_of, variants_of
+from pgtrial.design.variants import host_knobs
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 
 
@@ -24,7 +24,7 @@ def test_arms_share_a_cluster_unless_programs_places_or_file_system_differ() -> 
         design={"placebo": True},
     )
     arms = resolve_arms(found)
-    variants = [variant_of(found, arm) for arm in arms]
+    variants = [arm.variant for arm in arms]
 
     assert variants[0] == variants[1] == variants[5]
     assert len(variants_of(found, arms)) == len({variant.key for variant in variants}) == 4
@@ -43,9 +43,9 @@ def test_a_file_system_of_its_own_is_not_made_for_each_run() -> None:
     )
     a, b = resolve_arms(found)
 
-    assert host_knobs(found, a) == {
+    assert host_knobs(a) == {
         "sysctl": {"vm.swappiness": "1", "vm.dirty_ratio": "10"},
         "filesystem": {"options": "noatime"},
     }
-    assert host_knobs(found, b) == {"sysctl": {"vm.swappiness": "60", "vm.dirty_ratio": "10"}}
-    assert effective_knobs(found, a)["sql"] == {"apply": "SELECT 1"}
+    assert host_knobs(b) == {"sysctl": {"vm.swappiness": "60", "vm.dirty_ratio": "10"}}
+    assert a.knobs["sql"] == {"apply": "SELECT 1"}

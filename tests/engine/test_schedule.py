@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.plan import plan_schedule
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import RestoreError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import RunState
 from pgtrial.store.state import State

@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.data_size import estimate_data_size
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
@@ -11,6 +10,7 @@ from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target import preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations

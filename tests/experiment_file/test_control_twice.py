@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.design.arms import effective_knobs, effective_settings, resolve_arms
-from pgtrial.experiment_file.control_twice import control_twice, render_toml
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import parse_experiment
 
 HEAD = 'format = 1\n[experiment]\nname = "x"\n'
@@ -35,15 +35,15 @@ def test_both_arms_have_all_that_the_control_has_with_what_it_inherits() -> None
     control, again = resolve_arms(experiment)
 
     assert (control.name, again.name) == ("control", "again")
-    assert effective_settings(experiment, control) == {
+    assert control.settings == {
         "max_wal_size": "4GB",
         "work_mem": "1MB",
         "wal_buffers": "8MB",
         "auto_explain.log_timing": "on",
     }
-    assert effective_knobs(experiment, control) == {"extensions": {"preload": "auto_explain"}}
-    assert effective_settings(experiment, again) == effective_settings(experiment, control)
-    assert effective_knobs(experiment, again) == effective_knobs(experiment, control)
+    assert control.knobs == {"extensions": {"preload": "auto_explain"}}
+    assert again.settings == control.settings
+    assert again.knobs == control.knobs
 
 
 def test_of_factors_the_control_has_the_first_levels() -> None:
@@ -62,8 +62,8 @@ def test_of_factors_the_control_has_the_first_levels() -> None:
     experiment = twice(text).experiment
     control = resolve_arms(experiment)[0]
 
-    assert effective_settings(experiment, control) == {"work_mem": "1MB"}
-    assert effective_knobs(experiment, control) == {
+    assert control.settings == {"work_mem": "1MB"}
+    assert control.knobs == {
         "sysctl": {"vm.swappiness": "60"},
         "extensions": {"preload": "auto_explain, pg_stat_statements"},
     }

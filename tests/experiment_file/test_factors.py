@@ -2,7 +2,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.experiment_file.experiment import FactorTable
-from pgtrial.experiment_file.factors import combine_factors
 from pgtrial.experiment_file.knob_tables import value_text
 
 

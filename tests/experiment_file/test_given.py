@@ -1,7 +1,6 @@
 from typing import Any
 
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.given import all_given, effective_arms
 
 
 def experiment(**tables: Any) -> Experiment:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.generate import quick_experiment, read_time
 from pgtrial.experiment_file.load import parse_experiment
-from pgtrial.experiment_file.quick import quick_experiment, read_time
 
 
 def test_two_values_of_a_setting_make_an_experiment_that_passes_all_checks() -> None:

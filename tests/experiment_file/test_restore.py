@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.restore import effective_restore
 
 
 @pytest.mark.parametrize("restore", ["each-run", "each-block", "never"])
@@ -23,4 +22,4 @@ def test_an_existing_database_is_never_put_back(target: dict[str, Any], own: boo
         }
     )
 
-    assert effective_restore(experiment) == (restore if own else "never")
+    assert experiment.restore == (restore if own else "never")

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.checked import check_file
-from pgtrial.design.variants import variants_of
 from pgtrial.units import parse_bytes
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gallery" / "c-disk-classes"

@@ -7,10 +7,8 @@ from pgtrial.analysis.findings import ArmFinding, ExperimentFinding, LevelFindin
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
-from pgtrial.design.arms import disk_of, is_emulated
 from pgtrial.design.data_size import arm_scales, largest_files
 from pgtrial.experiment_file.experiment import WarmupTable, WorkloadTable
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.language import mark, ptr, tr
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
 from pgtrial.units import format_bytes, format_duration, format_significant
@@ -41,7 +39,7 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
         method=evidence.meta.get("method", experiment.design.method),
         method_reason=tr(reason) if reason else "",
-        restore=effective_restore(experiment),
+        restore=experiment.restore,
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),
         blocks_complete=len(evidence.complete_blocks()),
@@ -58,8 +56,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
                 settings=dict(arm.settings),
                 knobs={knob: arm.knob(knob) for knob in dict.fromkeys(knob for knob, _, _ in arm.knobs)},
                 version=_version_of(evidence, arm.name),
-                disk=disk_of(experiment, arm) or "",
-                is_emulated=is_emulated(experiment, arm),
+                disk=arm.disk or "",
+                is_emulated=arm.is_emulated,
                 runs_done=len(evidence.runs_of(arm.name)),
                 runs_invalid=sum(run.state is RunState.INVALID and run.slot.arm == arm.name for run in evidence.runs),
             )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.analysis.metrics import LOADS, LoadMetrics
-from pgtrial.design.file_jobs import file_jobs
-from pgtrial.design.looks import plan_looks
+from pgtrial.design.plan import plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.file_tables import FIO
@@ -89,7 +88,7 @@ class Evidence:
         found = next((each for each in self.arms if each.name == arm), None)
         if found is None or not self.is_on_files:
             return {}
-        return {job.name: job.block_size for job in file_jobs(self.experiment, found)}
+        return {job.name: job.block_size for job in found.jobs}
 
     @property
     def margin(self) -> float:

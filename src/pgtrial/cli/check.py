@@ -13,8 +13,6 @@ from typing import Any
 import click
 
 from pgtrial.cli.checked import Checked
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.design.variants import variants_of
 from pgtrial.engine.disturbances.find import SAMPLE, Disturbance, Intent, Situation, find_disturbances, look_at
 from pgtrial.errors import ConnectError
 from pgtrial.experiment_file.knob_tables import POSTGRESQL
@@ -132,10 +130,7 @@ def intent_of(checked: Checked) -> Intent:
         postgres=tuple(dict.fromkeys(wanted)) if is_throwaway else (),
         clients=max(level.clients for level in plan.levels),
         threads=experiment.workload.threads,
-        knobs={
-            arm.name: {POSTGRESQL: effective_settings(experiment, arm), **effective_knobs(experiment, arm)}
-            for arm in plan.arms
-        },
+        knobs={arm.name: {POSTGRESQL: arm.settings, **arm.knobs} for arm in plan.arms},
     )
 
 

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.plan import Plan, make_plan
-from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.file_tables import FIO
-from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, refuse
-from pgtrial.experiment_file.quick import quick_experiment
-from pgtrial.experiment_file.syntax import read_text
+from pgtrial.experiment_file.generate import quick_experiment
+from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
 from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
@@ -156,7 +154,7 @@ def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
     arms: dict[str | None, tuple[str, ...]] = {}
     try:
         for arm in resolve_arms(experiment):
-            wanted = variant_of(experiment, arm).postgres
+            wanted = arm.variant.postgres
             arms[wanted] = (*arms.get(wanted, ()), arm.name)
     except SpecError:
         arms = {}

@@ -25,7 +25,7 @@ from pgtrial.workloads.scenarios import scenarios_of
 
 if TYPE_CHECKING:
     from pgtrial.cli.checked import Checked
-    from pgtrial.design.host_facts import HostFacts
+    from pgtrial.design.method_checks import HostFacts
 
 
 # A plan as plain text of at most 80 columns.

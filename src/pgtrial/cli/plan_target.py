@@ -6,12 +6,9 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
-from pgtrial.design.arms import effective_settings
 from pgtrial.design.data_size import arm_scales, estimate_data_size
-from pgtrial.design.variants import variant_of, variants_of
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
 
@@ -109,7 +106,7 @@ def own_settings_text(checked: Checked) -> str:
     experiment = checked.loaded.experiment
     if experiment.target.kind != "throwaway":
         return ""
-    declared = {name for arm in checked.plan.arms for name in effective_settings(experiment, arm)}
+    declared = {name for arm in checked.plan.arms for name in arm.settings}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
     return f"In addition, to reach and observe the server: {listed}."
@@ -133,7 +130,7 @@ def starts_text(checked: Checked) -> str:
         if plan.steps:
             how = f"each with a server start of its own: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
-    restore = effective_restore(experiment)
+    restore = experiment.restore
     restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
     return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
 
@@ -152,7 +149,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
         )
         arms = checked.plan.arms
         for variant in variants_of(experiment, arms):
-            copies = sum(variant_of(experiment, arm) == variant for arm in arms) if checked.plan.steps else 1
+            copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
             size = format_bytes((1 + copies) * estimate_data_size(experiment, scale=variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pgtrial.design.host_facts import HostFacts
-from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
+from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
@@ -64,7 +63,7 @@ def judge_methods(
         arms=arms,
         levels=levels,
         facts=facts,
-        differences=find_differences(experiment, arms),
+        differences=find_differences(arms),
     )
     objections = find_objections(case)
     return tuple(_judge(method, objections) for method in METHODS)
@@ -150,8 +149,8 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
     if method == "interleaved":
-        guard, length = settle_guard(experiment, arms), slice_length(experiment, arms)
-        doubled = builds_up(find_differences(experiment, arms))
+        guard, length = settle_guard(arms), slice_length(experiment, arms)
+        doubled = builds_up(find_differences(arms))
         return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)

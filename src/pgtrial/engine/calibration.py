@@ -14,7 +14,7 @@ from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.model.run import RunState
 from pgtrial.store import layout

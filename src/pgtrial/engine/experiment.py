@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.methods import recorded_choice
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
@@ -32,7 +31,6 @@ from pgtrial.engine.turns import plan_turns
 from pgtrial.errors import ConnectError, PreflightError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -191,10 +189,9 @@ async def _try_and_plan(
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),
-        sysctls=tuple({name: None for arm in arms for name in effective_knobs(experiment, arm).get("sysctl", {})}),
-        restore=effective_restore(experiment),
-        watches_pages=experiment.target.kind != "host"
-        and any(not KNOBS.isdisjoint(effective_knobs(experiment, arm)) for arm in arms),
+        sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
+        restore=experiment.restore,
+        watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(
         loaded=loaded,
@@ -214,14 +211,14 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
     found = [
         f"{knob}.{name} = {value}"
         for arm in arms
-        for knob, table in effective_knobs(experiment, arm).items()
+        for knob, table in arm.knobs.items()
         if knob in ON_HOST
         for name, value in table.items()
     ]
     if experiment.design.cache == "cold" and experiment.target.kind != "host":
         found.append("the page cache is dropped before each run")
     if experiment.target.kind == "server":
-        found += [f"{name} = {value}" for arm in arms for name, value in effective_settings(experiment, arm).items()]
+        found += [f"{name} = {value}" for arm in arms for name, value in arm.settings.items()]
     return tuple(dict.fromkeys(found))
 
 

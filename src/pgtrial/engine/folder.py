@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial import __version__
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.duration import blocks_of
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import choose_method
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.plan import plan_schedule
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import LoadedExperiment, load_experiment
 from pgtrial.hosts.local import LocalHost
 from pgtrial.store import layout

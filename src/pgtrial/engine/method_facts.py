@@ -1,6 +1,6 @@
 """What is read of a machine to say which methods are valid on it."""
 
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.hosts.base import LOCAL, Host
 
 _KIB = 1024

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgtrial.design.host_facts import HostFacts
-from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
+from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
@@ -47,10 +48,10 @@ async def preview_changes(experiment: Experiment, arms: Sequence[Arm], host: Hos
     for arm in arms:
         if arm.role is Role.PLACEBO:
             continue
-        variant = variant_of(experiment, arm)
+        variant = arm.variant
         directory = variant.data or "/var/tmp"
         context = KnobContext(host=host, token="00000000", directory=directory, wal=variant.wal)
-        wanted = host_knobs(experiment, arm)
+        wanted = host_knobs(arm)
         if variant.filesystem:
             found += await _preview(context, arm, {FILESYSTEM: dict(variant.filesystem)}, for_all_runs=True)
             context = replace(context, on_image=True)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pgtrial.design.arms import POSTGRESQL
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine
 from pgtrial.engine.fingerprint.server import read_server
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.target.base import RunningServer
+from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgtrial.design.cpu_sets import split_cpus
 from pgtrial.design.methods import MethodChoice, plan_steps
-from pgtrial.design.slices import Step
+from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.method_facts import read_facts
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host

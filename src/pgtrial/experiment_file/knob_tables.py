@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.experiment_file.file_tables import FilesTable
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Directory,
     Flag,
@@ -19,6 +18,7 @@ from pgtrial.experiment_file.values import (
     Ratio,
     SettingValue,
     Size,
+    Table,
     Version,
 )
 

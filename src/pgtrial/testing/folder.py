@@ -6,10 +6,10 @@ import tomllib
 from itertools import groupby
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.plan import plan_schedule
 from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
 from pgtrial.store.state import State

@@ -5,9 +5,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.methods import turn_seed
 from pgtrial.design.slices import GUARD, Step, duet_guard, interleave, pair_up
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment

@@ -13,7 +13,7 @@ from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe
 from pgtrial.analysis.disk_findings import DiskStanding, DiskUse
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import LoadLevel
 

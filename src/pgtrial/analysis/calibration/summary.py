@@ -16,10 +16,10 @@ from pgtrial.analysis.calibration.promise import (
     shown_label,
 )
 from pgtrial.analysis.findings import ArmSlices, CaveatFinding, Findings, RunFinding
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
 from pgtrial.design.duration import MOST_BLOCKS, estimate_run
-from pgtrial.experiment_file.control_twice import AGAIN
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.generate import AGAIN
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.stats.power import detectable_ratio

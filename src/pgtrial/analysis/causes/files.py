@@ -18,7 +18,6 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.file_findings import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.file_jobs import file_jobs
 from pgtrial.language import mark, ptr, tr
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
@@ -118,7 +117,7 @@ def describe_files(evidence: Evidence, timelines: Sequence[Timeline], values: Va
                 values=values,
                 arm=arm.name,
                 level=level,
-                jobs=file_jobs(evidence.experiment, arm),
+                jobs=arm.jobs,
                 timelines=cells[arm.name, level.index],
             )
         )

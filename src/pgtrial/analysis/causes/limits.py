@@ -16,7 +16,6 @@ from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.design.arms import effective_knobs
 from pgtrial.language import mark, tr
 from pgtrial.model.arm import Arm
 from pgtrial.units import parse_bytes, parse_duration
@@ -127,7 +126,7 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
 
 def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
-    for name, text in effective_knobs(evidence.experiment, arm).get("cgroup", {}).items():
+    for name, text in arm.knobs.get("cgroup", {}).items():
         metric = _LIMITED.get(name)
         if metric is not None:
             yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)

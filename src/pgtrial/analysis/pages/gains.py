@@ -13,7 +13,6 @@ from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.page_findings import DataFit, HugePages, PageGain
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
-from pgtrial.design.arms import effective_knobs, effective_settings, scale_of
 from pgtrial.design.data_size import BYTES_PER_SCALE
 from pgtrial.language import mark, tr
 from pgtrial.model.arm import Arm, Role
@@ -153,7 +152,7 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
 
 def page_of(evidence: Evidence, arm: Arm) -> str:
     """Page size that an arm declares, "" for none."""
-    return effective_knobs(evidence.experiment, arm).get("huge_pages", {}).get("size", "")
+    return arm.knobs.get("huge_pages", {}).get("size", "")
 
 
 def _compared(evidence: Evidence) -> tuple[Arm, ...]:
@@ -174,11 +173,11 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
 
 def _rest(evidence: Evidence, arm: Arm) -> object:
     """Everything that an arm has but its page size."""
-    knobs = effective_knobs(evidence.experiment, arm)
+    knobs = arm.knobs
     around = (
         (knob, key, value) for knob, table in knobs.items() if knob != "huge_pages" for key, value in table.items()
     )
-    return frozenset(effective_settings(evidence.experiment, arm).items()), frozenset(around)
+    return frozenset(arm.settings.items()), frozenset(around)
 
 
 def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterator[PageGain]:
@@ -217,7 +216,7 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
 
 
 def _scale(evidence: Evidence, arm: Arm) -> int | None:
-    return scale_of(evidence.experiment, arm) if evidence.experiment.dataset.kind == "pgbench" else None
+    return arm.scale if evidence.experiment.dataset.kind == "pgbench" else None
 
 
 def _fits(evidence: Evidence, values: Values) -> Iterator[DataFit]:

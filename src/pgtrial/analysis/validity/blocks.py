@@ -10,7 +10,6 @@ from pgtrial.analysis.findings import CaveatFinding
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.analysis.validity.assessment import Assessment
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import LoadLevel, RunState
@@ -207,7 +206,7 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
-    restore = effective_restore(assessment.evidence.experiment)
+    restore = assessment.evidence.experiment.restore
     # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
     is_each_run = restore == "each-run" or (
         restore == "each-block"

@@ -21,7 +21,6 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
-from pgtrial.design.file_jobs import file_jobs
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.file_job import FileJob
@@ -338,7 +337,7 @@ def check_latencies(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     if not evidence.is_on_files:
         return
-    jobs = [job for arm in evidence.arms for job in file_jobs(evidence.experiment, arm)]
+    jobs = [job for arm in evidence.arms for job in arm.jobs]
     is_claimed = (evidence.experiment.hypothesis.metric or "").startswith(_LATENCY)
     for is_hidden, text in _HIDDEN:
         names = dict.fromkeys(job.name for job in jobs if is_hidden(job))

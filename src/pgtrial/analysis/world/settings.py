@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Difference, SettingFinding
-from pgtrial.design.arms import effective_knobs
 from pgtrial.model.arm import Arm
 
 ABSENT = "(absent)"  # the server of that run has no such setting
@@ -141,7 +140,7 @@ def _is_of_server(evidence: Evidence, name: str, by_run: Mapping[int, str]) -> b
 
 
 def _knobs(evidence: Evidence, arm: Arm) -> dict[str, dict[str, str]]:
-    return effective_knobs(evidence.experiment, arm)
+    return arm.knobs
 
 
 def _declared(arm: Arm) -> dict[str, str]:

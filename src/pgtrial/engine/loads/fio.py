@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.file_jobs import cache_of, file_jobs
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
@@ -48,7 +47,7 @@ class FioLoad:
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """A few requests of every job: what the file system or the kernel does not have is known then."""
-        for job in file_jobs(self.experiment, arm):
+        for job in arm.jobs:
             try:
                 await self._host.run([self.program, *trial_argv(job, server.directories[0])])
             except HostCommandError as err:
@@ -59,7 +58,7 @@ class FioLoad:
                 ) from err
 
     def cache_of(self, arm: Arm) -> Cache:
-        return cache_of(self.experiment, arm)
+        return arm.cache
 
     async def make_cold(self, arm: Arm) -> None:
         """Only the files' own pages are given up, which needs no rights and leaves the rest of the host as it is."""
@@ -67,7 +66,7 @@ class FioLoad:
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
         """Read the files once, in the arm's control groups, which are charged for the pages."""
-        for job in file_jobs(self.experiment, arm):
+        for job in arm.jobs:
             process = await self._host.start(
                 [
                     "dd",
@@ -99,7 +98,7 @@ class FioLoad:
     ) -> tuple[Generator, ...]:
         seed = self.experiment.design.seed + block
         return plan_jobs(
-            file_jobs(self.experiment, arm),
+            arm.jobs,
             level,
             seconds=seconds,
             directory=server.directories[0],

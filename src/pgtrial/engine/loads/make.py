@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms, scale_of
 from pgtrial.design.data_size import arm_scales
 from pgtrial.design.levels import load_levels
 from pgtrial.engine.loads.base import Load
@@ -10,6 +9,7 @@ from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.host import HostTarget
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
 from pgtrial.workloads.scenarios import scenarios_of
@@ -33,7 +33,5 @@ def make_load(loaded: LoadedExperiment, target: Target, *, here: Host, scripts: 
         cache=experiment.design.cache,
         here=here,
         there=target.host,
-        scales={arm.name: scale_of(experiment, arm) for arm in resolve_arms(experiment)}
-        if len(arm_scales(experiment)) > 1
-        else {},
+        scales={arm.name: arm.scale for arm in resolve_arms(experiment)} if len(arm_scales(experiment)) > 1 else {},
     )

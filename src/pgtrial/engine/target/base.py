@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
@@ -98,8 +97,8 @@ class Target(Protocol):
 
 def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
-    knobs = effective_knobs(experiment, arm)
-    settings = effective_settings(experiment, arm)
+    knobs = arm.knobs
+    settings = arm.settings
     for knob in HOST_KNOBS:
         if knob.name in knobs:
             settings |= knob.settings(knobs[knob.name])
@@ -121,7 +120,7 @@ async def is_ending(has_died: Callable[[], bool]) -> bool:
 
 async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> bool:
     """Create the arm's extensions and run its SQL; whether there was any. Raises TargetError that names it."""
-    knobs = effective_knobs(experiment, arm)
+    knobs = arm.knobs
     extensions = [name for name in knobs.get("extensions", {}).get("create", "").split(", ") if name]
     for name in extensions:
         statement = f'CREATE EXTENSION IF NOT EXISTS "{name}"'  # a name that the file's check let through
@@ -133,5 +132,5 @@ async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> boo
 
 async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
     """Run what undoes the arm's SQL, where the file has it."""
-    if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
+    if script := arm.knobs.get("sql", {}).get("undo"):
         await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")

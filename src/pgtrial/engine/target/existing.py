@@ -103,7 +103,7 @@ class ServerTarget:
             await self.restore(arm)
         settings = wanted_settings(self.experiment, arm)
         self.running = arm
-        wanted = {ServerSettings.name: settings, **host_knobs(self.experiment, arm)}
+        wanted = {ServerSettings.name: settings, **host_knobs(arm)}
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
         conninfo = self.server.conninfo
         altered = await alter_database(self.experiment, arm, conninfo(self.database))

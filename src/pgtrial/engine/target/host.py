@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
-from pgtrial.design.variants import FILESYSTEM, Variant, host_knobs, variant_of, variants_of
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.places import expand_home
@@ -19,7 +20,7 @@ from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Variant
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import prepare_directory, remove_directories
@@ -50,7 +51,7 @@ class HostTarget:
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
 
     def directory(self, arm: Arm) -> Path:
-        return self.directories[variant_of(self.experiment, arm).key]
+        return self.directories[arm.variant.key]
 
     def facts(self) -> Mapping[str, str]:
         return {"storage/data directory": ", ".join(map(str, self.directories.values()))}
@@ -60,7 +61,7 @@ class HostTarget:
         await self.host.run(["sync"])
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        knobs, directory = host_knobs(self.experiment, arm), str(self.directory(arm))
+        knobs, directory = host_knobs(arm), str(self.directory(arm))
         context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)

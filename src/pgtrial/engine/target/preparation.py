@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import common_settings
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.variants import FILESYSTEM, Variant, variant_of, variants_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.places import expand_home
@@ -22,6 +21,7 @@ from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
+from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
@@ -179,7 +179,7 @@ class _Preparation:
         if self.state.meta().get("method", "blocks") == "blocks" or _shares_blocks(self.target.host, work):
             return
         experiment, place = self.loaded.experiment, (self.variant.data, self.variant.filesystem)
-        variants = [variant_of(experiment, arm) for arm in self.state.arms()]
+        variants = [arm.variant for arm in self.state.arms()]
         beside = sum((variant.data, variant.filesystem) == place for variant in variants)
         _check_space(self.target.host, work.parent, experiment, scale=self.variant.scale, copies=2 + beside)
 

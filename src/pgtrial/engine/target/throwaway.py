@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
@@ -49,7 +49,7 @@ class ThrowawayTarget:
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
-        return self.clusters[variant_of(self.experiment, arm).key]
+        return self.clusters[arm.variant.key]
 
     def facts(self) -> Mapping[str, str]:
         programs = [cluster.programs for cluster in self.clusters.values()]
@@ -62,11 +62,11 @@ class ThrowawayTarget:
         }
 
     async def restore(self, arm: Arm) -> None:
-        key = variant_of(self.experiment, arm).key
+        key = arm.variant.key
         await Snapshot(host=self.host, cluster=self.clusters[key], taken_of=self.taken_of.get(key)).restore()
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        return await self.start_with(arm, host_knobs(self.experiment, arm), run=run)
+        return await self.start_with(arm, host_knobs(arm), run=run)
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but of what the arm sets on the host only ``knobs``."""

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
@@ -77,7 +77,7 @@ class Twins:
 
     def _split_knobs(self) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
         """What is the same in all arms and not each server's own; and what is left, by arm."""
-        tables = {name: host_knobs(self.base.experiment, arm) for name, arm in self.arms.items()}
+        tables = {name: host_knobs(arm) for name, arm in self.arms.items()}
         first, *others = tables.values()
         common = {
             knob: table
@@ -145,7 +145,7 @@ def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> 
     """
     twins = Twins(base=base, arms=arms)
     for number, (name, arm) in enumerate(arms.items()):
-        key = variant_of(base.experiment, arm).key
+        key = arm.variant.key
         original = base.clusters[key]
         place, work = original.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
         wal = None if original.wal_directory is None else original.wal_directory.parent / work
