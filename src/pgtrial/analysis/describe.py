@@ -30,14 +30,14 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
     started = [run.started for run in evidence.runs if run.started is not None]
     ended = [run.ended for run in evidence.runs if run.ended is not None]
     done = {run.slot.number for run in evidence.valid}
-    reason = evidence.meta.get("method_reason", "")  # one that names other methods stays as it was recorded
+    reason = evidence.method.reason  # one that names other methods stays as it was recorded
     return ExperimentFinding(
         name=experiment.experiment.name,
         description=experiment.experiment.description,
         started=min(started, default=None),
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
-        method=evidence.meta.get("method", experiment.design.method),
+        method=evidence.method.method,
         method_reason=tr(reason) if reason else "",
         restore=experiment.restore,
         seed=experiment.design.seed,
@@ -53,8 +53,8 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
             ArmFinding(
                 name=arm.name,
                 role=arm.role,
-                settings=dict(arm.settings),
-                knobs={knob: arm.knob(knob) for knob in dict.fromkeys(knob for knob, _, _ in arm.knobs)},
+                settings=dict(arm.own_settings),
+                knobs={knob: dict(table) for knob, table in arm.own_knobs.items()},
                 version=_version_of(evidence, arm.name),
                 disk=arm.disk or "",
                 is_emulated=arm.is_emulated,
@@ -118,7 +118,7 @@ def _describe_workload(evidence: Evidence) -> dict[str, str]:
     experiment, workload = evidence.experiment, evidence.experiment.workload
     if evidence.is_on_files:
         return _describe_files(evidence)
-    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
+    scales = ", ".join(str(scale) for scale in arm_scales(evidence.arms))
     facts = {
         mark("kind"): workload.kind,
         mark("scenarios"): workload.mix or ", ".join(evidence.scenarios),
@@ -150,7 +150,7 @@ def _describe_files(evidence: Evidence) -> dict[str, str]:
         "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
         "duration": tr("{time} per load level", time=format_duration(workload.duration)),
         "warm-up": _describe_warmup(workload),
-        "data": tr("files of {bytes}", bytes=format_bytes(sum(largest_files(evidence.experiment).values()))),
+        "data": tr("files of {bytes}", bytes=format_bytes(sum(largest_files(evidence.arms).values()))),
     }
 
 

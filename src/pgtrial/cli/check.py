@@ -112,14 +112,12 @@ def check_host(checked: Checked | None) -> HostReport:
 def intent_of(checked: Checked) -> Intent:
     """What the experiment will do on its host."""
     experiment, plan = checked.loaded.experiment, checked.plan
-    variants = variants_of(experiment, plan.arms)
+    variants = dict.fromkeys(arm.variant for arm in plan.arms)
     is_throwaway = experiment.target.kind == "throwaway"
     is_ours = experiment.target.kind != "server"
     # What this machine lacks is among the notes about the file already.
     known = {name for server in checked.servers if server.programs for name in server.arms}
-    wanted = [
-        variants_of(experiment, [arm])[0].postgres for arm in plan.arms if experiment.target.host or arm.name in known
-    ]
+    wanted = [arm.variant.postgres for arm in plan.arms if experiment.target.host or arm.name in known]
     copies = len(variants) * (2 if is_throwaway else 1) + (len(plan.arms) if is_throwaway and plan.steps else 0)
     return Intent(
         # Where the data of a server lie that is there already, only that server could say.

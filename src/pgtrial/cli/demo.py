@@ -58,4 +58,4 @@ def command(
         if value:
             text = text.replace(line, str(value), 1)
     permission = Permission(work_base=work_directory)
-    run_new(check_options(text).loaded, results, permission=permission, language=language, quiet=quiet)
+    run_new(check_options(text), results, permission=permission, language=language, quiet=quiet)

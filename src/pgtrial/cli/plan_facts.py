@@ -135,23 +135,25 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
 
     What is set in and around the server is named by its table: "storage.data". Changes of the host are not here.
     """
-    experiment, arms = checked.loaded.experiment, [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    arms = [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
     by_arm = {
-        arm.name: arm.settings
-        | {
-            f"{knob}.{name}": value
-            for knob, table in arm.knobs.items()
-            if knob in _AROUND
-            for name, value in table.items()
+        arm.name: {
+            **arm.settings,
+            **{
+                f"{knob}.{name}": value
+                for knob, table in arm.knobs.items()
+                if knob in _AROUND
+                for name, value in table.items()
+            },
+            **_disk(arm),
         }
-        | _disk(experiment, arm)
         for arm in arms
     }
-    names = dict.fromkeys([*common_settings(experiment), *(name for settings in by_arm.values() for name in settings)])
+    names = dict.fromkeys(name for settings in by_arm.values() for name in settings)
     return {name: {arm: settings.get(name) for arm, settings in by_arm.items()} for name in names}
 
 
-def _disk(experiment: Experiment, arm: Arm) -> dict[str, str]:
+def _disk(arm: Arm) -> dict[str, str]:
     """The disk class of an arm, which among the knobs stands as what it is made of."""
     name = arm.disk
     if name is None:
@@ -188,7 +190,7 @@ def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:
 
 def plan_notes(checked: Checked) -> Iterator[str]:
     """What is allowed but perhaps not meant, and what this machine lacks."""
-    experiment, plan = checked.loaded.experiment, checked.plan
+    plan = checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"
     seen: dict[str, Arm] = {}

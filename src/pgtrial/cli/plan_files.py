@@ -18,15 +18,14 @@ def program_text(checked: Checked) -> str:
 
 def files_text(checked: Checked) -> str:
     """The files, and how often they are there."""
-    files = largest_files(checked.loaded.experiment)
+    files = largest_files(checked.plan.arms)
     each = ", ".join(f"{name} {format_bytes(size)}" for name, size in files.items())
-    places = len(variants_of(checked.loaded.experiment, checked.plan.arms))
+    places = len({arm.variant for arm in checked.plan.arms})
     return each + (f", in each of {places} places" if places > 1 else "")
 
 
 def jobs_text(checked: Checked) -> str:
     """What the jobs do; what differs between arms is in the table of settings."""
-    experiment = checked.loaded.experiment
     arms = [arm.jobs for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
     described = [_job_text([jobs[place] for jobs in arms]) for place in range(len(arms[0]))]
     return "; ".join(described)
@@ -56,7 +55,6 @@ def runs_text(checked: Checked) -> str:
 
 def place_texts(checked: Checked) -> Iterator[str]:
     """What is made outside the result folder, and goes again."""
-    experiment = checked.loaded.experiment
     size = format_bytes(checked.plan.data_size)
-    for variant in variants_of(experiment, checked.plan.arms):
+    for variant in dict.fromkeys(arm.variant for arm in checked.plan.arms):
         yield f"Files: below {variant.data or '/var/tmp'}/pgtrial-<random>, {size}, removed at the end."

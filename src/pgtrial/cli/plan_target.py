@@ -6,7 +6,7 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
-from pgtrial.design.data_size import arm_scales, estimate_data_size
+from pgtrial.design.data_size import arm_scales, cluster_size
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
@@ -88,11 +88,11 @@ def data_text(checked: Checked) -> str:
         return plan_files.files_text(checked)
     if dataset.kind == "existing":
         return f'what is in database "{experiment.target.database}"'
-    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
+    scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
     made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "what the set-up file makes"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
-    clusters = len(variants_of(experiment, checked.plan.arms))
+    clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
         snapshots = "the snapshot, what it is of," if clusters == 1 else f"{clusters} snapshots, what they are of,"
         times = 2 * clusters + len(checked.plan.arms)
@@ -148,13 +148,13 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "other PostgreSQL is touched."
         )
         arms = checked.plan.arms
-        for variant in variants_of(experiment, arms):
+        for variant in dict.fromkeys(arm.variant for arm in arms):
             copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
-            size = format_bytes((1 + copies) * estimate_data_size(experiment, scale=variant.scale))
+            size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
-    if any(arm.settings for arm in checked.plan.arms) or target.postgresql:
+    if any(arm.settings for arm in checked.plan.arms):
         yield (
             "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
             "postgresql.auto.conf is then byte for byte as before."

@@ -88,7 +88,7 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationPlan:
     """``candidates`` from the simplest on, ``parts`` in order of time; ``budget`` in seconds; ``refused`` maps what is
-    not calibrated to the reason. A part has at least ``fewest`` blocks.
+    not calibrated to the reason. A part has at least ``fewest`` blocks. ``facts`` are those of the host.
     """
 
     experiment: Experiment
@@ -97,6 +97,7 @@ class CalibrationPlan:
     parts: tuple[Part, ...]
     fewest: int
     refused: Mapping[str, str]
+    facts: HostFacts | None = None
 
 
 def slice_text(seconds: float) -> str:
@@ -122,6 +123,7 @@ def plan_calibration(experiment: Experiment, facts: HostFacts | None, *, budget:
                 parts=tuple(_divide(twice, fitted, scheme, budget)),
                 fewest=scheme.blocks,
                 refused={**refused, **dict.fromkeys(left_out, "there is no time for it in the budget")},
+                facts=facts,
             )
     raise _too_small(twice, candidates, budget)
 

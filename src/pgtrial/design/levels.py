@@ -1,4 +1,4 @@
-"""The load levels of a run: numbers of clients, with arrival rates where the loop is open; and whose clients they are."""
+"""The load levels of a run, with arrival rates where the loop is open; and how scenarios divide the clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
@@ -109,17 +108,6 @@ def plan_steps(
 def turn_seed(seed: int, block: int, what: int | str) -> str:
     """Of the steps of a block: ``what`` is the load level's index, or a name for other load."""
     return f"{seed}/{block}/{what}"
-
-
-def recorded_choice(meta: Mapping[str, str]) -> MethodChoice:
-    """The method of a result folder, out of its record."""
-    return MethodChoice(
-        method=cast("Method", meta["method"]),
-        reason=meta["method_reason"],
-        guard=float(meta["method_guard"]),
-        slice=float(meta["method_slice"]),
-        doubled=meta["method_doubled"] == "1",
-    )
 
 
 def _judge(method: Method, objections: Sequence[Objection]) -> Judgement:

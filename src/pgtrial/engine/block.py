@@ -73,7 +73,7 @@ class BlockExecution:
             with self.record.phase(PhaseName.START):
                 self.servers = await self.twins.start(order, {name: run.id for name, run in self.runs.items()})
             load, arms = self.plan.load, self.twins.arms
-            if any(load.cache_of(arms[name]) == "warm" for name in self.servers):
+            if any(arms[name].cache == "warm" for name in self.servers):
                 with self.record.phase(PhaseName.CACHE):
                     for name, server in self.servers.items():
                         await load.make_warm(arms[name], server)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.methods import recorded_choice
+from pgtrial.design.plan import Plan
 from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
@@ -18,7 +18,7 @@ from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.loads.make import make_load
 from pgtrial.engine.pages.watch import KNOBS
-from pgtrial.engine.plan import Plan
+from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.sweep import OWN_ROLE, mark_of, sweep
@@ -30,7 +30,6 @@ from pgtrial.engine.trial import try_arms
 from pgtrial.engine.turns import plan_turns
 from pgtrial.errors import ConnectError, PreflightError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
@@ -61,12 +60,12 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
     A new folder in which no run was begun is removed on an error: it would hold nothing.
     """
     caller = forget_caller()
-    loaded = load_stored(folder)
+    plan = load_stored(folder)
     with lock_folder(folder):
         is_new = _is_new(folder)
         try:
             sweep(folder)
-            asyncio.run(_run_until_signalled(loaded, folder, permission, caller, tell))
+            asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
         except BaseException:
             if is_new and not _has_runs(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +84,7 @@ def _has_runs(folder: Path) -> bool:
 
 
 async def _run_until_signalled(
-    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
 ) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -103,15 +102,15 @@ async def _run_until_signalled(
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
             loop.add_signal_handler(number, stop)
     try:
-        await _run_schedule(loaded, folder, permission, caller, tell)
+        await _run_schedule(plan, folder, permission, caller, tell)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
 async def _run_schedule(
-    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
 ) -> None:
-    experiment = loaded.experiment
+    experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
 
         def remember(process: ProcessId, role: str) -> None:
@@ -123,10 +122,9 @@ async def _run_schedule(
                 t=time.time(),
             )
 
-        slots = state.slots()
         done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
         has_stopped = STOPPED in state.meta()  # by its rule
-        pending = [slot for slot in slots if slot.number not in done and not has_stopped]
+        pending = [slot for slot in plan.slots if slot.number not in done and not has_stopped]
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
             # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
@@ -139,7 +137,7 @@ async def _run_schedule(
         own = identify(os.getpid())
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
-        wanted = host_changes(experiment, state.arms())
+        wanted = host_changes(experiment, plan.arms)
         if wanted and not permission.host_changes:
             raise _refuse(wanted)
         with Journal.open(write=bool(wanted)) as journal:
@@ -147,7 +145,8 @@ async def _run_schedule(
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
-                    loaded,
+                    plan,
+                    folder / layout.FILES,
                     state,
                     host=host,
                     here=here,
@@ -160,8 +159,8 @@ async def _run_schedule(
                     stack.callback(lambda: remove_directories(host, *state.work_directories()))
                     stack.push_async_callback(changes.undo)  # what is open still, as of a server that would not stop
                     stack.push_async_callback(target.remove)
-                    schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
-                    schedule.turns = plan_turns(schedule.choice, arms=len(schedule.arms), host=host)
+                    schedule = await _try_arms(plan, folder, state, target, here=here, tell=tell)
+                    schedule.turns = plan_turns(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.turns is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
                         schedule.twins = make_twins(target, state, schedule.arms)
@@ -169,22 +168,19 @@ async def _run_schedule(
                     await schedule.run(pending)
 
 
-async def _try_and_plan(
-    loaded: LoadedExperiment, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
-) -> Schedule:
+async def _try_arms(plan: Plan, folder: Path, state: State, target: Target, *, here: Host, tell: Observer) -> Schedule:
     """Try every arm, and put together what all runs share."""
-    experiment = loaded.experiment
-    arms, levels, slots = state.arms(), state.levels(), state.slots()
-    load = make_load(loaded, target, here=here, scripts=folder / layout.FILES)
+    experiment, arms = plan.experiment, plan.arms
+    load = make_load(plan, target, here=here, scripts=folder / layout.FILES)
     baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
     environment = read_environment(here.ops, programs=target.client)
     state.add_fingerprint({**environment, **load.facts(), **target.facts()})
-    plan = Plan(
+    shared = Shared(
         workload=experiment.workload,
         load=load,
-        levels=levels,
+        levels=plan.levels,
         seed=experiment.design.seed,
         client_host=here,
         baseline=baseline,
@@ -194,14 +190,12 @@ async def _try_and_plan(
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(
-        loaded=loaded,
-        choice=recorded_choice(state.meta()),
+        planned=plan,
         folder=folder,
         state=state,
         target=target,
-        plan=plan,
+        plan=shared,
         arms={arm.name: arm for arm in arms},
-        slots=len(slots),
         tell=tell,
     )
 

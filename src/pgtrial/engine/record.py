@@ -52,7 +52,7 @@ class Record:
     async def add_server(self, run: RunRow, arm: Arm, server: RunningServer) -> None:
         """Settings that were made and read back, and what is to be known of the server."""
         now = time.time()
-        for name, value in arm.settings:
+        for name, value in arm.own_settings.items():
             before = self.plan.baseline.get(name.lower())
             self.state.add_setting_change(
                 now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value

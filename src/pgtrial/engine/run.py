@@ -73,13 +73,13 @@ class RunExecution:
             if self.restore:
                 with self.record.phase(PhaseName.RESTORE):
                     await target.restore(self.arm)
-            if load.cache_of(self.arm) == "cold":
+            if self.arm.cache == "cold":
                 with self.record.phase(PhaseName.CACHE):
                     await load.make_cold(self.arm)
             self.pages.note(BEFORE)
             with self.record.phase(PhaseName.START):
                 server = await target.start(self.arm, run=self.run.id)
-            if load.cache_of(self.arm) == "warm":
+            if self.arm.cache == "warm":
                 with self.record.phase(PhaseName.CACHE):
                     await load.make_warm(self.arm, server)
             await self.record.add_server(self.run, self.arm, server)

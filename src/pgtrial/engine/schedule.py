@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
-from pgtrial.design.methods import MethodChoice
+from pgtrial.design.plan import Plan as ExperimentPlan
 from pgtrial.engine.block import BlockExecution
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
@@ -23,7 +23,6 @@ from pgtrial.engine.target.twins import Twins
 from pgtrial.engine.turns import Turns
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
 from pgtrial.store import layout
@@ -33,18 +32,16 @@ from pgtrial.units import format_duration
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What the runs share; ``slots`` is the number of all, also those already done. With ``turns`` the runs of a block
-    share its time, on ``twins``.
+    """What the runs share; ``planned`` also has the slots that are done. With ``turns`` the runs of a block share its
+    time, on ``twins``.
     """
 
-    loaded: LoadedExperiment
-    choice: MethodChoice
+    planned: ExperimentPlan
     folder: Path
     state: State
     target: Target
     plan: Plan
     arms: Mapping[str, Arm]
-    slots: int
     tell: Observer
     turns: Turns | None = None
     twins: Twins | None = None
@@ -68,7 +65,7 @@ class Schedule:
         """Whether the experiment ends with this block, by its rule."""
         if self._experiment.design.stop == "never":
             return False
-        decision = await asyncio.to_thread(decide_stop, self.folder)
+        decision = await asyncio.to_thread(decide_stop, self.folder, self.planned)
         self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=decision.reason)
         if decision.stop:
             self.state.set_meta(**{STOPPED: decision.reason})
@@ -87,7 +84,7 @@ class Schedule:
 
     @property
     def _experiment(self) -> Experiment:
-        return self.loaded.experiment
+        return self.planned.experiment
 
     async def _run_unit(self, unit: Sequence[Slot], *, left: int) -> None:
         """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
@@ -112,7 +109,7 @@ class Schedule:
             RunStarted(
                 slot=unit[0],
                 arms=tuple(slot.arm for slot in unit),
-                slots=self.slots,
+                slots=len(self.planned.slots),
                 attempt=rows[0].attempt,
                 remaining=left * self._seconds_per_run(),
             )
@@ -207,7 +204,7 @@ class Schedule:
         ]
         if lengths:
             return sum(lengths) / len(lengths) / (1 if self.turns is None else len(self.arms))
-        return estimate_run(self._experiment, self.choice).total
+        return estimate_run(self._experiment, self.planned.arms, self.planned.method).total
 
 
 def _reason(err: PgTrialError) -> str:

@@ -1,4 +1,4 @@
-"""From the tables of the file to arms: inheritance followed, factors crossed, the common values and disk classes put in.
+"""From the tables of the file to arms: inheritance followed, factors crossed, common values and disk classes put in.
 
 This is the only place that does it. The checks of a file use the same values with the place of each, as far as they can
 be read; ``resolve_arms`` makes of a file without errors the arms that everything else works with.

@@ -1,4 +1,4 @@
-"""A named combination of levels with everything that it comes to, as the schedule, the engine and the analysis know it."""
+"""A named combination of levels with all that it comes to, as the schedule, the engine and the analysis know it."""
 
 import json
 from collections.abc import Mapping

@@ -178,11 +178,8 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
 
 
 def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, needed: int) -> SpecProblem:
-    path: SpecPath = ("workload", "clients")
-    if arm.name in experiment.arms and "max_connections" in experiment.arms[arm.name].postgresql:
-        path = ("arms", arm.name, "postgresql", "max_connections")
     return SpecProblem(
-        path=format_path(path),
+        path=arm.origins.get(POSTGRESQL, {}).get("max_connections", "workload.clients"),
         message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
         hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
         f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",

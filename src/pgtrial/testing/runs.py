@@ -85,8 +85,8 @@ def simulate_run(
 
 def _end_run(state: State, simulation: Simulation, *, run: RunRow, arm: Arm, t: float) -> None:
     """Record settings and facts of a run, and its end."""
-    settings = SETTINGS | dict(arm.settings) | dict(simulation.settings.get(arm.name, {}))
-    declared = dict(arm.settings)
+    settings = SETTINGS | dict(arm.own_settings) | dict(simulation.settings.get(arm.name, {}))
+    declared = dict(arm.own_settings)
     state.add_settings(
         run.id,
         [(name, value, "configuration file" if name in declared else "default") for name, value in settings.items()],

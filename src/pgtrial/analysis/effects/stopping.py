@@ -9,6 +9,7 @@ from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.findings import Stopping
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.design.plan import Plan
 from pgtrial.language import mark, ntr, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
@@ -37,12 +38,12 @@ class StopDecision:
     forecast: Needed
 
 
-def decide_stop(folder: Path) -> StopDecision:
+def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """The decision after the blocks that the result folder has; meant for the pause after each block.
 
     Only what the claim needs is reduced: the runs of its arm and of the control. StoreError as for ``analyze``.
     """
-    evidence = read_evidence(folder)
+    evidence = read_evidence(folder, plan)
     named = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
     compared = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
     values = index_values(observe_runs(compared, reduce_runs(compared)))

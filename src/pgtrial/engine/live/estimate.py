@@ -8,6 +8,7 @@ from pgtrial.analysis.evidence import read_evidence
 from pgtrial.analysis.findings import Observation
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.design.plan import Plan
 from pgtrial.engine.events import EstimateUpdated
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing; "pgtrial status" waits as long
@@ -18,6 +19,7 @@ class Estimator:
     """Keeps the observations of the runs of one result folder."""
 
     folder: Path
+    plan: Plan
     _known: dict[int, tuple[Observation, ...]] = field(default_factory=dict, init=False)  # by the run's id
 
     def estimate(self) -> EstimateUpdated | None:
@@ -25,7 +27,7 @@ class Estimator:
 
         Meant for the pause after a block: it takes a tenth of a second or so, and reads the runs of that block only.
         """
-        evidence = read_evidence(self.folder)
+        evidence = read_evidence(self.folder, self.plan)
         control, arm = evidence.control, evidence.hypothesis_arm
         if control is None or len(evidence.pairs(arm)) < FEWEST_BLOCKS:
             return None

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgtrial.design.methods import recorded_choice
 from pgtrial.engine.events import Event, RunEnded
 from pgtrial.engine.live.estimate import Estimator
 from pgtrial.engine.live.follower import Follower
@@ -20,6 +19,7 @@ from pgtrial.engine.live.picture import Picture
 from pgtrial.engine.live.view import LiveView
 from pgtrial.errors import PgTrialError
 from pgtrial.model.run import RunState
+from pgtrial.store.plans import plan_of
 from pgtrial.store.state import State
 
 Draw = Callable[[LiveView], None]
@@ -79,12 +79,12 @@ class Watch:
         """What a result folder adds; nothing where it cannot be read, which the experiment itself will say."""
         with contextlib.suppress(PgTrialError, sqlite3.Error, KeyError, ValueError):
             with contextlib.closing(State.open(folder)) as state:
-                arms, choice = state.arms(), recorded_choice(state.meta())
+                plan = plan_of(state, folder)
                 done = Counter(run.slot.arm for run in state.runs() if run.state is RunState.DONE)
-            self._picture.introduce(arms, done=done)
-            self._arms = len(arms)
-            self._follower = Follower(folder=folder, choice=choice)
-            self._estimator = Estimator(folder=folder)
+            self._picture.introduce(plan.arms, done=done)
+            self._arms = len(plan.arms)
+            self._follower = Follower(folder=folder, choice=plan.method)
+            self._estimator = Estimator(folder=folder, plan=plan)
             self._file = LiveFile(folder=folder)
 
     def _beat(self) -> None:

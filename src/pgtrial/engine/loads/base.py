@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import LoadLog
@@ -25,9 +24,6 @@ class Load(Protocol):
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Do a little of it with an arm that is up. Raises SettingError or WorkloadError that names what fails."""
-
-    def cache_of(self, arm: Arm) -> Cache:
-        """The state of the caches that the arm's runs begin with."""
 
     async def make_cold(self, arm: Arm) -> None:
         """Empty the page cache of the arm's data, before the arm is started. Raises SettingError, HostCommandError."""

@@ -9,7 +9,6 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
 from pgtrial.knobs.page_cache import evict
@@ -56,9 +55,6 @@ class FioLoad:
                     f'arm "{arm.name}": job "{job.name}" fails: {said}',
                     hint="Correct the job, or choose another place for the files; nothing has been measured.",
                 ) from err
-
-    def cache_of(self, arm: Arm) -> Cache:
-        return arm.cache
 
     async def make_cold(self, arm: Arm) -> None:
         """Only the files' own pages are given up, which needs no rights and leaves the rest of the host as it is."""

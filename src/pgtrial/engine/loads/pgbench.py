@@ -9,7 +9,6 @@ from pgtrial.engine.cache_state import make_cold, make_warm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
@@ -36,7 +35,6 @@ class PgbenchLoad:
     scripts: Path
     seed: int
     clients: int
-    cache: Cache
     here: Host
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
@@ -85,9 +83,6 @@ class PgbenchLoad:
                 f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
                 hint="Correct the script; nothing has been measured.",
             ) from err
-
-    def cache_of(self, arm: Arm) -> Cache:
-        return self.cache
 
     async def make_cold(self, arm: Arm) -> None:
         await make_cold(self.there)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
+from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
@@ -13,7 +14,6 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
@@ -107,22 +107,22 @@ class HostTarget:
 
 
 async def prepare_host(
-    loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan, scripts: Path, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
 ) -> HostTarget:
     """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
 
     ``base`` is where directories are made, instead of the place that the file names. Raises PreflightError before
     anything is touched, TargetError after; whatever was made then is removed.
     """
-    experiment = loaded.experiment
+    experiment = plan.experiment
     target = HostTarget(
         experiment=experiment, host=host, fio=find_fio(host), changes=changes, token=secrets.token_hex(4)
     )
-    files = largest_files(experiment)
+    files = largest_files(plan.arms)
     # What an interrupted pgtrial has left is of no use: nobody knows how far it came.
     remove_directories(host, *state.work_directories())
     try:
-        for variant in variants_of(experiment, state.arms()):
+        for variant in dict.fromkeys(arm.variant for arm in plan.arms):
             directory = await _make_directory(target, state, variant, base, size=sum(files.values()), tell=tell)
             for name, size in files.items():
                 tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))

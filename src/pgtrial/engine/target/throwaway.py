@@ -70,7 +70,7 @@ class ThrowawayTarget:
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but of what the arm sets on the host only ``knobs``."""
-        cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
+        cluster, wanted = self.cluster(arm), wanted_settings(arm)
         postgresql.apply(cluster, wanted)
         context = self.context(cluster, wanted)
         self.running = arm
@@ -81,7 +81,7 @@ class ThrowawayTarget:
         await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
         settings = await postgresql.verify(cluster, wanted, database=DATABASE)
         self._verify_place(cluster, settings)
-        altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
+        altered = await alter_database(arm, cluster.conninfo(DATABASE))
         return RunningServer(
             settings=settings,
             changes=tuple(self.changed),
@@ -134,7 +134,7 @@ class ThrowawayTarget:
             return ()
         cluster = self.cluster(self.running)
         if not immediate and not cluster.has_died():
-            await undo_sql(self.experiment, self.running, cluster.conninfo(DATABASE))
+            await undo_sql(self.running, cluster.conninfo(DATABASE))
         await cluster.stop(immediate=immediate)
         undone = await self.changes.undo(self.changed)
         self.running, self.changed = None, ()

@@ -54,7 +54,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
     """
     with closing(State.open(folder)) as state:  # says so if this is no result folder
         runs, settings = state.runs(), state.settings()
-        given = {*(slot.arm for slot in state.slots()), *(arm.name for arm in state.arms())}
+        given = {*(slot.arm for slot in state.slots()), *(name for name, _, _ in state.declared_arms())}
     copy_state(folder, to / layout.STATE)
     files = [path for path in _files(folder) if str(path) not in _NOT_COPIED]
     known = Known(kinds=frozenset(kinds))
