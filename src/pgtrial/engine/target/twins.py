@@ -13,7 +13,7 @@ from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.together import together
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import KnobContext
-from pgtrial.model.arm import Arm, Tables
+from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
@@ -75,7 +75,7 @@ class Twins:
         self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
         return servers
 
-    def _split_knobs(self) -> tuple[Tables, dict[str, Tables]]:
+    def _split_knobs(self) -> tuple[dict[str, Mapping[str, str]], dict[str, dict[str, Mapping[str, str]]]]:
         """What is the same in all arms and not each server's own; and what is left, by arm."""
         tables = {name: host_knobs(arm) for name, arm in self.arms.items()}
         first, *others = tables.values()
