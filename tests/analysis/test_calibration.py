@@ -52,7 +52,7 @@ ONE_CPU = HostFacts(local=True, cores=((0,),), memory_available=None)  # which r
 @pytest.fixture(scope="module")
 def plan() -> CalibrationPlan:
     """Blocks and slices of 1 s in two portions of three blocks, of runs of 4 s."""
-    whole = plan_calibration(EXPERIMENT, TEXT, ONE_CPU, budget=3600)
+    whole = plan_calibration(EXPERIMENT, ONE_CPU, budget=3600)
     chosen = {one.label: replace(one, duration=4.0, warmup=1.0) for one in whole.candidates if one.slice in (None, 1)}
     parts = [
         replace(part, candidate=chosen[part.candidate.label], blocks=3)

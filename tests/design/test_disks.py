@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgtrial.design.data_size import BYTES_PER_SCALE, CLUSTER_BYTES, arm_scales, estimate_data_size
+from pgtrial.design.data_size import BYTES_PER_SCALE, CLUSTER_BYTES, arm_scales, cluster_size, estimate_data_size
 from pgtrial.design.duration import LOAD_SECONDS_PER_SCALE, estimate_total
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import METHODS
@@ -56,7 +56,7 @@ def test_the_declared_class_stays_what_the_arm_declares() -> None:
     arms = resolve_arms(found)
 
     assert [arm.name for arm in arms] == ["disk=slow", "disk=same-size", "disk=xfs", "disk=real"]
-    assert arms[0].knob("storage") == {"disk": "slow"}
+    assert arms[0].own_knobs["storage"] == {"disk": "slow"}
     assert [arm.disk for arm in arms] == list(DISKS)
 
 
@@ -83,7 +83,7 @@ def test_classes_that_differ_in_limits_alone_share_an_image() -> None:
     slow, same_size, *_ = arms = resolve_arms(found)
 
     assert slow.variant == same_size.variant
-    assert len(variants_of(found, arms)) == 3
+    assert len({arm.variant for arm in arms}) == 3
     assert host_knobs(slow) == {"cgroup": {"read_iops": "3000", "write_bytes": "50MB"}}
 
 
@@ -93,13 +93,13 @@ def test_arms_with_data_of_another_size_have_a_cluster_of_their_own() -> None:
 
     assert [arm.scale for arm in arms] == [1, 20, 300]
     assert [arm.variant.scale for arm in arms] == [1, 20, 300]
-    assert len({variant.key for variant in variants_of(found, arms)}) == 3
+    assert len({arm.variant.key for arm in arms}) == 3
 
 
 def test_arms_that_say_nothing_have_the_scale_of_the_dataset() -> None:
     found = experiment(arms={"a": {}, "b": {"dataset": {"scale": 7}}}, dataset={"scale": 5})
 
-    assert arm_scales(found) == (5, 7)
+    assert arm_scales(resolve_arms(found)) == (5, 7)
 
 
 def test_data_made_by_sql_have_no_scale() -> None:
@@ -112,10 +112,10 @@ def test_room_is_planned_for_the_largest_data_and_time_for_all_of_them() -> None
     small = experiment(arms={"a": {}, "b": {}}, dataset={"scale": 10})
     both = experiment(factors={"scale": {"knob": "dataset", "levels": [10, 100]}})
 
-    assert estimate_data_size(both) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE
-    assert estimate_data_size(both, scale=10) == estimate_data_size(small)
-    more = estimate_total(both, blocks=2).prepare - estimate_total(small, blocks=2).prepare
-    assert more >= 100 * LOAD_SECONDS_PER_SCALE
+    assert estimate_data_size(both, resolve_arms(both)) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE
+    assert cluster_size(10) == estimate_data_size(small, resolve_arms(small))
+    more, less = (estimate_total(one, resolve_arms(one), blocks=2).prepare for one in (both, small))
+    assert more - less >= 100 * LOAD_SECONDS_PER_SCALE
 
 
 def test_arms_with_data_of_several_sizes_take_turns_only_if_somebody_asks_for_it() -> None:
@@ -150,6 +150,7 @@ def test_a_calibration_keeps_the_class_of_the_control() -> None:
         disk = "slow"
         [arms.b]
     """
-    found = parse_experiment(control_twice(text, name="twice"), "twice", Path("/"), check_files=False).experiment
+    made = parse_experiment(text, "x", Path("/")).experiment
+    found = parse_experiment(control_twice(made, name="twice"), "twice", Path("/"), check_files=False).experiment
 
     assert [arm.disk for arm in resolve_arms(found)] == ["slow", "slow"]

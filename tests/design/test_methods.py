@@ -229,7 +229,7 @@ def test_guard_and_slices_are_as_long_as_the_settings_need(tables: dict[str, Any
     made = experiment(**tables)
     arms = resolve_arms(made)
 
-    assert settle_guard(made, arms) == pytest.approx(guard)
+    assert settle_guard(arms) == pytest.approx(guard)
     assert slice_length(made, arms) == pytest.approx(length)
 
 

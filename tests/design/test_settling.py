@@ -69,7 +69,7 @@ def experiment(**tables: Any) -> Experiment:
 
 
 def labels(made: Experiment) -> list[str]:
-    return [one.label for one in find_differences(made, resolve_arms(made))]
+    return [one.label for one in find_differences(resolve_arms(made))]
 
 
 def test_only_what_differs_between_arms_counts() -> None:
@@ -93,7 +93,7 @@ def test_libraries_differ_one_by_one() -> None:
             "c": {"postgresql": {"shared_preload_libraries": "timescaledb"}},
         }
     )
-    found = {one.label: one.rule.settling for one in find_differences(made, resolve_arms(made))}
+    found = {one.label: one.rule.settling for one in find_differences(resolve_arms(made))}
 
     assert found == {
         "extensions auto_explain": Settling.AT_ONCE,

@@ -49,7 +49,7 @@ def load(folder: Path, *, postgres: object = "16", text: str = TEXT) -> LoadedEx
 
 def small_plan(loaded: LoadedExperiment) -> CalibrationPlan:
     """Two portions of one method, each of a block of 1 s; there is no time for more."""
-    plan = plan_calibration(loaded.experiment, loaded.text, FACTS, budget=3600)
+    plan = plan_calibration(loaded.experiment, FACTS, budget=3600)
     candidate = replace(plan.candidates[-1], duration=1.0, warmup=0.0)
     parts = tuple(
         replace(part, candidate=candidate, blocks=1, seconds=10.0)

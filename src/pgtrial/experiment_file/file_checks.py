@@ -79,7 +79,7 @@ def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: flo
     own: Path = ("workload", "job", index)
     for key in WORK:
         if key in common and key in job.model_fields_set:
-            message = f'"{key}" of job "{job.name}" is declared twice'
+            message = f'"{key}" of job "{job.name}" is given twice'
             yield common[key].path, message, "A table fio holds for all jobs. Remove one of the two."
     work = work_of(job, {key: declared.value for key, declared in common.items()})
 

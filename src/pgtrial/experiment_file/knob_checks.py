@@ -64,7 +64,7 @@ def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterat
     """Whether the places of data and WAL are there; that they are absolute is a matter of their kind of value."""
     target = experiment.target
     if target.directory is not None and target.storage.data is not None:
-        message = "the directory of the data is declared twice"
+        message = "the directory of the data is given twice"
         yield ("target", "storage", "data"), message, "Remove it, or directory in [target]."
     if folder is None or target.host is not None:
         return
@@ -84,7 +84,7 @@ def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[F
             found.append((kind.path, message, 'Add size = "20GB": room for the data twice, and for the WAL.'))
         size, share = arm.get(("memory_pressure", "size")), arm.get(("memory_pressure", "share"))
         if size is not None and share is not None:
-            message = "the memory that is taken away is declared as a size and as a share"
+            message = "the memory that is taken away is given as a size and as a share"
             found.append((later(size, share), message, "Remove one of the two."))
     for declared in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
         found.append((declared.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
