@@ -71,7 +71,7 @@ def simulate(
             continue
         candidate = part.candidate
         text = control_twice(
-            TEXT,
+            EXPERIMENT,
             name=candidate.label,
             method=candidate.method,
             slice=candidate.slice,
