@@ -104,7 +104,7 @@ def gather_facts(
         events=tuple(events),
         max_connections=connections,
         # Each process has at most as many threads as clients; how many clients each has matters only with very few.
-        device_limits={arm.name: dict(_device_limits(evidence, arm)) for arm in evidence.arms},
+        device_limits={arm.name: dict(_device_limits(arm)) for arm in evidence.arms},
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
@@ -124,7 +124,7 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
                 yield (arm.name, level.index), 1 + sum(totals.failed for totals in found) / count
 
 
-def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
+def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
     for name, text in arm.knobs.get("cgroup", {}).items():
         metric = _LIMITED.get(name)

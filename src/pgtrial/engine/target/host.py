@@ -107,7 +107,7 @@ class HostTarget:
 
 
 async def prepare_host(
-    plan: Plan, scripts: Path, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
 ) -> HostTarget:
     """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
 

@@ -38,6 +38,6 @@ async def prepare_target(
                 plan, scripts, state, host=host, here=here, changes=changes, caller=caller, tell=tell
             )
         case "host":
-            return await prepare_host(plan, scripts, state, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_host(plan, state, host=host, changes=changes, base=base, tell=tell)
         case "throwaway":
             return await prepare_throwaway(plan, scripts, state, host=host, changes=changes, base=base, tell=tell)
