@@ -26,9 +26,8 @@ from pgtrial.experiment_file import cause_tables, disk_tables, file_tables
 from pgtrial.experiment_file import experiment as spec
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
-from pgtrial.experiment_file.fields import UNIONS, choices_of
+from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
 from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables
-from pgtrial.experiment_file.schema import render_schema
 from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
 from pgtrial.experiment_file.values import Form, Name
 from pgtrial.findings.catalogue import ENTRIES

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.settling import RULES, STANDING, SWITCHED, Settling, Shared, find_differences, find_rule
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
 from pgtrial.knobs import HOST_KNOBS
@@ -69,7 +69,7 @@ def experiment(**tables: Any) -> Experiment:
 
 
 def labels(made: Experiment) -> list[str]:
-    return [one.label for one in find_differences(made, resolve_arms(made))]
+    return [one.label for one in find_differences(resolve_arms(made))]
 
 
 def test_only_what_differs_between_arms_counts() -> None:
@@ -93,7 +93,7 @@ def test_libraries_differ_one_by_one() -> None:
             "c": {"postgresql": {"shared_preload_libraries": "timescaledb"}},
         }
     )
-    found = {one.label: one.rule.settling for one in find_differences(made, resolve_arms(made))}
+    found = {one.label: one.rule.settling for one in find_differences(resolve_arms(made))}
 
     assert found == {
         "extensions auto_explain": Settling.AT_ONCE,

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from pgtrial.design.arms import POSTGRESQL, effective_knobs, effective_settings
-from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import is_list
+from pgtrial.experiment_file.knob_tables import POSTGRESQL, is_list
 from pgtrial.model.arm import Arm
 
 
@@ -390,10 +388,10 @@ def find_rule(knob: str, name: str) -> Rule:
     )
 
 
-def find_differences(experiment: Experiment, arms: Sequence[Arm]) -> tuple[Difference, ...]:
+def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
     """Every setting, of PostgreSQL and around it, that is not the same in all arms."""
     found: dict[tuple[str, str], Difference] = {}
-    tables = [{POSTGRESQL: effective_settings(experiment, arm)} | effective_knobs(experiment, arm) for arm in arms]
+    tables = [{POSTGRESQL: arm.settings, **arm.knobs} for arm in arms]
     for knob, key in dict.fromkeys((name, key) for table in tables for name in table for key in table[name]):
         values = [table.get(knob, {}).get(key) for table in tables]
         if len(set(values)) == 1:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pgtrial.design.arms import POSTGRESQL
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.target.base import RunningServer
+from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
@@ -51,7 +51,7 @@ class Record:
         """Record the settings of a single run, as made and as read back, and facts of its server."""
         (run,) = self.runs
         now = time.time()
-        for name, value in arm.settings:
+        for name, value in arm.own_settings.items():
             before = self.plan.baseline.get(name.lower())
             self.state.add_setting_change(
                 now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value

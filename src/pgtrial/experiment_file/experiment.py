@@ -13,7 +13,6 @@ from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, 
 from pgtrial.experiment_file.disk_tables import DiskTable
 from pgtrial.experiment_file.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
 from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables, Scale
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
@@ -27,6 +26,7 @@ from pgtrial.experiment_file.values import (
     Ratio,
     SettingLevels,
     SliceTime,
+    Table,
     Version,
     refuse,
 )
@@ -54,6 +54,9 @@ PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
+
+
+Restore = Literal["each-run", "each-block", "never"]
 
 
 class Expect(StrEnum):
@@ -374,9 +377,7 @@ class DesignTable(Table):
         "the time in which some task waited for a CPU. Only for blocks: arms that share a block's time share it too.",
     )
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
-    restore: Literal["each-run", "each-block", "never"] = Field(
-        default="each-run", description="When the data are put back to the snapshot."
-    )
+    restore: Restore = Field(default="each-run", description="When the data are put back to the snapshot.")
     cache: Literal["as-is", "cold", "warm"] = Field(
         default="as-is",
         description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
@@ -406,6 +407,11 @@ class Experiment(Table):
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )
+
+    @property
+    def restore(self) -> Restore:
+        """When the data are really put back: an existing database, of which pgtrial has no copy, never is."""
+        return "never" if self.target.database is not None else self.design.restore
 
     @model_validator(mode="before")
     @classmethod

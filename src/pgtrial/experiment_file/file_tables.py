@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgtrial.experiment_file.table import Table
-from pgtrial.experiment_file.values import Count, Flag, Positive, Size
+from pgtrial.experiment_file.values import Count, Flag, Positive, Size, Table
 
 FIO = "fio"  # the kind of load, and the table of an arm
 FILES = "files"  # name of the only job where the file has none of its own

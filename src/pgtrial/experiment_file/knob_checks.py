@@ -1,15 +1,18 @@
-"""Checks of what arms set beside PostgreSQL's settings: names, what goes together, what contradicts each other."""
+"""Checks of what arms set beside PostgreSQL's settings, disk classes included: names, what goes together, what
+contradicts each other.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
+from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.given import Effective, Given, all_given, effective_arms
 from pgtrial.experiment_file.knob_tables import EXCLUSIVE_SYSCTLS, POSTGRESQL
+from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.restore import effective_restore
 
 # As sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a network
 # device, or as the path, which is for these names only, so that all others have one name.
@@ -17,6 +20,7 @@ _SYSCTL = re.compile(r"[^\s./]+\.[^\s./]+(?:[./][^\s./]+)*")
 _SYSCTL_PATH = re.compile(r"[^\s./]+(?=/.*\.)(?:/[^\s./]+(?:\.[^\s./]+)*)+")
 _EXCHANGED = str.maketrans("./", "/.")
 _MINOR_VERSION = re.compile(r"(\d+)\.[\d.]+")
+_DISK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 
 # What a knob sets by itself: (knob, key, PostgreSQL settings, advice).
 _SET_BY_KNOB = (
@@ -28,13 +32,13 @@ _SET_BY_KNOB = (
 def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Names of kernel settings, and versions of the server."""
     found: list[Found] = []
-    for given in all_given(experiment):
-        if given.knob == "sysctl" and not _is_sysctl(given.key):
+    for declared in all_declared(experiment):
+        if declared.knob == "sysctl" and not _is_sysctl(declared.key):
             # A factor has its setting's name once, however many levels.
-            path = given.path[:2] if given.path[0] == "factors" else given.path
-            found.append((path, f'"{given.key}" is not a name of a kernel setting', _advise_sysctl(given.key)))
-        elif (given.knob, given.key) == ("server", "postgres"):
-            found += check_version(given.path, given.value)
+            path = declared.path[:2] if declared.path[0] == "factors" else declared.path
+            found.append((path, f'"{declared.key}" is not a name of a kernel setting', _advise_sysctl(declared.key)))
+        elif (declared.knob, declared.key) == ("server", "postgres"):
+            found += check_version(declared.path, declared.value)
     yield from dict.fromkeys(found)
 
 
@@ -64,14 +68,14 @@ def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterat
         yield ("target", "storage", "data"), message, "Remove it, or directory in [target]."
     if folder is None or target.host is not None:
         return
-    for given in all_given(experiment):
-        if given.knob == "storage" and given.value.startswith("/") and not is_directory(FilePath(given.value)):
-            yield given.path, f'directory "{given.value}" does not exist', "Create it first."
+    for declared in all_declared(experiment):
+        if declared.knob == "storage" and declared.value.startswith("/") and not is_directory(FilePath(declared.value)):
+            yield declared.path, f'directory "{declared.value}" does not exist', "Create it first."
 
 
 def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What needs a second value, and what must not have one."""
-    arms = tuple(effective_arms(experiment).values())
+    arms = tuple(arm_values(experiment).values())
     found: list[Found] = []
     for arm in arms:
         kind = arm.get(("filesystem", "type"))
@@ -82,19 +86,19 @@ def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[F
         if size is not None and share is not None:
             message = "the memory that is taken away is given as a size and as a share"
             found.append((later(size, share), message, "Remove one of the two."))
-    for given in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
-        found.append((given.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
-    for given in _unused(arms, "block_device", "device", _sets_queue):
-        message = f'nothing is set for block device "{given.value}"'
-        found.append((given.path, message, "Add what is to be set, such as read_ahead_kb, or remove it."))
+    for declared in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
+        found.append((declared.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
+    for declared in _unused(arms, "block_device", "device", _sets_queue):
+        message = f'nothing is set for block device "{declared.value}"'
+        found.append((declared.path, message, "Add what is to be set, such as read_ahead_kb, or remove it."))
     yield from dict.fromkeys(found)
 
 
-def _sets_queue(arm: Effective) -> bool:
+def _sets_queue(arm: Values) -> bool:
     return any(knob == "block_device" and key != "device" for knob, key in arm)
 
 
-def _unused(arms: Iterable[Effective], knob: str, key: str, is_used: Callable[[Effective], bool]) -> Iterator[Given]:
+def _unused(arms: Iterable[Values], knob: str, key: str, is_used: Callable[[Values], bool]) -> Iterator[Declared]:
     """Values that some arms have, and none of them uses."""
     having = [arm for arm in arms if (knob, key) in arm]
     used = {arm[knob, key].path for arm in having if is_used(arm)}
@@ -104,8 +108,8 @@ def _unused(arms: Iterable[Effective], knob: str, key: str, is_used: Callable[[E
 def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What an arm sets in two ways."""
     found: list[Found] = []
-    for arm in effective_arms(experiment).values():
-        settings = {key.lower(): given for (knob, key), given in arm.items() if knob == POSTGRESQL}
+    for arm in arm_values(experiment).values():
+        settings = {key.lower(): declared for (knob, key), declared in arm.items() if knob == POSTGRESQL}
         for knob, key, names, advice in _SET_BY_KNOB:
             table = arm.get((knob, key))
             for name in names:
@@ -114,7 +118,7 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
                     found.append((later(table, settings[name]), message, advice))
         for one, other in EXCLUSIVE_SYSCTLS:
             pair = [arm["sysctl", name] for name in (one, other) if ("sysctl", name) in arm]
-            if len(pair) == 2 and all(given.value.strip() != "0" for given in pair):
+            if len(pair) == 2 and all(declared.value.strip() != "0" for declared in pair):
                 message = f'"{one}" and "{other}" exclude each other'
                 found.append((later(*pair), message, "The kernel sets one to 0 when the other is set. Remove one."))
     yield from dict.fromkeys(found)
@@ -122,10 +126,10 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
 
 def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """SQL whose effect would reach runs of other arms, or stay in a database that is left as found."""
-    arms = effective_arms(experiment).values()
+    arms = arm_values(experiment).values()
     existing = experiment.target.database is not None
     applied = {arm["sql", "apply"].value if ("sql", "apply") in arm else "" for arm in arms}
-    if effective_restore(experiment) == "each-run" or not (existing or len(applied) > 1):
+    if experiment.restore == "each-run" or not (existing or len(applied) > 1):
         return
     reason = "the database is left as found" if existing else "the data are not put back before each run"
     found: list[Found] = []
@@ -140,6 +144,72 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     yield from dict.fromkeys(found)
 
 
-def later(*given: Given) -> Path:
+def later(*declared: Declared) -> Path:
     """Where the one stands that is nearer to the arm."""
-    return max((one.path for one in given), key=lambda path: ("target", "arms", "factors").index(str(path[0])))
+    return max((one.path for one in declared), key=lambda path: ("target", "arms", "factors").index(str(path[0])))
+
+
+def check_disks(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    """What each class says, and whether its places are there."""
+    is_here = folder is not None and experiment.target.host is None
+    for name, disk in experiment.disks.items():
+        path: Path = ("disks", name)
+        if not _DISK_NAME.fullmatch(name):
+            hint = "Use letters, digits and any of _ . -, beginning with a letter or digit, at most 41 characters."
+            yield path, f'invalid name of a disk class: "{name}"', hint
+        yield from _check_disk(path, disk)
+        for key, place in (("data", disk.data), ("wal", disk.wal)):
+            if is_here and place is not None and not is_directory(FilePath(place)):
+                yield (*path, key), f'directory "{place}" does not exist', "Create it first."
+
+
+def _check_disk(path: Path, disk: DiskTable) -> Iterator[Found]:
+    name = path[-1]
+    if disk.size is None and disk.data is None:
+        limited = " has limits, but" if disk.limits() else " has"
+        hint = 'Add data = "/mnt/disk" for a disk that is there, or size = "4GB" to emulate one on a loop device.'
+        yield path, f'disk class "{name}"{limited} neither a directory nor a size', hint
+    elif disk.size is None:
+        for key in ("type", "options"):
+            if getattr(disk, key) is not None:
+                message = f'"{key}" has no meaning for disk class "{name}", which is no emulation'
+                yield (*path, key), message, 'Add size = "4GB" to emulate the disk, or remove it.'
+
+
+def check_arms_on_disks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Names of classes that do not exist, and what an arm sets beside its class that the class sets, too."""
+    found: list[Found] = []
+    for declared in all_declared(experiment):
+        if (declared.knob, declared.key) == (STORAGE, DISK) and declared.value not in experiment.disks:
+            hint = hint_name(declared.value, experiment.disks, what="Disk classes are")
+            hint = hint or f"Declare it in a table [disks.{declared.value}]."
+            found.append((declared.path, f'disk class "{declared.value}" does not exist', hint))
+    for arm in arm_values(experiment).values():
+        chosen = arm.get((STORAGE, DISK))
+        if chosen is not None and chosen.value in experiment.disks:
+            found += _conflicts(chosen, experiment.disks[chosen.value], list(arm.values()))
+    yield from dict.fromkeys(found)
+
+
+def _conflicts(chosen: Declared, disk: DiskTable, arm: list[Declared]) -> Iterator[Found]:
+    for declared in arm:
+        is_place = declared.knob == STORAGE and declared.key in ("data", "wal")
+        # A limit of memory or of CPUs goes with any disk.
+        is_emulation = declared.knob == "filesystem" or (declared.knob == "cgroup" and declared.key in LIMITS)
+        if is_place or (is_emulation and disk.is_emulated):
+            message = f'disk class "{chosen.value}" and "{declared.key}" of knob "{declared.knob}" exclude each other'
+            yield later(chosen, declared), message, f"Put it into [disks.{chosen.value}], or remove one of the two."
+
+
+def check_scales(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """The size of the data can be varied where pgtrial makes pgbench's tables."""
+    kind = experiment.dataset.kind
+    if kind == "pgbench":
+        return
+    found: list[Found] = []
+    for declared in all_declared(experiment):
+        if declared.knob == "dataset":
+            message = f'knob "dataset" has no meaning with kind = "{kind}" in [dataset]'
+            path: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
+            found.append((path, message, "It sets the scale of pgbench's tables. Remove it."))
+    yield from dict.fromkeys(found)

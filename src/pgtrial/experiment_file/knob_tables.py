@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.experiment_file.file_tables import FilesTable
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Directory,
     Flag,
@@ -19,6 +18,7 @@ from pgtrial.experiment_file.values import (
     Ratio,
     SettingValue,
     Size,
+    Table,
     Version,
 )
 
@@ -201,7 +201,7 @@ KNOB_NAMES = tuple(KnobTables.model_fields)
 
 def is_list(knob: str, key: str) -> bool:
     """Whether the key of a knob's table takes a list; as a text its elements are joined by ", "."""
-    return isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)
+    return knob in KNOB_NAMES and isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)
 
 
 def value_text(value: object) -> str:

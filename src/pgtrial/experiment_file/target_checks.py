@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.connection import is_elsewhere
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.given import all_given
 from pgtrial.experiment_file.knob_checks import check_version
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.position import Found, Path
@@ -53,7 +53,7 @@ def check_knobs_of_server(experiment: Experiment, _: FilePath | None) -> Iterato
         return
     elsewhere = target.host is None and is_elsewhere(target.connection)
     found: list[Found] = []
-    for given in all_given(experiment):
+    for given in all_declared(experiment):
         table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
         reason = NOT_ON_SERVER.get(given.knob)
         if reason is not None:

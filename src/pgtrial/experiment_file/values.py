@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NoReturn
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from pgtrial.experiment_file.address import parse_host
 from pgtrial.experiment_file.connection import read_connection
@@ -15,6 +15,12 @@ from pgtrial.units import parse_bytes, parse_duration, parse_ratio
 MOST_CLIENTS = 10_000
 _MOUNT_OPTION = re.compile(r"[a-z][a-z0-9_]*(?:-[a-z]+)?(?:=[A-Za-z0-9_.:]+)?")
 _LONGEST_IDENTIFIER = 63  # bytes, of PostgreSQL as it is built
+
+
+class Table(BaseModel):
+    """The base of all tables of an experiment file: unknown keys are errors, values do not change after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 @dataclass(frozen=True, slots=True)

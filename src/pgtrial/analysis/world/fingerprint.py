@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.world.settings import find_undeclared
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.findings import Difference, Fact, Fingerprint
 from pgtrial.language import tr
 from pgtrial.model.caveat import Severity
@@ -242,7 +241,7 @@ def collect_facts(evidence: Evidence) -> dict[str, str]:
 
 def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
     """Facts that were not the same in all valid runs, or not before and after their load, by name."""
-    arms = {arm.name: effective_knobs(evidence.experiment, arm) for arm in evidence.arms}
+    arms = {arm.name: arm.knobs for arm in evidence.arms}
     found = []
     for name, by_run in _by_run(evidence).items():
         rule = rule_of(name)

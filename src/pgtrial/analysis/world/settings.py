@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.findings import Difference, SettingFinding
 from pgtrial.model.arm import Arm
 
@@ -58,7 +57,7 @@ _DEFAULTS = ("default", "override", "")  # sources of values that nobody wrote d
 def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
     """Settings that were declared, differ between arms, or do not have the server's default; by name."""
     common = {name.lower() for name in evidence.experiment.target.postgresql}
-    by_knobs = {name for arm in evidence.arms for knob in _knobs(evidence, arm) for name in KNOB_SETTINGS.get(knob, ())}
+    by_knobs = {name for arm in evidence.arms for knob in arm.knobs for name in KNOB_SETTINGS.get(knob, ())}
     declared = common.union(by_knobs, *(_declared(arm) for arm in evidence.arms))
     found = []
     for name, by_run in _read_back(evidence).items():
@@ -102,7 +101,7 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     """``with_server``: the servers that arms declare explain what nobody set."""
     arms = {arm.name: arm for arm in evidence.arms}
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
-    declared = {arm.name: (_declared(arm), _knobs(evidence, arm)) for arm in evidence.arms}
+    declared = {arm.name: (_declared(arm), arm.knobs) for arm in evidence.arms}
     found = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
@@ -140,12 +139,8 @@ def _is_of_server(evidence: Evidence, name: str, by_run: Mapping[int, str]) -> b
     return any(_source(evidence, run, name) in _DEFAULTS for run in by_run)
 
 
-def _knobs(evidence: Evidence, arm: Arm) -> dict[str, dict[str, str]]:
-    return effective_knobs(evidence.experiment, arm)
-
-
 def _declared(arm: Arm) -> dict[str, str]:
-    return {name.lower(): value for name, value in arm.settings}
+    return {name.lower(): value for name, value in arm.own_settings.items()}
 
 
 def _read_back(evidence: Evidence) -> dict[str, dict[int, str]]:

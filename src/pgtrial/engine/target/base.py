@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
@@ -167,10 +165,9 @@ class SingleServer:
         return await self.target.stop(immediate=immediate)
 
 
-def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
+def wanted_settings(arm: Arm) -> dict[str, str]:
     """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
-    knobs = effective_knobs(experiment, arm)
-    settings = effective_settings(experiment, arm)
+    knobs, settings = arm.knobs, dict(arm.settings)
     for knob in HOST_KNOBS:
         if knob.name in knobs:
             settings |= knob.settings(knobs[knob.name])
@@ -198,19 +195,19 @@ async def is_ending(has_died: Callable[[], bool]) -> bool:
     return has_died()
 
 
-async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> bool:
+async def alter_database(arm: Arm, conninfo: str) -> bool:
     """Create the arm's extensions and run its SQL; whether there was any. Raises TargetError that names it."""
-    knobs = effective_knobs(experiment, arm)
+    knobs = arm.knobs
     extensions = [name for name in knobs.get("extensions", {}).get("create", "").split(", ") if name]
     for name in extensions:
         statement = f'CREATE EXTENSION IF NOT EXISTS "{name}"'  # a name that the file's check let through
-        await execute_script(conninfo, statement, name=f"arms.{arm.name}.extensions.create")
+        await execute_script(conninfo, statement, name=arm.origin("extensions", "create"))
     script = knobs.get("sql", {}).get("apply", "")
-    await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.apply")
+    await execute_script(conninfo, script, name=arm.origin("sql", "apply"))
     return bool(extensions or script)
 
 
-async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
+async def undo_sql(arm: Arm, conninfo: str) -> None:
     """Run the script that undoes the arm's SQL, if the file has one."""
-    if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
-        await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")
+    if script := arm.knobs.get("sql", {}).get("undo"):
+        await execute_script(conninfo, script, name=arm.origin("sql", "undo"))

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
@@ -70,9 +70,9 @@ class Twins:
         self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
         return servers
 
-    def _split_knobs(self) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
+    def _split_knobs(self) -> tuple[dict[str, Mapping[str, str]], dict[str, dict[str, Mapping[str, str]]]]:
         """Split the host knobs: those that all arms share, and the rest by arm."""
-        tables = {name: host_knobs(self.base.experiment, arm) for name, arm in self.arms.items()}
+        tables = {name: host_knobs(arm) for name, arm in self.arms.items()}
         first, *others = tables.values()
         common = {
             knob: table
@@ -91,7 +91,7 @@ class Twins:
 
     def _context(self, name: str) -> KnobContext:
         member, arm = self.members[name], self.arms[name]
-        return member.context(member.cluster(arm), wanted_settings(self.base.experiment, arm))
+        return member.context(member.cluster(arm), wanted_settings(arm))
 
     def server_pid(self, name: str) -> int:
         process = self.members[name].cluster(self.arms[name]).process
@@ -138,7 +138,7 @@ def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> 
     """
     twins = Twins(base=base, arms=arms)
     for number, (name, arm) in enumerate(arms.items()):
-        key = variant_of(base.experiment, arm).key
+        key = arm.variant.key
         original = base.clusters[key]
         place, work = original.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
         wal = None if original.wal_directory is None else original.wal_directory.parent / work

@@ -1,18 +1,22 @@
-"""The small experiment without a file: options to the text of an experiment file.
+"""Experiment files that pgtrial writes itself: of options, and of the control of an experiment against itself.
 
-A text and not a model, so that the result folder holds the file as used, and the next experiment can begin with it.
+They are texts and not models, so that the result folder holds the file as used, and the next experiment can begin with
+it.
 """
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
 
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.experiment import FORMAT
-from pgtrial.experiment_file.factor_checks import find_fault
+from pgtrial.experiment_file.arms import find_fault, own_values
+from pgtrial.experiment_file.experiment import FORMAT, Experiment
 from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL, is_list
 from pgtrial.experiment_file.nearest import hint_name
+from pgtrial.experiment_file.position import Path
 
 _LONGEST_NAME = 50
 # Values up to a comma; a part in single or double quotation marks may have commas and loses the marks.
@@ -22,7 +26,8 @@ _VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,'"]*?))\s*(,|$)""")
 _NAME = r"[A-Za-z_][A-Za-z0-9_.$]*"
 _NAME_IN_KNOB = r"[A-Za-z_][A-Za-z0-9_./-]*"
 
-_Value = str | float | bool | list[str] | list[str | float]
+CONTROL, AGAIN = "control", "again"  # names of the arms of a control against itself
+_KEPT = ("restore", "cache", "seed", "repeats")  # of [design], for a control against itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,41 +88,33 @@ def quick_experiment(
     if not varied and not placebo:
         raise SpecError("nothing to compare", hint="Give a setting at least two values: -s shared_buffers=128MB,1GB")
     mix = mix or "simple-update"
-    tables: list[tuple[str, Sequence[tuple[str, _Value | None]]]] = [
-        ("experiment", [("name", _name([*(setting.name for setting in varied), mix]))]),
-        ("hypothesis", [("expect", "different"), ("margin", margin)]),
-        ("target", [("postgres", postgres)]),
-        *((f"target.{knob}", _common(parsed, knob)) for knob in KNOB_NAMES),
-        ("dataset", [("scale", scale)]),
-        (
-            "workload",
-            [
-                ("mix", mix),
-                ("clients", clients),
-                ("duration", duration and read_time(duration)),
-                ("warmup", warmup and read_time(warmup)),
-            ],
-        ),
-        *((f"factors.{_key(setting.factor)}", _factor(setting)) for setting in varied),
-        *([] if varied else [("arms.control", [("description", "what [target] sets")])]),
-        (
-            "design",
-            [
-                ("method", method),
-                ("slice", slice and read_time(slice)),
-                ("blocks", blocks),
-                ("budget", budget and read_time(budget)),
-                ("placebo", placebo),
-                ("seed", seed),
-            ],
-        ),
-    ]
-    text = f"# Written by pgtrial run; run it again with: pgtrial run experiment.toml\nformat = {FORMAT}\n"
-    for table, pairs in tables:
-        given = [f"{_key(key)} = {_render(value)}" for key, value in pairs if value is not None]
-        if given:
-            text += f"\n[{table}]\n" + "\n".join(given) + "\n"
-    return text
+    common = {knob: _common(parsed, knob) for knob in KNOB_NAMES}
+    tables: dict[str, dict[str, Any]] = {
+        "experiment": {"name": _name([*(setting.name for setting in varied), mix])},
+        "hypothesis": {"expect": "different", "margin": margin},
+        "target": {"postgres": postgres, **{knob: table for knob, table in common.items() if table}},
+        "dataset": {"scale": scale},
+        "workload": {
+            "mix": mix,
+            "clients": clients,
+            "duration": duration and read_time(duration),
+            "warmup": warmup and read_time(warmup),
+        },
+        "factors": {setting.factor: _factor(setting) for setting in varied},
+        "arms": {} if varied else {"control": {"description": "what [target] sets"}},
+        "design": {
+            "method": method,
+            "slice": slice and read_time(slice),
+            "blocks": blocks,
+            "budget": budget and read_time(budget),
+            "placebo": placebo,
+            "seed": seed,
+        },
+    }
+    given = {name: {key: value for key, value in table.items() if value is not None} for name, table in tables.items()}
+    return "# Written by pgtrial run; run it again with: pgtrial run experiment.toml\n" + tomli_w.dumps(
+        {"format": FORMAT, **{name: table for name, table in given.items() if table}}
+    )
 
 
 def read_time(text: str) -> str | float:
@@ -131,17 +128,17 @@ def _read_number(text: str) -> str | float:
     return float(text) if "." in text else int(text)
 
 
-def _common(settings: Sequence[_Setting], knob: str) -> list[tuple[str, _Value | None]]:
+def _common(settings: Sequence[_Setting], knob: str) -> dict[str, Any]:
     chosen = [setting for setting in settings if setting.knob == knob and len(setting.values) == 1]
-    return [(one.name, _as_list(one.values[0]) if one.is_list else one.typed[0]) for one in chosen]
+    return {one.name: _as_list(one.values[0]) if one.is_list else one.typed[0] for one in chosen}
 
 
-def _factor(setting: _Setting) -> list[tuple[str, _Value | None]]:
-    return [
-        ("knob", None if setting.knob == POSTGRESQL else setting.knob),
-        ("setting", None if setting.factor == setting.name else setting.name),
-        ("levels", list(setting.typed)),
-    ]
+def _factor(setting: _Setting) -> dict[str, Any]:
+    return {
+        **({} if setting.knob == POSTGRESQL else {"knob": setting.knob}),
+        **({} if setting.factor == setting.name else {"setting": setting.name}),
+        "levels": list(setting.typed),
+    }
 
 
 def _typed(knob: str, key: str, text: str) -> str | float:
@@ -191,10 +188,58 @@ def _name(parts: Sequence[str]) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", "-".join(parts)).strip("-_.")[:_LONGEST_NAME]
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+def control_twice(
+    experiment: Experiment,
+    *,
+    name: str,
+    method: str = "blocks",
+    slice: float | None = None,
+    blocks: int | None = None,
+    duration: float | None = None,
+    warmup: float | None = None,
+    portion: int = 0,
+) -> str:
+    """TOML with two arms, both the control of ``experiment``, which has no errors; the rest as it is there.
+
+    ``duration``, ``warmup`` and ``slice`` in seconds; what is None stays, a slice goes. The seed of the order is that
+    of ``experiment`` plus ``portion``.
+    """
+    data = experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    hypothesis = {key: value for key, value in data.get("hypothesis", {}).items() if key not in ("claim", "arm")}
+    # A margin of zero is no claim of equivalence.
+    expect = "different" if experiment.hypothesis.margin == 0 else "equivalent"
+    design = {key: value for key, value in data.get("design", {}).items() if key in _KEPT}
+    design |= {"seed": (experiment.design.seed + portion) % 2**63, "method": method}
+    design |= {key: value for key, value in (("slice", slice), ("blocks", blocks)) if value is not None}
+    given = {"duration": duration, "warmup": warmup}
+    workload = data["workload"] | {key: value for key, value in given.items() if value is not None}
+    return "# Written by pgtrial calibrate: the control of an experiment against itself.\n" + tomli_w.dumps(
+        {
+            "format": FORMAT,
+            "experiment": {"name": name},
+            "hypothesis": {**hypothesis, "claim": "The control does not differ from itself", "expect": expect},
+            **{key: data[key] for key in ("target", "dataset", "disks") if key in data},
+            "workload": workload,
+            "arms": {CONTROL: _control_tables(experiment), AGAIN: {"inherit": CONTROL}},
+            "design": design,
+        }
+    )
 
 
-def _render(value: _Value) -> str:
-    # JSON's strings, numbers, true and false are TOML's as well, but for characters that TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _control_tables(experiment: Experiment) -> dict[str, dict[str, Any]]:
+    """What the first arm declares or inherits, of factors the first levels, as the tables of an arm have it."""
+    tables: dict[str, dict[str, Any]] = {}
+    for (knob, key), declared in next(iter(own_values(experiment).values())).items():
+        is_text = is_list(knob, key)
+        tables.setdefault(knob, {})[key] = (
+            _as_list(declared.value) if is_text else _typed_value(experiment, declared.path)
+        )
+    return tables
+
+
+def _typed_value(experiment: Experiment, path: Path) -> Any:
+    """What the file has at the path of a declared value."""
+    if path[0] == "factors":
+        return experiment.factors[str(path[1])].levels[int(path[3])]
+    table = getattr(experiment.arms[str(path[1])], str(path[2]))
+    return table[path[3]] if isinstance(table, Mapping) else getattr(table, str(path[3]))
