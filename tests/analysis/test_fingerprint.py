@@ -7,7 +7,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.findings import Difference, Fact
 from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world, name_runs
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import KnobTables
+from pgtrial.knobs import KnobTables
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 

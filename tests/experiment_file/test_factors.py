@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from pgtrial.experiment_file.experiment import FactorTable
 from pgtrial.experiment_file.factors import combine_factors
-from pgtrial.experiment_file.knob_tables import value_text
+from pgtrial.knobs.values import value_text
 
 
 def factors(**levels: tuple[object, ...]) -> dict[str, FactorTable]:

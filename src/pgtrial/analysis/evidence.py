@@ -11,7 +11,7 @@ from pgtrial.design.file_jobs import file_jobs
 from pgtrial.design.looks import plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment

@@ -17,9 +17,9 @@ from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.variants import variants_of
 from pgtrial.engine.disturbances.find import SAMPLE, Disturbance, Intent, Situation, find_disturbances, look_at
 from pgtrial.errors import ConnectError
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.connect import open_host
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
 

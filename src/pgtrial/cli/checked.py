@@ -10,11 +10,11 @@ from pgtrial.design.plan import Plan, make_plan
 from pgtrial.design.variants import variant_of
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
 from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, refuse
 from pgtrial.experiment_file.quick import quick_experiment
 from pgtrial.experiment_file.syntax import read_text
 from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.workloads.fio import find_fio

@@ -3,7 +3,7 @@
 from pgtrial.design.arms import resolve_arms, scale_of
 from pgtrial.design.file_jobs import file_jobs
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 
 CLUSTER_BYTES = 40 * 1024**2  # a new cluster, with the WAL that it begins with
 BYTES_PER_SCALE = 15 * 1024**2  # pgbench's tables and indexes; documentation of pgbench, option -s

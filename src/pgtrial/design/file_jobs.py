@@ -5,7 +5,7 @@ from typing import cast
 from pgtrial.design.arms import effective_knobs
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.file_jobs import resolve_jobs
-from pgtrial.experiment_file.file_tables import FIO, Cache
+from pgtrial.knobs.fio import FIO, Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.file_job import FileJob
 

@@ -6,20 +6,11 @@ from dataclasses import asdict, dataclass
 
 from pgtrial.design.arms import effective_knobs, scale_of
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs import scope_of
+from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 
 FILESYSTEM = "filesystem"
-# Knobs that change the host beside a server of our own.
-ON_HOST = (
-    FILESYSTEM,
-    "cgroup",
-    "sysctl",
-    "block_device",
-    "transparent_huge_pages",
-    "huge_pages",
-    "memory_pressure",
-    "tracing",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,5 +59,5 @@ def host_knobs(experiment: Experiment, arm: Arm) -> dict[str, dict[str, str]]:
     return {
         knob: table
         for knob, table in effective_knobs(experiment, arm).items()
-        if knob in ON_HOST and not (knob == FILESYSTEM and "type" in table)
+        if scope_of(knob) is Scope.HOST and not (knob == FILESYSTEM and "type" in table)
     }

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.design.methods import recorded_choice
-from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
@@ -37,7 +36,8 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs import HOST_KNOBS, scope_of
+from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
@@ -215,7 +215,7 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
         f"{knob}.{name} = {value}"
         for arm in arms
         for knob, table in effective_knobs(experiment, arm).items()
-        if knob in ON_HOST
+        if scope_of(knob) is Scope.HOST
         for name, value in table.items()
     ]
     if experiment.design.cache == "cold" and experiment.target.kind != "host":

@@ -6,9 +6,9 @@ from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.experiment import PLACEBO, Experiment
 from pgtrial.experiment_file.factors import MOST_COMBINATIONS, count_combinations
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path, format_path
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}")
 

@@ -9,7 +9,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL, is_list
+from pgtrial.knobs import KNOBS, is_list
+from pgtrial.knobs.postgresql import POSTGRESQL
 
 CONTROL, AGAIN = "control", "again"  # names of the arms
 _KEPT = ("restore", "cache", "seed", "repeats")  # of [design]
@@ -70,7 +71,7 @@ def _control(data: Mapping[str, Any]) -> dict[str, Any]:
     heir = next(iter(data.get("arms", {})), None)
     while heir is not None:
         arm = data["arms"][heir]
-        for knob in KNOB_NAMES:
+        for knob in KNOBS:
             if knob in arm:
                 tables[knob] = arm[knob] | tables.get(knob, {})
         heir = arm.get("inherit")

@@ -8,9 +8,9 @@ from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.given import Given, all_given, effective_arms
 from pgtrial.experiment_file.knob_checks import later
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.nearest import hint_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 

@@ -11,25 +11,20 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
 from pgtrial.experiment_file.disk_tables import DiskTable
-from pgtrial.experiment_file.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables, Scale
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
-    Count,
     DatabaseName,
     Duration,
     FixedTime,
-    Flag,
     Host,
-    Positive,
-    Ratio,
     SettingLevels,
     SliceTime,
-    Version,
-    refuse,
 )
+from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.dataset import Scale
+from pgtrial.knobs.fio import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
 
 FORMAT = 1
 METRICS = (
@@ -326,8 +321,8 @@ class FactorTable(Table):
 
     knob: str = Field(
         default="postgresql",
-        description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
-        json_schema_extra={"enum": list(KNOB_NAMES)},
+        description=f"The table of an arm in which the setting stands: {', '.join(KNOBS)}.",
+        json_schema_extra={"enum": list(KNOBS)},
     )
     setting: str | None = Field(
         default=None, description="The setting this factor varies. Left out: the factor's name."

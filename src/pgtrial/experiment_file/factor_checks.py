@@ -7,19 +7,19 @@ from pydantic import ValidationError
 
 from pgtrial.experiment_file.experiment import ArmTable, Experiment, FactorTable
 from pgtrial.experiment_file.fields import keys_at
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, is_list
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.experiment_file.wording import word_error
+from pgtrial.knobs import KNOBS, is_list
+from pgtrial.nearest import hint_name
 
 _NOT_VARIED = {("sql", "undo"): 'It goes with what is applied. Use [arms.NAME.sql] tables with "apply" and "undo".'}
 
 
 def check_factor_knobs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     for name, factor in experiment.factors.items():
-        if factor.knob not in KNOB_NAMES:
+        if factor.knob not in KNOBS:
             message = f'knob "{factor.knob}" does not exist'
-            yield ("factors", name, "knob"), message, hint_name(factor.knob, KNOB_NAMES, what="Knobs are")
+            yield ("factors", name, "knob"), message, hint_name(factor.knob, KNOBS, what="Knobs are")
         else:
             yield from _check_levels(name, factor)
 

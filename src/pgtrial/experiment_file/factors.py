@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import FactorTable
-from pgtrial.experiment_file.knob_tables import value_text
+from pgtrial.knobs.values import value_text
 
 MOST_COMBINATIONS = 64
 _LONGEST_NAME = 63  # a run's folder carries it

@@ -5,13 +5,12 @@ from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.experiment import Experiment, RampTable
 from pgtrial.experiment_file.file_jobs import WORK, job_tables, work_of
-from pgtrial.experiment_file.file_tables import FIO, FileJobTable
 from pgtrial.experiment_file.given import Effective, all_given, effective_arms
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.units import format_bytes, parse_bytes
 
-# Knobs that are of a server, and there is none.
-NOT_ON_FILES = ("postgresql", "server", "dataset", "extensions", "sql", "huge_pages")
 _NOT_OF_FILES = ("mix", "scenario", "share", "rate", "latency_limit", "protocol", "threads", "max_tries")
 _SECTOR = 512  # B; what is read and written past the page cache has to be whole sectors
 _NO_SERVER = "A load on files has no server."
@@ -38,10 +37,11 @@ def check_file_load(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
     found: list[Found] = []
     for given in all_given(experiment):
         table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
-        if given.knob in NOT_ON_FILES:
+        knob = KNOBS.get(given.knob)
+        if knob is not None and knob.needs_server:
             found.append((table, f'knob "{given.knob}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
-        elif (given.knob, given.key) == ("storage", "wal"):
-            found.append((given.path, '"wal" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
+        elif knob is not None and given.key in knob.keys_of_server:
+            found.append((given.path, f'"{given.key}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
     yield from dict.fromkeys(found)
 
 

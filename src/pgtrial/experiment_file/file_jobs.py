@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from pgtrial.experiment_file.experiment import WorkloadTable
-from pgtrial.experiment_file.file_tables import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FileJobTable, FileWork
-from pgtrial.experiment_file.knob_tables import value_text
+from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FileJobTable, FileWork
+from pgtrial.knobs.values import value_text
 from pgtrial.model.file_job import FileJob
 from pgtrial.units import parse_bytes
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.factors import MOST_COMBINATIONS, combine_factors, count_combinations
-from pgtrial.experiment_file.knob_tables import KnobTables, value_text
 from pgtrial.experiment_file.position import Path
+from pgtrial.knobs import KnobTables
+from pgtrial.knobs.values import value_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import FORMAT
 from pgtrial.experiment_file.factor_checks import find_fault
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL, is_list
-from pgtrial.experiment_file.nearest import hint_name
+from pgtrial.knobs import KNOBS, is_list
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
 _LONGEST_NAME = 50
 # Values up to a comma; a part in single or double quotation marks may have commas and loses the marks.
@@ -87,7 +88,7 @@ def quick_experiment(
         ("experiment", [("name", _name([*(setting.name for setting in varied), mix]))]),
         ("hypothesis", [("expect", "different"), ("margin", margin)]),
         ("target", [("postgres", postgres)]),
-        *((f"target.{knob}", _common(parsed, knob)) for knob in KNOB_NAMES),
+        *((f"target.{knob}", _common(parsed, knob)) for knob in KNOBS),
         ("dataset", [("scale", scale)]),
         (
             "workload",
@@ -162,8 +163,8 @@ def _parse_setting(text: str) -> _Setting:
             f'cannot read the setting "{text}"',
             hint="Write -s NAME=A,B or -s KNOB:NAME=A,B, such as -s work_mem=4MB,64MB or -s sysctl:vm.swappiness=1,60",
         )
-    if colon and knob not in KNOB_NAMES:
-        hint = hint_name(knob, KNOB_NAMES, what="Knobs are")
+    if colon and knob not in KNOBS:
+        hint = hint_name(knob, KNOBS, what="Knobs are")
         raise SpecError(f'knob "{knob}" does not exist', hint=f"{hint} Write -s KNOB:NAME=A,B")
     return _Setting(knob=knob or POSTGRESQL, name=key, values=_parse_values(name.strip(), rest))
 

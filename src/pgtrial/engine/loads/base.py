@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.engine.target.base import RunningServer
-from pgtrial.experiment_file.file_tables import Cache
+from pgtrial.knobs.fio import Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import LoadLog

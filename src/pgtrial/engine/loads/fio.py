@@ -10,10 +10,10 @@ from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.cgroup import evict
+from pgtrial.knobs.fio import Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import HistogramLog, LoadLog

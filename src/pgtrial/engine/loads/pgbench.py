@@ -9,8 +9,8 @@ from pgtrial.engine.cache_state import make_cold, make_warm
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
+from pgtrial.knobs.fio import Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.settings import Setting

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.loop_devices import find_program
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.loop_devices import find_program
 
 # Few enough for the counters that processors have, so that none is counted for a part of the time only.
 EVENTS = ("instructions", "dTLB-loads", "dTLB-load-misses", "dTLB-store-misses", "iTLB-load-misses")

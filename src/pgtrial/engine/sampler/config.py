@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.engine.sampler.remote import reader_argv
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.devices import BlockDevice, devices_under
+from pgtrial.hosts.linux.devices import BlockDevice, devices_under
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Caveat, Severity
 

@@ -16,10 +16,8 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.control_groups import own_groups
-from pgtrial.knobs.server_database import ServerDatabase
-from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Undone
@@ -31,6 +29,7 @@ from pgtrial.postgres.existing.database import (
     read_inventory,
     run_database,
 )
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_caveats import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights

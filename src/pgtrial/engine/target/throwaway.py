@@ -12,7 +12,7 @@ from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, 
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
-from pgtrial.knobs import HOST_KNOBS, postgresql
+from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
@@ -71,7 +71,7 @@ class ThrowawayTarget:
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but of what the arm sets on the host only ``knobs``."""
         cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
-        postgresql.apply(cluster, wanted)
+        cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)
@@ -79,7 +79,7 @@ class ThrowawayTarget:
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
         await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
-        settings = await postgresql.verify(cluster, wanted, database=DATABASE)
+        settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
         return RunningServer(
