@@ -18,7 +18,13 @@ HOMES = {
     "polars": ("store/frames.py",),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
     "pyarrow": ("store/frames.py",),
-    "pydantic": ("experiment_file/", "analysis/findings.py", "analysis/cause_findings.py", "analysis/cause_base.py"),
+    "pydantic": (
+        "experiment_file/",
+        "knobs/",
+        "analysis/findings.py",
+        "analysis/cause_findings.py",
+        "analysis/cause_base.py",
+    ),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),

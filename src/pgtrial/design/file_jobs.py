@@ -4,10 +4,13 @@ from typing import cast
 
 from pgtrial.design.arms import effective_knobs
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_jobs import resolve_jobs
+from pgtrial.experiment_file.file_jobs import WORK, resolve_jobs
 from pgtrial.knobs.fio import FIO, Cache
 from pgtrial.model.arm import Arm
 from pgtrial.model.file_job import FileJob
+
+# Knob and key of what jobs and cache are made of.
+OF_JOBS = frozenset((FIO, key) for key in (*WORK, "cache"))
 
 
 def file_jobs(experiment: Experiment, arm: Arm) -> tuple[FileJob, ...]:

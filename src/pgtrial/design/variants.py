@@ -11,6 +11,12 @@ from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 
 FILESYSTEM = "filesystem"
+_MADE_WITH = {
+    "server": ("postgres", "checksums"),
+    "storage": ("data", "wal"),
+    FILESYSTEM: ("type", "size", "options"),  # where it is one of its own
+    "dataset": ("scale",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,13 @@ def variant_of(experiment: Experiment, arm: Arm) -> Variant:
         filesystem=tuple(sorted(filesystem.items())) if "type" in filesystem else (),
         scale=scale_of(experiment, arm) if experiment.dataset.kind == "pgbench" else None,
     )
+
+
+def made_with(experiment: Experiment, arm: Arm) -> frozenset[tuple[str, str]]:
+    """Knob and key of what an arm declares and its cluster is made with, as ``variant_of`` has it."""
+    table = effective_knobs(experiment, arm)
+    kinds = {knob: keys for knob, keys in _MADE_WITH.items() if knob != FILESYSTEM or "type" in table.get(knob, {})}
+    return frozenset((knob, key) for knob, keys in kinds.items() for key in keys)
 
 
 def variants_of(experiment: Experiment, arms: Iterable[Arm]) -> tuple[Variant, ...]:

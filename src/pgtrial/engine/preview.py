@@ -61,7 +61,12 @@ async def preview_changes(experiment: Experiment, arms: Sequence[Arm], host: Hos
 async def _preview(
     context: KnobContext, arm: Arm, wanted: dict[str, dict[str, str]], *, for_all_runs: bool
 ) -> list[Preview]:
-    found = []
+    known = {knob.name for knob in HOST_KNOBS}
+    found = [
+        Preview(arm=arm.name, knob=name, problem="Nothing in pgtrial sets it.", for_all_runs=for_all_runs)
+        for name in wanted
+        if name not in known
+    ]
     for knob in HOST_KNOBS:
         if knob.name not in wanted:
             continue

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pgtrial.design.arms import POSTGRESQL
+from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine
 from pgtrial.engine.fingerprint.server import read_server
 from pgtrial.engine.plan import Plan
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, find_unset
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
@@ -24,6 +26,7 @@ from pgtrial.store.state import State
 class Record:
     """Of the runs that are made together: one, or all of a block. ``arms`` are theirs."""
 
+    experiment: Experiment
     plan: Plan
     state: State
     runs: tuple[RunRow, ...]
@@ -50,7 +53,10 @@ class Record:
             self.state.add_event(time.time(), kind, run=run.id, **data)
 
     async def add_server(self, run: RunRow, arm: Arm, server: RunningServer) -> None:
-        """Settings that were made and read back, and what is to be known of the server."""
+        """Settings that were made and read back, and what is to be known of the server.
+
+        Raises InvalidRunError if the arm declares anything else: its numbers would say nothing of that.
+        """
         now = time.time()
         for name, value in arm.settings:
             before = self.plan.baseline.get(name.lower())
@@ -65,6 +71,8 @@ class Record:
         self.state.add_settings(run.id, [(s.name, s.shown, s.source) for s in server.settings.values()])
         if server.is_there:
             self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
+        if unset := find_unset(self.experiment, arm, server):
+            raise InvalidRunError(f'arm "{arm.name}" declares {", ".join(unset)}, which nothing has set and read back')
 
     def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
         """The state of the server's host, before the load or ``since`` then."""

@@ -154,6 +154,7 @@ class Schedule:
     async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
         record = Record(
+            experiment=self.loaded.experiment,
             plan=self.plan,
             state=self.state,
             runs=tuple(rows),

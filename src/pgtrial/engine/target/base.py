@@ -18,6 +18,8 @@ from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
+# What alter_database does, and wanted_settings of the libraries.
+IN_DATABASE = frozenset({("extensions", "preload"), ("extensions", "create"), ("sql", "apply"), ("sql", "undo")})
 _LOOKS, _BETWEEN = 10, 0.05  # s
 
 
@@ -32,6 +34,9 @@ class RunningServer:
 
     A load on files has no server: then ``directories`` has the one of the files, ``control`` is "", and nothing is to
     be asked of it.
+
+    ``confirmed`` has knob and key of everything that is as declared: made and read back, part of how the cluster was
+    made, or done without an error.
     """
 
     settings: Mapping[str, Setting]
@@ -44,6 +49,7 @@ class RunningServer:
     environment: Mapping[str, str]
     directories: tuple[str, ...]
     groups: tuple[str, ...]
+    confirmed: frozenset[tuple[str, str]]
     on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
     altered: bool = False  # the arm's SQL has changed the data
     may_checkpoint: bool = True
@@ -106,6 +112,20 @@ def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
     if preload := knobs.get("extensions", {}).get("preload"):
         settings["shared_preload_libraries"] = preload
     return settings
+
+
+def find_unset(experiment: Experiment, arm: Arm, server: RunningServer) -> tuple[str, ...]:
+    """What an arm declares and nobody has set and confirmed: "sysctl.vm.swappiness = 1"."""
+    knobs = effective_knobs(experiment, arm)
+    unset = [
+        f"{knob}.{key} = {value}"
+        for knob, table in knobs.items()
+        for key, value in table.items()
+        if (knob, key) not in server.confirmed
+    ]
+    read_back = {name.lower() for name in server.settings}
+    settings = effective_settings(experiment, arm)
+    return (*unset, *(f"{name} = {value}" for name, value in settings.items() if name.lower() not in read_back))
 
 
 async def is_ending(has_died: Callable[[], bool]) -> bool:

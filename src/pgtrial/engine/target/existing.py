@@ -11,7 +11,7 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.config import find_server
-from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
@@ -119,6 +119,7 @@ class ServerTarget:
             environment=self.server.environment(self.database),
             directories=self.server.directories,
             groups=self._groups(),
+            confirmed=IN_DATABASE | self.changes.confirmed(wanted),
             on_host=facts.local,
             altered=altered,
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
-from pgtrial.design.variants import FILESYSTEM, Variant, host_knobs, variant_of, variants_of
+from pgtrial.design.file_jobs import OF_JOBS
+from pgtrial.design.variants import FILESYSTEM, Variant, host_knobs, made_with, variant_of, variants_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import RunningServer
@@ -77,6 +78,7 @@ class HostTarget:
             groups=tuple(
                 group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
             ),
+            confirmed=made_with(self.experiment, arm) | OF_JOBS | self.changes.confirmed(knobs),
             may_checkpoint=False,
         )
 

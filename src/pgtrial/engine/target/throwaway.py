@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs, made_with, variant_of
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
@@ -93,6 +93,7 @@ class ThrowawayTarget:
             environment=cluster.environment(DATABASE),
             directories=(str(cluster.data), str(cluster.wal)),
             groups=groups,
+            confirmed=made_with(self.experiment, arm) | IN_DATABASE | self.changes.confirmed(knobs),
             altered=altered,
         )
 

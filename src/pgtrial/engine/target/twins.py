@@ -71,7 +71,8 @@ class Twins:
                     before.setdefault(path, entry.change.old[path])
             kept = {knob: table for knob, table in own[name].items() if _has_own(knob)}
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
-            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes))
+            confirmed = server.confirmed | self._changes.confirmed(common) | self._changes.confirmed(knobs)
+            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes), confirmed=confirmed)
         self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
         return servers
 
