@@ -1,0 +1,142 @@
+"""What knobs declare, against what the program does with it."""
+
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from pgtrial.design.arms import resolve_arms
+from pgtrial.design.file_jobs import OF_JOBS
+from pgtrial.design.variants import host_knobs, made_with, variant_of
+from pgtrial.engine.experiment import host_changes
+from pgtrial.engine.target.base import IN_DATABASE
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables, scope_of
+from pgtrial.knobs.declaration import Among, Knob, Scope, Settling
+
+DECLARED = {
+    "postgresql": (Scope.SETTINGS, Among.OWN),
+    "server": (Scope.CLUSTER, Among.OWN),
+    "extensions": (Scope.DATABASE, Among.OWN),
+    "sql": (Scope.DATABASE, Among.OWN),
+    "dataset": (Scope.CLUSTER, Among.OWN),
+    "storage": (Scope.CLUSTER, Among.STANDING),
+    "filesystem": (Scope.HOST, Among.STANDING),
+    "cgroup": (Scope.HOST, Among.OWN),
+    "transparent_huge_pages": (Scope.HOST, Among.SWITCHED),
+    "sysctl": (Scope.HOST, Among.SWITCHED),
+    "block_device": (Scope.HOST, Among.SWITCHED),
+    "huge_pages": (Scope.HOST, Among.STANDING),
+    "memory_pressure": (Scope.HOST, Among.STANDING),
+    "tracing": (Scope.HOST, Among.STANDING),
+    "fio": (Scope.LOAD, Among.OWN),
+}
+# A table of each knob of the host, and two values of each key that a cluster is made with.
+ON_HOST: dict[str, dict[str, Any]] = {
+    "filesystem": {"options": "noatime"},
+    "cgroup": {"cpus": 1.0},
+    "transparent_huge_pages": {"defrag": "never"},
+    "sysctl": {"vm.swappiness": 1},
+    "block_device": {"read_ahead_kb": 64},
+    "huge_pages": {"size": "2MB"},
+    "memory_pressure": {"size": "1GB"},
+    "tracing": {"throttling": "required"},
+}
+OF_CLUSTER: dict[tuple[str, str], tuple[Any, Any]] = {
+    ("server", "postgres"): ("16", "18"),
+    ("server", "checksums"): (True, False),
+    ("dataset", "scale"): (1, 2),
+    ("storage", "data"): ("/var/tmp", "/tmp"),
+    ("storage", "wal"): ("/var/tmp", "/tmp"),
+}
+
+
+def keys_of(knob: str) -> tuple[str, ...]:
+    """Keys of a table; () of one that takes any."""
+    annotation = KnobTables.model_fields[knob].annotation
+    models = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
+    return tuple(key for model in models if issubclass(model, BaseModel) for key in model.model_fields)
+
+
+def experiment(first: dict[str, Any], second: dict[str, Any]) -> Experiment:
+    tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "olap"}}
+    return Experiment.model_validate(tables | {"arms": {"a": first, "b": second}})
+
+
+def test_every_knob_is_what_it_was_declared_to_be():
+    assert {name: (knob.scope, knob.among_twins) for name, knob in KNOBS.items()} == DECLARED
+
+
+def test_what_changes_the_host_can_be_made_and_undone_and_nothing_else_can():
+    assert {name for name, knob in KNOBS.items() if knob.scope is Scope.HOST} == {knob.name for knob in HOST_KNOBS}
+
+
+def test_knobs_of_the_host_are_applied_in_an_order_in_which_none_spoils_the_other():
+    order = [knob.name for knob in HOST_KNOBS]
+
+    assert order.index("transparent_huge_pages") < order.index("sysctl")
+    assert order.index("huge_pages") < order.index("memory_pressure")
+
+
+@pytest.mark.parametrize("knob", ON_HOST)
+def test_what_changes_the_host_needs_the_permission_and_is_made_with_the_run(knob):
+    made = experiment({}, {knob: ON_HOST[knob]})
+    arms = resolve_arms(made)
+
+    assert any(text.startswith(f"{knob}.") for text in host_changes(made, arms))
+    assert list(host_knobs(made, arms[1])) == [knob]
+
+
+def test_every_knob_of_the_host_is_tried():
+    assert set(ON_HOST) == {knob.name for knob in HOST_KNOBS}
+
+
+@pytest.mark.parametrize(("knob", "key"), OF_CLUSTER, ids=".".join)
+def test_every_key_that_a_cluster_is_made_with_makes_another_cluster(knob, key):
+    one, other = OF_CLUSTER[knob, key]
+    made = experiment({knob: {key: one}}, {knob: {key: other}})
+    first, second = resolve_arms(made)
+
+    assert variant_of(made, first) != variant_of(made, second)
+    assert (knob, key) in made_with(made, first)
+
+
+def test_every_key_of_a_table_is_set_by_somebody():
+    """What is missing here would make each run invalid that declares it."""
+    made = experiment({}, {})
+    done = {*made_with(made, resolve_arms(made)[0]), *IN_DATABASE, *OF_JOBS, ("storage", "disk")}
+    around = [name for name, knob in KNOBS.items() if knob.scope in (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)]
+
+    assert {(knob, key) for knob in around for key in keys_of(knob)} == done
+    assert {(knob, key) for knob in around for key in keys_of(knob) if knob in ("server", "dataset", "storage")} == {
+        *OF_CLUSTER,
+        ("storage", "disk"),
+    }
+
+
+def test_a_remounted_file_system_is_no_part_of_how_the_cluster_is_made():
+    own = experiment({}, {"filesystem": {"type": "ext4", "size": "1GB"}})
+    remounted = experiment({}, {"filesystem": {"options": "noatime"}})
+
+    assert ("filesystem", "options") in made_with(own, resolve_arms(own)[1])
+    assert ("filesystem", "options") not in made_with(remounted, resolve_arms(remounted)[1])
+
+
+def test_what_a_knob_does_not_say_is_taken_to_be_what_needs_most_care():
+    knob = Knob()
+
+    assert (knob.scope, knob.among_twins) == (Scope.HOST, Among.STANDING)
+    assert knob.rule_of("anything").settling is Settling.BUILDS_UP
+
+
+def test_a_knob_of_a_newer_pgtrial_may_change_the_host():
+    assert scope_of("not_known_here") is Scope.HOST
+
+
+def test_every_table_has_the_keys_that_its_declaration_names():
+    for name, knob in KNOBS.items():
+        named = {*knob.keys_of_server, *knob.restart_keys, *(own.key for own in knob.own_settings)}
+        named |= {key for needs in knob.needs for key in (needs.key, needs.other) if key}
+        if name != "sysctl":
+            named |= {key for pair in knob.exclusive for key in pair.keys}
+        assert named <= {*keys_of(name)}, name
