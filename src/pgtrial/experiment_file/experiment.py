@@ -332,6 +332,16 @@ class FactorTable(Table):
     )
 
 
+def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTable]:
+    """Factors whose settings have the one name that a knob gives them, as in the tables of arms."""
+    found = {}
+    for name, factor in factors.items():
+        written = factor.setting or name
+        standard = KNOBS[factor.knob].standard_key(written) if factor.knob in KNOBS else written
+        found[name] = factor if standard == written else factor.model_copy(update={"setting": standard})
+    return found
+
+
 class DesignTable(Table):
     """How the runs are arranged."""
 
@@ -393,7 +403,9 @@ class Experiment(Table):
     dataset: DatasetTable = Field(default=DatasetTable(), description="The data.")
     workload: WorkloadTable = Field(description="The load.")
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
-    factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
+    factors: Annotated[dict[str, FactorTable], AfterValidator(_with_standard_names)] = Field(
+        default={}, description="Factors instead of arms: every combination."
+    )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
