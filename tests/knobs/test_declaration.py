@@ -67,6 +67,14 @@ def test_every_knob_is_what_it_was_declared_to_be():
     assert {name: (knob.scope, knob.among_twins) for name, knob in KNOBS.items()} == DECLARED
 
 
+def test_what_a_server_that_is_there_cannot_have_and_what_has_no_meaning_without_a_server():
+    refused = {name for name, knob in KNOBS.items() if knob.not_on_server}
+    of_server = {name for name, knob in KNOBS.items() if knob.needs_server}
+
+    assert refused == {"server", "dataset", "storage", "filesystem", "cgroup", "huge_pages"}
+    assert of_server == {"postgresql", "server", "extensions", "sql", "dataset", "huge_pages"}
+
+
 def test_what_changes_the_host_can_be_made_and_undone_and_nothing_else_can():
     assert {name for name, knob in KNOBS.items() if knob.scope is Scope.HOST} == {knob.name for knob in HOST_KNOBS}
 
