@@ -11,7 +11,7 @@ import pytest
 from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs import HOST_KNOBS, KNOBS
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.block_device import BlockDevice
 from pgtrial.knobs.kernel_values import read_choices, read_chosen
@@ -81,7 +81,7 @@ def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
     assert read_chosen(OPS, path) == old
 
 
-@pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
+@pytest.mark.parametrize("knob", [*AT_ONCE, *(KNOBS[name] for name in WANTED)], ids=lambda knob: knob.name)
 def test_rights_of_root_are_needed_and_wanted_for(knob, forked):
     wanted = WANTED.get(knob.name)
     if wanted is None:

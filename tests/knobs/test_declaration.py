@@ -1,18 +1,25 @@
 """What knobs declare, against what the program does with it."""
 
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
 
+from pgtrial import knobs
 from pgtrial.design.arms import resolve_arms
 from pgtrial.design.file_jobs import OF_JOBS
 from pgtrial.design.variants import host_knobs, made_with, variant_of
 from pgtrial.engine.experiment import host_changes
 from pgtrial.engine.target.base import IN_DATABASE
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables, scope_of
+from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables
+from pgtrial.knobs.base import HostKnob
 from pgtrial.knobs.declaration import Among, Knob, Scope, Settling
+from pgtrial.model.arm import Arm, Role
 
 DECLARED = {
     "postgresql": (Scope.SETTINGS, Among.OWN),
@@ -31,17 +38,7 @@ DECLARED = {
     "tracing": (Scope.HOST, Among.STANDING),
     "fio": (Scope.LOAD, Among.OWN),
 }
-# A table of each knob of the host, and two values of each key that a cluster is made with.
-ON_HOST: dict[str, dict[str, Any]] = {
-    "filesystem": {"options": "noatime"},
-    "cgroup": {"cpus": 1.0},
-    "transparent_huge_pages": {"defrag": "never"},
-    "sysctl": {"vm.swappiness": 1},
-    "block_device": {"read_ahead_kb": 64},
-    "huge_pages": {"size": "2MB"},
-    "memory_pressure": {"size": "1GB"},
-    "tracing": {"throttling": "required"},
-}
+# Two values of each key that a cluster is made with.
 OF_CLUSTER: dict[tuple[str, str], tuple[Any, Any]] = {
     ("server", "postgres"): ("16", "18"),
     ("server", "checksums"): (True, False),
@@ -64,12 +61,12 @@ def experiment(first: dict[str, Any], second: dict[str, Any]) -> Experiment:
 
 
 def test_every_knob_is_what_it_was_declared_to_be():
-    assert {name: (knob.scope, knob.among_twins) for name, knob in KNOBS.items()} == DECLARED
+    assert {name: (KNOBS[name].scope, KNOBS[name].among_twins) for name in DECLARED} == DECLARED
 
 
 def test_what_a_server_that_is_there_cannot_have_and_what_has_no_meaning_without_a_server():
-    refused = {name for name, knob in KNOBS.items() if knob.not_on_server}
-    of_server = {name for name, knob in KNOBS.items() if knob.needs_server}
+    refused = {name for name in DECLARED if KNOBS[name].not_on_server}
+    of_server = {name for name in DECLARED if KNOBS[name].needs_server}
 
     assert refused == {"server", "dataset", "storage", "filesystem", "cgroup", "huge_pages"}
     assert of_server == {"postgresql", "server", "extensions", "sql", "dataset", "huge_pages"}
@@ -86,17 +83,26 @@ def test_knobs_of_the_host_are_applied_in_an_order_in_which_none_spoils_the_othe
     assert order.index("huge_pages") < order.index("memory_pressure")
 
 
-@pytest.mark.parametrize("knob", ON_HOST)
+@pytest.mark.parametrize("knob", [*(knob.name for knob in HOST_KNOBS), "not_known_here"])
 def test_what_changes_the_host_needs_the_permission_and_is_made_with_the_run(knob):
-    made = experiment({}, {knob: ON_HOST[knob]})
-    arms = resolve_arms(made)
+    made = experiment({}, {})
+    arm = Arm(name="a", role=Role.CANDIDATE, settings=(), knobs=((knob, "key", "value"),))
 
-    assert any(text.startswith(f"{knob}.") for text in host_changes(made, arms))
-    assert list(host_knobs(made, arms[1])) == [knob]
+    assert host_changes(made, [arm]) == (f"{knob}.key = value",)
+    assert host_knobs(made, arm) == {knob: {"key": "value"}}
 
 
-def test_every_knob_of_the_host_is_tried():
-    assert set(ON_HOST) == {knob.name for knob in HOST_KNOBS}
+def test_every_knob_that_has_a_file_has_its_table():
+    modules = [importlib.import_module(f"pgtrial.knobs.{found.name}") for found in pkgutil.iter_modules(knobs.__path__)]
+    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value)}
+    found = {value for value in classes if issubclass(value, Knob)} - {Knob, HostKnob}
+
+    assert {value.__name__ for value in found} == {type(knob).__name__ for knob in KNOBS.values()}
+
+
+@pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
+def test_every_knob_of_the_host_has_tests_of_its_own(knob):
+    assert Path(__file__).with_name(f"test_{knob.name}.py").exists()
 
 
 @pytest.mark.parametrize(("knob", "key"), OF_CLUSTER, ids=".".join)
@@ -135,10 +141,6 @@ def test_what_a_knob_does_not_say_is_taken_to_be_what_needs_most_care():
 
     assert (knob.scope, knob.among_twins) == (Scope.HOST, Among.STANDING)
     assert knob.rule_of("anything").settling is Settling.BUILDS_UP
-
-
-def test_a_knob_of_a_newer_pgtrial_may_change_the_host():
-    assert scope_of("not_known_here") is Scope.HOST
 
 
 def test_every_table_has_the_keys_that_its_declaration_names():
