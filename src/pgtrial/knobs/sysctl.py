@@ -10,7 +10,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, Exclusive, Rule, matches
+from pgtrial.knobs.declaration import About, Among, Exclusive, matches
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -117,9 +117,6 @@ class Sysctl(HostKnob):
             else 'Write it as "sysctl -a" shows it: "vm.swappiness".'
         )
         return f'"{key}" is not a name of a kernel setting', hint
-
-    def rule_of(self, key: str) -> Rule:
-        return super().rule_of(dotted(key))
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """The fact of the setting's name, or of what changes along with it."""
