@@ -7,8 +7,9 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world, name_runs
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import POSTGRESQL, KnobTables
 from pgtrial.findings.findings import Difference, Fact
+from pgtrial.knobs import KnobTables
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 

@@ -4,7 +4,7 @@ from typing import Any
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity import world
 from pgtrial.experiment_file.arms import complete_arm
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Caveat, Severity
 
 Assess = Any

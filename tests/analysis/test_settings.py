@@ -13,7 +13,7 @@ from pgtrial.analysis.world.settings import (
     find_undeclared,
 )
 from pgtrial.experiment_file.arms import complete_arm
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.run import RunRow
 
 

@@ -12,8 +12,8 @@ from pgtrial.design.plan import make_plan
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.fields import keys_at
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.experiment_file.load import examine
+from pgtrial.knobs import KNOBS
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 
 FACTS = HostFacts(local=True, cores=((0,), (1,), (2,), (3,)), memory_available=8 << 30)
@@ -35,7 +35,7 @@ def keys(knob: str) -> tuple[str, ...]:
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
     """Some tables of an arm with odd values."""
-    knobs = draw(st.lists(st.sampled_from(KNOB_NAMES), max_size=3, unique=True))
+    knobs = draw(st.lists(st.sampled_from(KNOBS), max_size=3, unique=True))
     return {
         knob: draw(st.dictionaries(st.sampled_from(keys(knob)), ODD | st.lists(ODD, max_size=2), max_size=2))
         for knob in knobs
@@ -45,7 +45,7 @@ def tables(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
 @st.composite
 def factors(draw: st.DrawFn) -> dict[str, Any]:
     made = {}
-    for knob in draw(st.lists(st.sampled_from(KNOB_NAMES), min_size=1, max_size=3, unique=True)):
+    for knob in draw(st.lists(st.sampled_from(KNOBS), min_size=1, max_size=3, unique=True)):
         key = draw(st.sampled_from(keys(knob)))
         made[f"{knob}-{key}"] = {
             "knob": knob,
@@ -108,7 +108,7 @@ def test_a_file_with_odd_values_is_refused_or_has_a_plan(data: dict[str, Any]) -
 
 def test_every_key_of_every_knob_takes_odd_levels_or_refuses_them() -> None:
     levels = ["none", "", "1e400", "50%", -1, 0, 0.5, 1, 10**400, True, "1GB", "/tmp"]
-    for knob in KNOB_NAMES:
+    for knob in KNOBS:
         for key in keys(knob):
             for level in levels:
                 is_refused_or_planned(

@@ -10,8 +10,8 @@ from pgtrial.design.variants import host_knobs
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import all_declared, arm_values, combination_names, complete_arm, resolve_arms
 from pgtrial.experiment_file.experiment import Experiment, FactorTable
-from pgtrial.experiment_file.knob_tables import value_text
 from pgtrial.experiment_file.load import parse_experiment
+from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Role, Variant
 
 TEXT = """\

@@ -10,7 +10,7 @@ from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment

@@ -16,9 +16,9 @@ from pgtrial.cli.checked import Checked
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.connect import open_host
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
 

@@ -11,10 +11,10 @@ from pgtrial.engine.host_facts import facts_for
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
 from pgtrial.experiment_file.generate import quick_experiment
 from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
 from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.workloads.fio import find_fio

@@ -12,7 +12,9 @@ from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.experiment import RELATIONS, Experiment
-from pgtrial.experiment_file.file_tables import FIO, FileJobTable
+from pgtrial.knobs import KNOBS, scope_of
+from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
@@ -20,15 +22,8 @@ from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
-# Tables of an arm that concern the server alone, and when each takes effect.
-_AROUND = {
-    "server": "own cluster",
-    "dataset": "own cluster",
-    "storage": "own cluster",
-    "extensions": "before load",
-    "sql": "before load",
-    FIO: "by the load",
-}
+# What arms set around the server's own settings without changing the host.
+_AROUND = (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -142,7 +137,7 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
             **{
                 f"{knob}.{name}": value
                 for knob, table in arm.knobs.items()
-                if knob in _AROUND
+                if scope_of(knob) in _AROUND
                 for name, value in table.items()
             },
             **_disk(arm),
@@ -163,9 +158,9 @@ def _disk(arm: Arm) -> dict[str, str]:
 
 def takes_effect(name: str, version: int) -> str:
     """When a setting takes effect, in a word or two."""
-    knob = name.partition(".")[0]
-    if knob in _AROUND:
-        return _AROUND[knob]
+    knob = KNOBS.get(name.partition(".")[0])
+    if knob is not None and knob.scope in _AROUND:
+        return knob.scope
     return {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, version)]
 
 

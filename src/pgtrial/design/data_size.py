@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm
 
 CLUSTER_BYTES = 40 * 1024**2  # a new cluster, with the WAL that it begins with

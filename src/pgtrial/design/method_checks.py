@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.settling import STANDING, SWITCHED, Difference, Settling, Shared
+from pgtrial.design.settling import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     MOST_GUARD_SHARE,
@@ -19,6 +19,7 @@ from pgtrial.design.slice_time import (
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.declaration import Among, Settling, Shared
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
@@ -190,11 +191,11 @@ def _check_memory(case: Case) -> Iterator[Objection]:
 def _check_settling(case: Case) -> Iterator[Objection]:
     for rule in dict.fromkeys(one.rule for one in case.differences):
         own = [one for one in case.differences if one.rule == rule]
-        names, knob = ", ".join(one.label for one in own), own[0].knob
+        names, among = ", ".join(one.label for one in own), own[0].among_twins
         verb = "builds up" if len(own) == 1 else "build up"
         shares = [shared for shared in rule.shares if _matters(case, shared)]
         common = f"; twins share the {' and the '.join(shares)}" if shares else ""
-        if rule.settling is Settling.BUILDS_UP and (shares or knob in (*SWITCHED, *STANDING)):
+        if rule.settling is Settling.BUILDS_UP and (shares or among is not Among.OWN):
             text = f"the effect of {names} {verb}: {rule.reason}{common}"
             yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
             continue
@@ -210,7 +211,7 @@ def _check_settling(case: Case) -> Iterator[Objection]:
             text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
             methods: tuple[Method, ...] = ("duet",) if rule.by_clock else _BOTH
             yield Objection(methods=methods, weight=Weight.DOUBT, text=text)
-        if knob in SWITCHED:
+        if among is Among.SWITCHED:
             text = f"{names} cannot have two values at once on one machine"
             yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
             text = f"{names}: switched before each slice, of which the first {format_duration(GUARD + rule.seconds)}"

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from pgtrial.design.levels import client_levels
-from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
+from pgtrial.design.settling import Difference, find_differences
 from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.knobs.declaration import Among, Settling
 from pgtrial.model.arm import Arm
 
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
@@ -22,7 +23,7 @@ MOST_DUET_SLICES = 5000  # in the measured time of a run, all of which are kept
 
 def settle_guard(arms: Sequence[Arm]) -> float:
     """Seconds at the start of a slice that do not count: longer where a setting of the host is switched with it."""
-    switched = [one.rule.seconds for one in find_differences(arms) if one.knob in SWITCHED]
+    switched = [one.rule.seconds for one in find_differences(arms) if one.among_twins is Among.SWITCHED]
     return GUARD + max(switched, default=0.0)
 
 

@@ -3,19 +3,22 @@
 from collections.abc import Mapping
 
 from pgtrial.experiment_file.arms import FILESYSTEM
+from pgtrial.knobs import scope_of
+from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 
-# Knobs that change the host beside a server of our own.
-ON_HOST = (
-    FILESYSTEM,
-    "cgroup",
-    "sysctl",
-    "block_device",
-    "transparent_huge_pages",
-    "huge_pages",
-    "memory_pressure",
-    "tracing",
-)
+_MADE_WITH = {
+    "server": ("postgres", "checksums"),
+    "storage": ("data", "wal"),
+    FILESYSTEM: ("type", "size", "options"),  # where it is one of its own
+    "dataset": ("scale",),
+}
+
+
+def made_with(arm: Arm) -> frozenset[tuple[str, str]]:
+    """Knob and key of what an arm declares and its cluster is made with, as ``arm.variant`` has it."""
+    kinds = {knob: keys for knob, keys in _MADE_WITH.items() if knob != FILESYSTEM or "type" in arm.knobs.get(knob, {})}
+    return frozenset((knob, key) for knob, keys in kinds.items() for key in keys)
 
 
 def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
@@ -23,5 +26,5 @@ def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
     return {
         knob: table
         for knob, table in arm.knobs.items()
-        if knob in ON_HOST and not (knob == FILESYSTEM and "type" in table)
+        if scope_of(knob) is Scope.HOST and not (knob == FILESYSTEM and "type" in table)
     }

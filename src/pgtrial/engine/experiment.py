@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
-from pgtrial.design.variants import ON_HOST
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
@@ -35,7 +34,8 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs import HOST_KNOBS, scope_of
+from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
@@ -210,7 +210,7 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
         f"{knob}.{name} = {value}"
         for arm in arms
         for knob, table in arm.knobs.items()
-        if knob in ON_HOST
+        if scope_of(knob) is Scope.HOST
         for name, value in table.items()
     ]
     if experiment.design.cache == "cold" and experiment.target.kind != "host":

@@ -55,7 +55,12 @@ async def preview_changes(arms: Sequence[Arm], host: Host) -> tuple[Preview, ...
 
 
 async def _preview(context: KnobContext, arm: Arm, wanted: Tables, *, for_all_runs: bool) -> list[Preview]:
-    found = []
+    known = {knob.name for knob in HOST_KNOBS}
+    found = [
+        Preview(arm=arm.name, knob=name, problem="Nothing in pgtrial sets it.", for_all_runs=for_all_runs)
+        for name in wanted
+        if name not in known
+    ]
     for knob in HOST_KNOBS:
         if knob.name not in wanted:
             continue

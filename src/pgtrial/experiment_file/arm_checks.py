@@ -7,9 +7,10 @@ from pathlib import Path as FilePath
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, count_combinations, find_fault
 from pgtrial.experiment_file.experiment import PLACEBO, Experiment, FactorTable
 from pgtrial.experiment_file.fields import keys_at
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path, format_path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}")
 
@@ -103,9 +104,9 @@ def check_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]
 
 def check_factor_knobs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     for name, factor in experiment.factors.items():
-        if factor.knob not in KNOB_NAMES:
+        if factor.knob not in KNOBS:
             message = f'knob "{factor.knob}" does not exist'
-            yield ("factors", name, "knob"), message, hint_name(factor.knob, KNOB_NAMES, what="Knobs are")
+            yield ("factors", name, "knob"), message, hint_name(factor.knob, KNOBS, what="Knobs are")
         else:
             yield from _check_levels(name, factor)
 

@@ -16,26 +16,21 @@ from pydantic import ValidationError
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.disk_tables import DISK, STORAGE, put_disk
 from pgtrial.experiment_file.experiment import PLACEBO, ArmTable, Experiment, FactorTable, WorkloadTable
-from pgtrial.experiment_file.file_tables import (
-    DEFAULT_BLOCK_SIZE,
-    DEFAULT_ENGINE,
-    FILES,
-    FIO,
-    Cache,
-    FileJobTable,
-    FileWork,
-)
-from pgtrial.experiment_file.knob_tables import POSTGRESQL, KnobTables, is_list, value_text
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path, format_path
 from pgtrial.experiment_file.wording import word_error
+from pgtrial.knobs import KnobTables, is_list
+from pgtrial.knobs.fio import DEFAULT_BLOCK_SIZE, DEFAULT_ENGINE, FILES, FIO, Cache, FileJobTable, FileWork
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Arm, Role, Tables, Variant
 from pgtrial.model.file_job import FileJob
+from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes
 
 MOST_COMBINATIONS = 64
 FILESYSTEM = "filesystem"
 WORK = tuple(FileWork.model_fields)
+OF_JOBS = frozenset((FIO, key) for key in (*WORK, "cache"))  # knob and key of what jobs and cache are made of
 _LONGEST_NAME = 63  # a run's folder carries it
 _WORK_DEFAULTS = {
     "block_size": DEFAULT_BLOCK_SIZE,

@@ -25,7 +25,6 @@ from pgtrial.experiment_file.knob_checks import (
     check_scales,
     check_undo,
 )
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found
 from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target
 from pgtrial.experiment_file.workload_checks import (
@@ -36,6 +35,7 @@ from pgtrial.experiment_file.workload_checks import (
     check_times,
     scenario_names,
 )
+from pgtrial.nearest import hint_name
 
 Check = Callable[[Experiment, FilePath | None], Iterator[Found]]
 

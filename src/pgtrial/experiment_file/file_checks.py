@@ -5,12 +5,11 @@ from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import WORK, Values, all_declared, arm_values, job_tables, work_of
 from pgtrial.experiment_file.experiment import Experiment, RampTable
-from pgtrial.experiment_file.file_tables import FIO, FileJobTable
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.units import format_bytes, parse_bytes
 
-# Knobs that are of a server, and there is none.
-NOT_ON_FILES = ("postgresql", "server", "dataset", "extensions", "sql", "huge_pages")
 _NOT_OF_FILES = ("mix", "scenario", "share", "rate", "latency_limit", "protocol", "threads", "max_tries")
 _SECTOR = 512  # B; what is read and written past the page cache has to be whole sectors
 _NO_SERVER = "A load on files has no server."
@@ -37,12 +36,15 @@ def check_file_load(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
     found: list[Found] = []
     for declared in all_declared(experiment):
         table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
-        if declared.knob in NOT_ON_FILES:
+        knob = KNOBS.get(declared.knob)
+        if knob is not None and knob.needs_server:
             found.append(
                 (table, f'knob "{declared.knob}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
             )
-        elif (declared.knob, declared.key) == ("storage", "wal"):
-            found.append((declared.path, '"wal" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
+        elif knob is not None and declared.key in knob.keys_of_server:
+            found.append(
+                (declared.path, f'"{declared.key}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
+            )
     yield from dict.fromkeys(found)
 
 

@@ -14,9 +14,10 @@ import tomli_w
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import find_fault, own_values
 from pgtrial.experiment_file.experiment import FORMAT, Experiment
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL, is_list
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Path
+from pgtrial.knobs import KNOBS, is_list
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
 _LONGEST_NAME = 50
 # Values up to a comma; a part in single or double quotation marks may have commas and loses the marks.
@@ -88,7 +89,7 @@ def quick_experiment(
     if not varied and not placebo:
         raise SpecError("nothing to compare", hint="Give a setting at least two values: -s shared_buffers=128MB,1GB")
     mix = mix or "simple-update"
-    common = {knob: _common(parsed, knob) for knob in KNOB_NAMES}
+    common = {knob: _common(parsed, knob) for knob in KNOBS}
     tables: dict[str, dict[str, Any]] = {
         "experiment": {"name": _name([*(setting.name for setting in varied), mix])},
         "hypothesis": {"expect": "different", "margin": margin},
@@ -159,8 +160,8 @@ def _parse_setting(text: str) -> _Setting:
             f'cannot read the setting "{text}"',
             hint="Write -s NAME=A,B or -s KNOB:NAME=A,B, such as -s work_mem=4MB,64MB or -s sysctl:vm.swappiness=1,60",
         )
-    if colon and knob not in KNOB_NAMES:
-        hint = hint_name(knob, KNOB_NAMES, what="Knobs are")
+    if colon and knob not in KNOBS:
+        hint = hint_name(knob, KNOBS, what="Knobs are")
         raise SpecError(f'knob "{knob}" does not exist', hint=f"{hint} Write -s KNOB:NAME=A,B")
     return _Setting(knob=knob or POSTGRESQL, name=key, values=_parse_values(name.strip(), rest))
 

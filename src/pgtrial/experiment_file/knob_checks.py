@@ -3,54 +3,34 @@ contradicts each other.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
 from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import EXCLUSIVE_SYSCTLS, POSTGRESQL
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Exclusive, Needs
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
-# As sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a network
-# device, or as the path, which is for these names only, so that all others have one name.
-_SYSCTL = re.compile(r"[^\s./]+\.[^\s./]+(?:[./][^\s./]+)*")
-_SYSCTL_PATH = re.compile(r"[^\s./]+(?=/.*\.)(?:/[^\s./]+(?:\.[^\s./]+)*)+")
-_EXCHANGED = str.maketrans("./", "/.")
 _MINOR_VERSION = re.compile(r"(\d+)\.[\d.]+")
 _DISK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
-
-# What a knob sets by itself: (knob, key, PostgreSQL settings, advice).
-_SET_BY_KNOB = (
-    ("extensions", "preload", ("shared_preload_libraries",), "List all libraries in one of the two places."),
-    ("huge_pages", "size", ("huge_pages", "huge_page_size"), "The table huge_pages sets it. Remove one of the two."),
-)
 
 
 def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Names of kernel settings, and versions of the server."""
     found: list[Found] = []
     for declared in all_declared(experiment):
-        if declared.knob == "sysctl" and not _is_sysctl(declared.key):
+        knob = KNOBS.get(declared.knob)
+        if knob is not None and (wrong := knob.find_wrong_key(declared.key)) is not None:
             # A factor has its setting's name once, however many levels.
-            path = declared.path[:2] if declared.path[0] == "factors" else declared.path
-            found.append((path, f'"{declared.key}" is not a name of a kernel setting', _advise_sysctl(declared.key)))
+            found.append((declared.path[:2] if declared.path[0] == "factors" else declared.path, *wrong))
         elif (declared.knob, declared.key) == ("server", "postgres"):
             found += check_version(declared.path, declared.value)
     yield from dict.fromkeys(found)
-
-
-def _is_sysctl(name: str) -> bool:
-    return name.isprintable() and any(form.fullmatch(name) for form in (_SYSCTL, _SYSCTL_PATH))
-
-
-def _advise_sysctl(name: str) -> str:
-    dotted = name.strip("/").removeprefix("proc/sys/").translate(_EXCHANGED)
-    if _is_sysctl(dotted):
-        return f'Write it as sysctl does: "{dotted}".'
-    return 'Write it as "sysctl -a" shows it: "vm.swappiness".'
 
 
 def check_version(path: Path, text: str) -> Iterator[Found]:
@@ -74,35 +54,29 @@ def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterat
 
 
 def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    """What needs a second value, and what must not have one."""
+    """What needs a second value."""
     arms = tuple(arm_values(experiment).values())
     found: list[Found] = []
-    for arm in arms:
-        kind = arm.get(("filesystem", "type"))
-        if kind is not None and ("filesystem", "size") not in arm:
-            message = f"the file system of type {kind.value} has no size"
-            found.append((kind.path, message, 'Add size = "20GB": room for the data twice, and for the WAL.'))
-        size, share = arm.get(("memory_pressure", "size")), arm.get(("memory_pressure", "share"))
-        if size is not None and share is not None:
-            message = "the memory that is taken away is given as a size and as a share"
-            found.append((later(size, share), message, "Remove one of the two."))
-    for declared in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
-        found.append((declared.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
-    for declared in _unused(arms, "block_device", "device", _sets_queue):
-        message = f'nothing is set for block device "{declared.value}"'
-        found.append((declared.path, message, "Add what is to be set, such as read_ahead_kb, or remove it."))
+    for name, knob in KNOBS.items():
+        for needs in knob.needs:
+            for declared in _unmet(arms, name, needs):
+                found.append((declared.path, needs.message.format(value=declared.value), needs.hint))
     yield from dict.fromkeys(found)
 
 
-def _sets_queue(arm: Values) -> bool:
-    return any(knob == "block_device" and key != "device" for knob, key in arm)
+def _unmet(arms: Iterable[Values], knob: str, needs: Needs) -> Iterator[Declared]:
+    """Values of a key without what it needs: in an arm, or in all arms that have it from one place."""
+    having = [arm for arm in arms if (knob, needs.key) in arm]
+    met = {arm[knob, needs.key].path for arm in having if _meets(arm, knob, needs)}
+    for arm in having:
+        if not _meets(arm, knob, needs) and (needs.in_each_arm or arm[knob, needs.key].path not in met):
+            yield arm[knob, needs.key]
 
 
-def _unused(arms: Iterable[Values], knob: str, key: str, is_used: Callable[[Values], bool]) -> Iterator[Declared]:
-    """Values that some arms have, and none of them uses."""
-    having = [arm for arm in arms if (knob, key) in arm]
-    used = {arm[knob, key].path for arm in having if is_used(arm)}
-    yield from (arm[knob, key] for arm in having if arm[knob, key].path not in used)
+def _meets(arm: Values, knob: str, needs: Needs) -> bool:
+    if needs.other:
+        return (knob, needs.other) in arm
+    return any(name == knob and key != needs.key for name, key in arm)
 
 
 def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
@@ -110,18 +84,22 @@ def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
     found: list[Found] = []
     for arm in arm_values(experiment).values():
         settings = {key.lower(): declared for (knob, key), declared in arm.items() if knob == POSTGRESQL}
-        for knob, key, names, advice in _SET_BY_KNOB:
-            table = arm.get((knob, key))
-            for name in names:
-                if table is not None and name in settings:
-                    message = f'setting "{name}" and knob "{knob}" exclude each other'
-                    found.append((later(table, settings[name]), message, advice))
-        for one, other in EXCLUSIVE_SYSCTLS:
-            pair = [arm["sysctl", name] for name in (one, other) if ("sysctl", name) in arm]
-            if len(pair) == 2 and all(declared.value.strip() != "0" for declared in pair):
-                message = f'"{one}" and "{other}" exclude each other'
-                found.append((later(*pair), message, "The kernel sets one to 0 when the other is set. Remove one."))
+        for name, knob in KNOBS.items():
+            for own in knob.own_settings:
+                table = arm.get((name, own.key))
+                for setting in own.settings:
+                    if table is not None and setting in settings:
+                        message = f'setting "{setting}" and knob "{name}" exclude each other'
+                        found.append((later(table, settings[setting]), message, own.hint))
+            for pair in knob.exclusive:
+                both = [arm[name, key] for key in pair.keys if (name, key) in arm]
+                if len(both) == 2 and not _has_zero(pair, both):
+                    found.append((later(*both), pair.message, pair.hint))
     yield from dict.fromkeys(found)
+
+
+def _has_zero(pair: Exclusive, both: Iterable[Declared]) -> bool:
+    return pair.unless_zero and any(given.value.strip() == "0" for given in both)
 
 
 def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

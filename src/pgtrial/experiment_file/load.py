@@ -15,10 +15,10 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file import position
 from pgtrial.experiment_file.crosscheck import crosscheck
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.experiment_file.position import Found, format_path, locate_keys
 from pgtrial.experiment_file.wording import word_error
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.fio import FIO
 from pgtrial.units import format_bytes
 
 LARGEST_FILE = 1024**2  # bytes; an experiment file has a few thousand
@@ -152,7 +152,7 @@ _OF_TARGET = {("target", key) for key in ("kind", "host", "database", "restart")
 
 def _depends_on_target(path: position.Path) -> bool:
     if path[0] == "arms":
-        return len(path) > 2 and path[2] in KNOB_NAMES
+        return len(path) > 2 and path[2] in KNOBS
     if path[0] == "factors":
         return len(path) == 2 or path[2] in {"knob", "setting"}
     return path[0] in {"target", "dataset", "design"}

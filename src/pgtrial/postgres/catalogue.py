@@ -16,11 +16,12 @@ from pgtrial.design.levels import ScenarioShare, load_levels, split_clients
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import POSTGRESQL, value_text
-from pgtrial.experiment_file.nearest import nearest_name
 from pgtrial.experiment_file.position import Path as SpecPath
 from pgtrial.experiment_file.position import format_path
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Arm
+from pgtrial.nearest import nearest_name
 from pgtrial.postgres.settings import SettingFacts, find_fault, read_number
 
 VERSIONS = (15, 16, 17, 18)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.fingerprint import Moment

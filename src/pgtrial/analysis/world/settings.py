@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.findings import Difference, SettingFinding
+from pgtrial.knobs import KNOBS
 from pgtrial.model.arm import Arm
 
 ABSENT = "(absent)"  # the server of that run has no such setting
@@ -43,10 +44,11 @@ DERIVED: Mapping[str, tuple[str, ...]] = {
     "transaction_read_only": ("default_transaction_read_only",),
 }
 
-# Settings that a knob sets beside what it does on the host.
+# Settings that a knob sets beside what it does on the host, or that tell of it.
 KNOB_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "extensions": ("shared_preload_libraries",),
-    "huge_pages": ("huge_pages", "huge_page_size", "huge_pages_status"),
+    name: tuple(setting for own in knob.own_settings for setting in (*own.settings, *own.shown))
+    for name, knob in KNOBS.items()
+    if knob.own_settings
 }
 # A library has settings of its own, "name.setting", which are there as long as it is loaded.
 _LOADING = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")

@@ -11,7 +11,7 @@ from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.cgroup import evict
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import HistogramLog, LoadLog

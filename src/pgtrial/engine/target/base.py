@@ -16,6 +16,8 @@ from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
+# What alter_database does, and wanted_settings of the libraries.
+IN_DATABASE = frozenset({("extensions", "preload"), ("extensions", "create"), ("sql", "apply"), ("sql", "undo")})
 _LOOKS, _BETWEEN = 10, 0.05  # s
 
 
@@ -30,6 +32,9 @@ class RunningServer:
 
     A load on files has no server: then ``directories`` has the one of the files, ``control`` is "", and nothing is to
     be asked of it.
+
+    ``confirmed`` has knob and key of everything that is as declared: made and read back, part of how the cluster was
+    made, or done without an error.
     """
 
     settings: Mapping[str, Setting]
@@ -42,6 +47,7 @@ class RunningServer:
     environment: Mapping[str, str]
     directories: tuple[str, ...]
     groups: tuple[str, ...]
+    confirmed: frozenset[tuple[str, str]]
     on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
     altered: bool = False  # the arm's SQL has changed the data
     may_checkpoint: bool = True
@@ -184,6 +190,18 @@ async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None
                 group.create_task(coroutine)
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+
+
+def find_unset(arm: Arm, server: RunningServer) -> tuple[str, ...]:
+    """What an arm declares and nobody has set and confirmed: "sysctl.vm.swappiness = 1"."""
+    unset = [
+        f"{knob}.{key} = {value}"
+        for knob, table in arm.knobs.items()
+        for key, value in table.items()
+        if (knob, key) not in server.confirmed
+    ]
+    read_back = {name.lower() for name in server.settings}
+    return (*unset, *(f"{name} = {value}" for name, value in arm.settings.items() if name.lower() not in read_back))
 
 
 async def is_ending(has_died: Callable[[], bool]) -> bool:

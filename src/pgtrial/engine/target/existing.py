@@ -12,14 +12,12 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.control import find_server
-from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.control_groups import own_groups
-from pgtrial.knobs.server_database import ServerDatabase
-from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Undone
@@ -31,6 +29,7 @@ from pgtrial.postgres.existing.database import (
     read_inventory,
     run_database,
 )
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
@@ -120,6 +119,7 @@ class ServerTarget:
             environment=self.server.environment(self.database),
             directories=self.server.directories,
             groups=self._groups(),
+            confirmed=IN_DATABASE | self.changes.confirmed(wanted),
             on_host=facts.local,
             altered=altered,
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
 from pgtrial.design.plan import Plan
-from pgtrial.design.variants import host_knobs
+from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError
-from pgtrial.experiment_file.arms import FILESYSTEM
+from pgtrial.experiment_file.arms import FILESYSTEM, OF_JOBS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import Host
@@ -78,6 +78,7 @@ class HostTarget:
             groups=tuple(
                 group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
             ),
+            confirmed=made_with(arm) | OF_JOBS | self.changes.confirmed(knobs),
             may_checkpoint=False,
         )
 

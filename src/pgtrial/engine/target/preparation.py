@@ -14,13 +14,13 @@ from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs
+from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
-from pgtrial.knobs import HOST_KNOBS, postgresql
+from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
@@ -71,7 +71,7 @@ class ThrowawayTarget:
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
         cluster, wanted = self.cluster(arm), wanted_settings(arm)
-        postgresql.apply(cluster, wanted)
+        cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)
@@ -79,7 +79,7 @@ class ThrowawayTarget:
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
         await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
-        settings = await postgresql.verify(cluster, wanted, database=DATABASE)
+        settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
         altered = await alter_database(arm, cluster.conninfo(DATABASE))
         return RunningServer(
@@ -93,6 +93,7 @@ class ThrowawayTarget:
             environment=cluster.environment(DATABASE),
             directories=(str(cluster.data), str(cluster.wal)),
             groups=groups,
+            confirmed=made_with(arm) | IN_DATABASE | self.changes.confirmed(knobs),
             altered=altered,
         )
 

@@ -11,14 +11,14 @@ from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.hosts.base import Host
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.declaration import Among
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
 from pgtrial.store.state import State
-
-_OWN = ("cgroup",)  # knobs that each server can have to itself; all others act on the whole host
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,16 +57,17 @@ class Twins:
         servers: dict[str, RunningServer] = {}
         for name in order:
             self._set(before)
-            knobs = {knob: table for knob, table in own[name].items() if knob not in _OWN}
+            knobs = {knob: table for knob, table in own[name].items() if not _has_own(knob)}
             entries = await self._changes.make(self._context(name), knobs, run=runs[name])
             self.switched += entries
             wanted[name] = {path: value for entry in entries for path, value in entry.change.new.items()}
             for entry in entries:
                 for path in entry.change.new:
                     before.setdefault(path, entry.change.old[path])
-            kept = {knob: table for knob, table in own[name].items() if knob in _OWN}
+            kept = {knob: table for knob, table in own[name].items() if _has_own(knob)}
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
-            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes))
+            confirmed = server.confirmed | self._changes.confirmed(common) | self._changes.confirmed(knobs)
+            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes), confirmed=confirmed)
         self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
         return servers
 
@@ -77,7 +78,7 @@ class Twins:
         common = {
             knob: table
             for knob, table in first.items()
-            if knob not in _OWN and all(other.get(knob) == table for other in others)
+            if not _has_own(knob) and all(other.get(knob) == table for other in others)
         }
         own = {
             name: {knob: values for knob, values in table.items() if knob not in common}
@@ -129,6 +130,11 @@ class Twins:
         async with AsyncExitStack() as stack:
             for member in reversed(self.members.values()):
                 stack.push_async_callback(member.remove)
+
+
+def _has_own(knob: str) -> bool:
+    """Whether each server has its own; all else on a host is for all of them."""
+    return KNOBS[knob].among_twins is Among.OWN
 
 
 def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:

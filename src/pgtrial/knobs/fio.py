@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgtrial.experiment_file.values import Count, Flag, Positive, Size, Table
+from pgtrial.knobs.declaration import ON_DEVICE, About, Among, Knob, Rule, Scope, Settling
+from pgtrial.knobs.values import Count, Flag, Positive, Size, Table
 
 FIO = "fio"  # the kind of load, and the table of an arm
 FILES = "files"  # name of the only job where the file has none of its own
@@ -67,4 +68,25 @@ class FilesTable(FileWork):
         default=None,
         description="State of the page cache before a run. cold: nothing of the files is in it. warm: the files have "
         "been read, as far as they fit. Left out: as cache in [design] says.",
+    )
+
+
+class Fio(Knob):
+    name = FIO
+    about = About(
+        sets="what the jobs of a load on files do: pattern, size of the file, block size, direct, fsync, engine and "
+        "depth, and the state of the page cache before a run",
+        takes_effect="for the load of the arm; the files are made once, as large as any arm needs them",
+        rights="none",
+        verified="each job does a few requests before anything is measured; fio fails loudly",
+        undone="the files are removed at the end of the experiment",
+    )
+    scope = Scope.LOAD
+    among_twins = Among.OWN
+    rules = (
+        Rule(
+            settling=Settling.BUILDS_UP,
+            reason="decides which pages are cached and dirty, for all that use the machine",
+            shares=ON_DEVICE,
+        ),
     )

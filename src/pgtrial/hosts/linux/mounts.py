@@ -4,20 +4,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgtrial.hosts.linux.mount_options import ITEMS, KEPT_FLAGS, options_in_force
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.mount_options import ITEMS, KEPT_FLAGS, options_in_force
 
 _MOUNTINFO = "/proc/self/mountinfo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A line of /proc/self/mountinfo: ``device`` is "major:minor", ``source`` what was mounted, ``shown`` all options,
-    those of the mount and those of the file system.
+    """A line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+
+    ``device`` is "major:minor", ``root`` the directory of the file system that is mounted, ``source`` what was mounted,
+    ``shown`` all options, those of the mount and those of the file system.
     """
 
     number: int
     device: str
+    root: str
     point: str
     kind: str
     source: str
@@ -33,11 +36,12 @@ def read_mounts(ops: Operations) -> Iterator[Mount]:
     """All mounts in the order in which they were made: of several at one point the last is on top."""
     for line in ops.read(_MOUNTINFO).splitlines():
         mount, _, file_system = line.partition(" - ")
-        number, _, device, _, point, options, *_ = mount.split(" ")
+        number, _, device, root, point, options, *_ = mount.split(" ")
         kind, source, more = (*file_system.split(" "), "", "")[:3]
         yield Mount(
             number=int(number),
             device=device,
+            root=_unescape(root),
             point=_unescape(point),
             kind=kind,
             source=_unescape(source),
@@ -60,6 +64,16 @@ def existing(ops: Operations, path: str) -> str:
     while not ops.exists(path):
         path = path.rpartition("/")[0] or "/"
     return path
+
+
+def mount_over(ops: Operations, path: str, device: str) -> Mount | None:
+    """The mount whose point is nearest above a path; of several there, the one of the device, else the one on top.
+
+    For a host that does not tell the number of a path's mount. None if no mount is above it.
+    """
+    path = ops.resolve(path)
+    above = [mount for mount in read_mounts(ops) if f"{path}/".startswith(f"{mount.point.rstrip('/')}/")]
+    return max(reversed(above), key=lambda mount: (len(mount.point.rstrip("/")), mount.device == device), default=None)
 
 
 def mount_at(ops: Operations, point: str) -> Mount | None:

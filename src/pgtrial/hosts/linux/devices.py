@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pgtrial.hosts.linux.mounts import mount_over
 from pgtrial.hosts.operations import Operations
 
 
@@ -81,7 +82,8 @@ def _under(ops: Operations, path: str, seen: tuple[str, ...]) -> DevicesUnder:
     if ops.exists(entry):
         return DevicesUnder(devices=_devices(ops, ops.resolve(entry), seen))
     # A file system of several devices gives its files device numbers of no device; its mount names one that it is on.
-    kind, source = _mount_of(ops, path, f"{major}:{minor}")
+    mount = mount_over(ops, path, f"{major}:{minor}")
+    kind, source = ("an unknown file system", "") if mount is None else (mount.kind, mount.source)
     block = _block_of_source(ops, source)
     if block is None:
         return DevicesUnder(reason=f'"{path}" lies on {kind} ("{source}"), which is on no block device of its own.')
@@ -99,30 +101,6 @@ def _under_btrfs(ops: Operations, directory: str, seen: tuple[str, ...]) -> Devi
     return DevicesUnder(
         devices=tuple(dict.fromkeys(devices)), read_ahead=read_ahead if ops.exists(read_ahead) else None
     )
-
-
-def _mount_of(ops: Operations, path: str, number: str) -> tuple[str, str]:
-    """(kind, source) of the file system a path is on, from /proc/self/mountinfo (proc_pid_mountinfo(5))."""
-    real = ops.resolve(path)
-    best = (-1, "an unknown file system", "")
-    for line in ops.read("/proc/self/mountinfo").splitlines():
-        mount, _, file_system = line.partition(" - ")
-        fields, (kind, source) = mount.split(" "), file_system.split(" ")[:2]
-        point = _unescape(fields[4]).rstrip("/")
-        if real == point or real.startswith(f"{point}/"):
-            # The longest mount point holds the path; a matching number decides between mounts over each other, and
-            # among equals the last one is on top.
-            rank = 2 * len(point) + (fields[2] == number)
-            if rank >= best[0]:
-                best = rank, kind, _unescape(source)
-    return best[1], best[2]
-
-
-def _unescape(field: str) -> str:
-    """A field of mountinfo, where blank, tab, newline and backslash are written as three octal digits."""
-    for character in " \t\n\\":
-        field = field.replace(f"\\{ord(character):03o}", character)
-    return field
 
 
 def _block_of_source(ops: Operations, source: str) -> str | None:

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.experiment_file.nearest import hint_name, nearest_name
+from pgtrial.nearest import hint_name, nearest_name
 
 
 @pytest.mark.parametrize(

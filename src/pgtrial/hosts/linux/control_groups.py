@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pgtrial.hosts.linux.mounts import read_mounts
 from pgtrial.hosts.operations import Operations
 
 # Among the options of a mount of version 1; the kernel's Documentation/admin-guide/cgroup-v1.
@@ -28,19 +29,14 @@ class Hierarchy:
 def hierarchies(ops: Operations) -> tuple[Hierarchy, ...]:
     """Those that are mounted, in the order of the mounts; none of version 1 that has a name instead of controllers."""
     found = []
-    for line in ops.read("/proc/self/mountinfo").splitlines():
-        mount, _, file_system = line.partition(" - ")
-        kind, _, options = file_system.split(" ", 2)
-        root, mount_point = mount.split()[3:5]
-        if kind == "cgroup" and (controllers := _VERSION_1.intersection(options.split(","))):
-            pass
-        elif kind == "cgroup2":
-            controllers = frozenset(ops.read(f"{mount_point}/cgroup.controllers").split())
+    for mount in read_mounts(ops):
+        if mount.kind == "cgroup" and (controllers := _VERSION_1.intersection(mount.shown)):
+            version = 1
+        elif mount.kind == "cgroup2":
+            version, controllers = 2, frozenset(ops.read(f"{mount.point}/cgroup.controllers").split())
         else:
             continue
-        found.append(
-            Hierarchy(version=2 if kind == "cgroup2" else 1, mount=mount_point, root=root, controllers=controllers)
-        )
+        found.append(Hierarchy(version=version, mount=mount.point, root=mount.root, controllers=controllers))
     return tuple(found)
 
 

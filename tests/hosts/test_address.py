@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.experiment_file.address import HostAddress, parse_host
+from pgtrial.hosts.address import HostAddress, parse_host
 
 
 @pytest.mark.parametrize(

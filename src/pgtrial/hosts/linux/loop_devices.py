@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.devices import devices_under
+from pgtrial.hosts.linux.devices import devices_under
 from pgtrial.hosts.operations import Operations
 
 _STEP = 0.02  # seconds
