@@ -35,7 +35,7 @@ def keys(knob: str) -> tuple[str, ...]:
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
     """Some tables of an arm with odd values."""
-    knobs = draw(st.lists(st.sampled_from(KNOBS), max_size=3, unique=True))
+    knobs = draw(st.lists(st.sampled_from(sorted(KNOBS)), max_size=3, unique=True))
     return {
         knob: draw(st.dictionaries(st.sampled_from(keys(knob)), ODD | st.lists(ODD, max_size=2), max_size=2))
         for knob in knobs
@@ -45,7 +45,7 @@ def tables(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
 @st.composite
 def factors(draw: st.DrawFn) -> dict[str, Any]:
     made = {}
-    for knob in draw(st.lists(st.sampled_from(KNOBS), min_size=1, max_size=3, unique=True)):
+    for knob in draw(st.lists(st.sampled_from(sorted(KNOBS)), min_size=1, max_size=3, unique=True)):
         key = draw(st.sampled_from(keys(knob)))
         made[f"{knob}-{key}"] = {
             "knob": knob,

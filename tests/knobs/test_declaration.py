@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from pgtrial import knobs
-from pgtrial.design.variants import host_knobs, made_with, variant_of
+from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.experiment import host_changes
 from pgtrial.engine.target.base import IN_DATABASE
 from pgtrial.experiment_file.arms import OF_JOBS, resolve_arms
@@ -85,10 +85,10 @@ def test_knobs_of_the_host_are_applied_in_an_order_in_which_none_spoils_the_othe
 @pytest.mark.parametrize("knob", [*(knob.name for knob in HOST_KNOBS), "not_known_here"])
 def test_what_changes_the_host_needs_the_permission_and_is_made_with_the_run(knob):
     made = experiment({}, {})
-    arm = Arm(name="a", role=Role.CANDIDATE, settings=(), knobs=((knob, "key", "value"),))
+    arm = Arm(name="a", role=Role.CANDIDATE, knobs={knob: {"key": "value"}})
 
     assert host_changes(made, [arm]) == (f"{knob}.key = value",)
-    assert host_knobs(made, arm) == {knob: {"key": "value"}}
+    assert host_knobs(arm) == {knob: {"key": "value"}}
 
 
 def test_every_knob_that_has_a_file_has_its_table():
@@ -110,8 +110,8 @@ def test_every_key_that_a_cluster_is_made_with_makes_another_cluster(knob, key):
     made = experiment({knob: {key: one}}, {knob: {key: other}})
     first, second = resolve_arms(made)
 
-    assert variant_of(made, first) != variant_of(made, second)
-    assert (knob, key) in made_with(made, first)
+    assert first.variant != second.variant
+    assert (knob, key) in made_with(first)
 
 
 def test_every_key_of_a_table_is_set_by_somebody():
@@ -131,8 +131,8 @@ def test_a_remounted_file_system_is_no_part_of_how_the_cluster_is_made():
     own = experiment({}, {"filesystem": {"type": "ext4", "size": "1GB"}})
     remounted = experiment({}, {"filesystem": {"options": "noatime"}})
 
-    assert ("filesystem", "options") in made_with(own, resolve_arms(own)[1])
-    assert ("filesystem", "options") not in made_with(remounted, resolve_arms(remounted)[1])
+    assert ("filesystem", "options") in made_with(resolve_arms(own)[1])
+    assert ("filesystem", "options") not in made_with(resolve_arms(remounted)[1])
 
 
 def test_what_a_knob_does_not_say_is_taken_to_be_what_needs_most_care():

@@ -25,6 +25,7 @@ HOMES = {
         "engine/live/view.py",
         "findings/",
         "store/findings_file.py",
+        "store/plans.py",
     ),
     "rich": ("cli/",),
     "scipy": ("stats/",),

@@ -96,4 +96,4 @@ def scope_of(knob: str) -> Scope:
 
 def is_list(knob: str, key: str) -> bool:
     """Whether the key of a knob's table takes a list; as a text its elements are joined by ", "."""
-    return isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)
+    return knob in KNOBS and isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)
