@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs
 
-from pgtrial.engine.live.watch import next_pause
+from pgtrial.engine.live.pace import next_pause
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.findings.findings import Findings
 from pgtrial.report.words import make_visible
