@@ -81,8 +81,8 @@ _INTRODUCTION = """\
 <!-- Written by tools/generate_docs.py from src/pgtrial/experiment_file/; change the models, not this page. -->
 
 An experiment is one TOML file. `pgtrial init` writes a commented example, `pgtrial check FILE` lists everything wrong
-with a file, and `pgtrial plan FILE` shows what the experiment will do. For completion in an editor there is a JSON Schema:
-`pgtrial schema`, or [experiment.schema.json](experiment.schema.json).
+with a file, and `pgtrial plan FILE` shows what the experiment will do. For completion in an editor there is a JSON
+Schema: `pgtrial schema`, or [experiment.schema.json](experiment.schema.json).
 
 - The file begins with `format = {format}`. Unknown keys are errors.
 - Times and sizes use PostgreSQL's units: `us`, `ms`, `s`, `min`, `h`, `d`; `B`, `kB`, `MB`, `GB`, `TB`. A time without
@@ -92,9 +92,10 @@ with a file, and `pgtrial plan FILE` shows what the experiment will do. For comp
   ranges and allowed values for the version of the server (15 to 18).
 - Paths of scripts are relative to the experiment file.
 - Give either `[arms.NAME]` tables or `[factors.NAME]` tables. The first arm is the control. With factors every
-  combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each factor makes the control.
-- A factor varies a PostgreSQL setting or, with a knob such as `knob = "sysctl"`, a value in another table of an arm. For
-  a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
+  combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each factor makes the
+  control.
+- A factor varies a PostgreSQL setting or, with a knob such as `knob = "sysctl"`, a value in another table of an arm.
+  For a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
 - Declare a disk class once, as `[disks.NAME]`, and name it in arms or in a factor: `storage = {{ disk = "NAME" }}`.
   With a size it is emulated; see [disks.md](disks.md).
 - A table of `[target]`, such as `[target.sysctl]`, applies to all arms unless an arm overrides it.
@@ -130,9 +131,9 @@ def render_page() -> str:
 
 _CHECKS = """\
 A check by share of time compares every second with its threshold; the level follows from the share of the time
-beyond it, and a share that equals a limit has that level. For other checks the level follows from the value itself: over the
-whole time, its change over the measured time (trend), or log entries per minute. A trend whose interval includes zero is
-`info` at most. The series that each check reads are in
+beyond it, and a share that equals a limit has that level. For other checks the level follows from the value itself:
+over the whole time, its change over the measured time (trend), or log entries per minute. A trend whose interval
+includes zero is `info` at most. The series that each check reads are in
 [checks.toml](../src/pgtrial/experiment_file/checks.toml).
 
 | Name | Looks at | Threshold | `info` | `warning` | `alarm` |
@@ -239,10 +240,10 @@ _KNOBS = """\
 <!-- Written by tools/generate_docs.py from src/pgtrial/knobs/; change what a knob says about itself, not this page. -->
 
 Each knob is a table of an arm, or of `[target]` for all arms; [experiment-file.md](experiment-file.md) lists their
-keys. Knobs in the second table change the host and need `--allow-host-changes`. `pgtrial plan` shows each change next to
-the current value. Each change is journaled before it is made, then verified, and undone after the run, last change
-first: by the run itself after success, an error, Ctrl-C or SIGTERM, and by `pgtrial restore` after `kill -9` or a reboot.
-A value that somebody else has changed in the meantime is left as it is and reported.
+keys. Knobs in the second table change the host and need `--allow-host-changes`. `pgtrial plan` shows each change next
+to the current value. Each change is journaled before it is made, then verified, and undone after the run, last change
+first: by the run itself after success, an error, Ctrl-C or SIGTERM, and by `pgtrial restore` after `kill -9` or a
+reboot. A value that somebody else has changed in the meantime is left as it is and reported.
 
 An arm's settings are in effect only while the arm runs. The journal is one file per machine and user,
 `/var/lib/pgtrial/journal.sqlite` for root and under `$XDG_STATE_HOME/pgtrial` for others; `PGTRIAL_STATE_DIRECTORY`
@@ -303,8 +304,8 @@ resources, through which an effect can leak.
 
 The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
 frozen (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
-squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count; the guard
-time is longer where a machine setting is switched with the arm.
+squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count; the
+guard time is longer where a machine setting is switched with the arm.
 
 pgtrial refuses this method for:
 
@@ -317,15 +318,15 @@ pgtrial refuses this method for:
 
 An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: work
 paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
-causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set, because
-its clock keeps running while a server is frozen.
+causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
+because its clock keeps running while a server is frozen.
 
 The twins' data are restored at the beginning of each block, unless `restore = "never"`.
 
 ## Duet
 
-A duet needs at least as many CPUs as arms. Each arm gets the same number, whole cores if there are enough. In every block
-each arm has each set of CPUs for the same time, so a faster core favours none. The arms exchange CPUs every
+A duet needs at least as many CPUs as arms. Each arm gets the same number, whole cores if there are enough. In every
+block each arm has each set of CPUs for the same time, so a faster core favours none. The arms exchange CPUs every
 {duet_slice:g} s (with many clients {per_client:g} ms times their number, in long runs 1/{duet_most} of the duration,
 both up to {duet_longest:g} s), of which the first third, but at most {duet:g} s, does not count; `slice` sets another
 time.
@@ -335,8 +336,8 @@ settings cannot differ between arms, and a control group's CPU limit has no mean
 ## How effects settle
 
 The tables below show what `pgtrial` knows about each setting. **Shared** is the resource that twins have in common,
-through which an effect leaks from one arm to another. Leaks through dirty pages do not matter if the load is select-only,
-and leaks through the page cache do not matter if all data and servers fit into memory.
+through which an effect leaks from one arm to another. Leaks through dirty pages do not matter if the load is
+select-only, and leaks through the page cache do not matter if all data and servers fit into memory.
 
 | Effect | interleaved | duet |
 |---|---|---|

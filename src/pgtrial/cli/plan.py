@@ -184,9 +184,9 @@ def _fill(text: str) -> str:
 @options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
-    """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+    """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
-    Nothing is started or changed.
+    Starts and changes nothing.
 
     \b
     Example:
@@ -210,7 +210,7 @@ def command(*, file: Path, as_json: bool) -> None:
 
 
 def _plan_on_host(checked: "Checked", facts: "HostFacts") -> "Checked":
-    """With the method that is valid on the host, which reading the file alone cannot tell. SpecError with its line."""
+    """Choose the method on the host, as the file alone cannot tell which is valid. Raises SpecError with its line."""
     from pgtrial.design.plan import make_plan
     from pgtrial.errors import SpecError
     from pgtrial.experiment_file.load import locate_problems, refuse

@@ -1,4 +1,4 @@
-"""What check and plan say of a load on files."""
+"""What check and plan show about a load on files."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def program_text(checked: Checked) -> str:
 
 
 def files_text(checked: Checked) -> str:
-    """The files, and how often they are there."""
+    """The files, and how many copies exist."""
     files = largest_files(checked.loaded.experiment)
     each = ", ".join(f"{name} {format_bytes(size)}" for name, size in files.items())
     places = len(variants_of(checked.loaded.experiment, checked.plan.arms))
@@ -49,7 +49,7 @@ def _job_text(jobs: list[FileJob]) -> str:
 
 
 def runs_text(checked: Checked) -> str:
-    """How the runs begin."""
+    """How runs start."""
     when = _SYNCS[effective_restore(checked.loaded.experiment)]
     return (
         f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. Random order from seed "
@@ -58,7 +58,7 @@ def runs_text(checked: Checked) -> str:
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
+    """Temporary data outside the result folder."""
     experiment = checked.loaded.experiment
     size = format_bytes(checked.plan.data_size)
     for variant in variants_of(experiment, checked.plan.arms):

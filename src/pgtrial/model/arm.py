@@ -1,4 +1,4 @@
-"""A named combination of levels, as the schedule and the result folder know it."""
+"""Arm: a named combination of levels, as the schedule and the result folder store it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ class Role(StrEnum):
 class Arm:
     """``settings`` are the PostgreSQL settings that this arm declares, name to value as written in the file.
 
-    ``knobs`` is what else it sets: (knob, name, value), in the order of the file's tables.
+    ``knobs`` holds all other values it sets: (knob, name, value), in the order of the file's tables.
     """
 
     name: str
@@ -23,5 +23,5 @@ class Arm:
     knobs: tuple[tuple[str, str, str], ...] = ()
 
     def knob(self, name: str) -> dict[str, str]:
-        """What it sets of one knob."""
+        """The values that it sets for one knob."""
         return {key: value for knob, key, value in self.knobs if knob == name}

@@ -91,7 +91,7 @@ class PgbenchLoad:
         except HostCommandError as err:
             raise WorkloadError(
                 f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
-                hint="Correct the script; nothing has been measured.",
+                hint="Fix the script; nothing has been measured.",
             ) from err
 
     def cache_of(self, arm: Arm) -> Cache:
