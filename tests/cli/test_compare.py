@@ -74,7 +74,7 @@ def test_what_cannot_be_meant_is_a_usage_error(folders, arguments, told, capsys)
 
 def test_a_missing_folder_is_named(folders, tmp_path, capsys):
     assert main(["compare", str(folders[0]), str(tmp_path / "gone")]) == 1
-    assert f'there is no folder "{tmp_path / "gone"}"' in capsys.readouterr().err
+    assert f'folder "{tmp_path / " does not existgone"}"' in capsys.readouterr().err
 
 
 def test_a_folder_of_something_else_is_told(folders, tmp_path, capsys):

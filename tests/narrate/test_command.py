@@ -181,7 +181,7 @@ def test_without_an_address_it_is_a_usage_error(folder, capsys) -> None:
     status, out, err = run(capsys, folder, "--model", "tiny")
 
     assert (status, out) == (2, "")
-    assert err.startswith("error: no endpoint for the model is known\n")
+    assert err.startswith("error: no endpoint for the model is configured\n")
 
 
 def test_a_text_got_by_hand_is_checked_too(folder, tmp_path, capsys) -> None:

@@ -177,9 +177,9 @@ def _fill(text: str) -> str:
 @options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
-    """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+    """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
-    Nothing is started or changed.
+    Starts and changes nothing.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What a plan says of the server, its data and where they lie, for either kind of target."""
+"""The server, its data and their location in a plan, for either kind of target."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
 
 
 def data_text(checked: Checked) -> str:
-    """What the data are and how often they are there."""
+    """The data, and how many copies exist."""
     experiment, size = checked.loaded.experiment, format_bytes(checked.plan.data_size)
     dataset = experiment.dataset
     if experiment.target.kind == "host":
@@ -113,7 +113,7 @@ def own_settings_text(checked: Checked) -> str:
 
 
 def starts_text(checked: Checked) -> str:
-    """How often the server starts, and when the data are put back."""
+    """How often the server starts, and when the data are restored."""
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
     if experiment.target.kind == "host":
@@ -136,7 +136,7 @@ def starts_text(checked: Checked) -> str:
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
+    """Temporary data outside the result folder."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
     target = experiment.target
     if target.kind == "host":

@@ -274,6 +274,6 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         yield db
     except (sqlite3.Error, ValueError) as err:
-        raise StoreError(f"cannot take anything out of the folder's {layout.STATE}: {err}") from err
+        raise StoreError(f"cannot redact the folder's {layout.STATE}: {err}") from err
     finally:
         db.close()

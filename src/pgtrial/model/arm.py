@@ -1,4 +1,4 @@
-"""A named combination of levels with all that it comes to, as the schedule, the engine and the analysis know it."""
+"""Arm: a named combination of levels, as the schedule and the result folder store it."""
 
 import json
 from collections.abc import Mapping

@@ -169,7 +169,7 @@ def _accept(dossier: Dossier, checked: Checked, *, model: str, is_cut: bool) -> 
         raise RefusedTextError(
             "the model's text is refused: it says something that pgtrial cannot vouch for",
             detail="\n".join(make_visible(fault, keep="\n") for fault in checked.faults),
-            hint="Try again, or another model. Without any: pgtrial narrate DIR.",
+            hint="Try again, or use another model. Without a model: pgtrial narrate DIR.",
         )
     facts = {fact.id: fact for fact in dossier.facts}
     placed = tuple((value, facts[value.id]) for value in checked.placed)

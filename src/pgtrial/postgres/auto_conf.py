@@ -65,14 +65,16 @@ def parse(content: bytes) -> tuple[Entry, ...]:
     for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"line {number} is not one that the server can read")
+            raise ValueError(f"the server cannot read line {number}")
         if match["name"] is None:
             continue
         entry = Entry(name=match["name"], value=_unquoted(match["value"]))
         if entry.key in _INCLUDES:
             raise ValueError(f"line {number} includes another file")
         if "\n" in entry.value:
-            raise ValueError(f"line {number} has a value with a line break, which ALTER SYSTEM does not write rightly")
+            raise ValueError(
+                f"line {number} has a value with a line break, which ALTER SYSTEM does not write correctly"
+            )
         entries.append(entry)
     return tuple(entries)
 

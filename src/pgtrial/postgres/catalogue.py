@@ -168,7 +168,7 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     for arm in resolve_arms(experiment):
         if arms is not None and arm.name not in arms:
             continue
-        # What a server has that is there already, only that server can say.
+        # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
         allowed = read_number(facts, arm.settings.get(facts.name, default))
         if allowed is not None and allowed < needed:

@@ -183,7 +183,7 @@ class ThrowawayCluster:
                         raise SettingError(
                             "the server does not start",
                             detail="\n".join(self._complaints(startup)) or self._end_of(startup),
-                            hint="Correct the setting the server complains about.",
+                            hint="Fix the setting the server complains about.",
                         )
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:

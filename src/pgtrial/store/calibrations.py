@@ -66,7 +66,7 @@ def keep_calibration(key: str, text: str) -> Path:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as err:
         raise StoreError(
-            f'cannot make "{state / DIRECTORY}": {err.strerror}',
+            f'cannot create "{state / DIRECTORY}": {err.strerror}',
             hint=f"Make its directory writable, or name another one with {VARIABLE}.",
         ) from err
     return _write(_place(key), text)

@@ -83,7 +83,7 @@ class _Seconds:
 
 
 def read_histograms(log: HistogramLog) -> HistogramRead:
-    """Read the logs. Raises WorkloadError when one is missing, cut off, or has a line that is no histogram."""
+    """Read the logs. Raises WorkloadError when one is missing, cut off, or has a line that is not a histogram."""
     seconds = _Seconds(log.window)
     requests, unlogged = 0, 0
     inside: list[float] = []
@@ -124,7 +124,7 @@ def _lines(path: Path) -> Iterator[tuple[float, str, dict[int, int]]]:
                 found, t = {}, -1.0
             if t < 0 or not counts or len(counts) % _GROUP or any(count < 0 for count in found.values()):
                 raise WorkloadError(
-                    f'fio\'s log "{path}" has a line that is no histogram', detail=f"Line {number} is {line[:60]!r}."
+                    f'fio\'s log "{path}" has a line that is not a histogram', detail=f"Line {number} is {line[:60]!r}."
                 )
             yield t, fields[1].strip(), found
 

@@ -85,7 +85,7 @@ def lock_restoring(directory: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(
-                'another "pgtrial restore" is at work', hint="Wait until it has ended, and look at what it says."
+                'another "pgtrial restore" is running', hint="Wait until it ends, and read its output."
             ) from None
         yield
 
@@ -151,12 +151,12 @@ def _check_owner(path: Path) -> None:
     if found.st_uid != os.geteuid():
         raise StoreError(
             f'the journal of host changes is not safe: "{path}" belongs to another user',
-            hint=f"Name a directory of your own with {VARIABLE}, or none at all.",
+            hint=f"Set {VARIABLE} to a directory of your own, or unset it.",
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise StoreError(
             f'the journal of host changes is not safe: other users can write to "{path}"',
-            hint=f'Take that right from them: chmod go-w "{path}"',
+            hint=f'Revoke that right: chmod go-w "{path}"',
         )
 
 

@@ -46,14 +46,14 @@ def find_root(path: Path) -> Path:
     except OSError as err:
         raise StoreError(
             f'cannot open "{path}": {err.strerror}',
-            hint="Name a result folder, or the directory in which they are, such as results.",
+            hint="Name a result folder, or a directory of result folders, such as results.",
         ) from err
     except RuntimeError as err:
-        raise StoreError(f'cannot open "{path}": its links lead round in a circle') from err
+        raise StoreError(f'cannot open "{path}": its symbolic links form a loop') from err
     if not root.is_dir():
         raise StoreError(
             f'"{path}" is not a directory',
-            hint="Name a result folder, or the directory in which they are, such as results.",
+            hint="Name a result folder, or a directory of result folders, such as results.",
         )
     return root
 

@@ -135,11 +135,11 @@ def open_server(folder: Path, *, port: int) -> WebServer:
         if err.errno == errno.EADDRINUSE:
             raise PgTrialError(
                 f"port {port} on {HOST} is in use",
-                hint="Another pgtrial may serve there. Choose another port with --port; --port 0 takes a free one.",
+                hint="Another pgtrial may serve there. Choose another port with --port; --port 0 picks a free one.",
             ) from err
         raise PgTrialError(
             f"cannot listen on port {port} of {HOST}: {err.strerror}",
-            hint="Choose another port with --port; --port 0 takes a free one.",
+            hint="Choose another port with --port; --port 0 picks a free one.",
         ) from err
 
 

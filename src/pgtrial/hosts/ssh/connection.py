@@ -131,8 +131,8 @@ class Connection:
             self.lose(
                 ConnectError(
                     f'"{self.ssh.name}" does not answer within {limit:g} s',
-                    detail=f"It was asked: {_name(message)}.",
-                    hint="Look at the machine and the network between; it may be overloaded.",
+                    detail=f"The request was: {_name(message)}.",
+                    hint="Check the machine and the network; the machine may be overloaded.",
                 )
             )
             raise self._again() from None

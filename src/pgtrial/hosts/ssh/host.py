@@ -188,7 +188,7 @@ class SshHost:
                     raise TargetError(
                         f'"{self.name}" does not let ssh reach the socket "{path}"',
                         detail="\n".join(self.connection.words_so_far()[-3:]),
-                        hint="Its sshd has to allow it: AllowStreamLocalForwarding yes, and no restrict for the key.",
+                        hint="Its sshd must allow it: AllowStreamLocalForwarding yes, and no restrict for the key.",
                     )
 
     async def copy_from(self, path: Path, destination: Path) -> None:

@@ -165,7 +165,7 @@ def _unreachable(err: Exception, conninfo: str, service: str) -> ConnectError:
     host = found.get("host") or found.get("hostaddr") or "the local socket"
     words = " ".join(str(err).split())
     return ConnectError(
-        f"no connection to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
+        f"cannot connect to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
         f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
         detail=words,
         hint=next((hint for part, hint in _HINTS if part in words), _HINT),

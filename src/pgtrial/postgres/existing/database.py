@@ -61,7 +61,7 @@ def check_may_create(rights: Rights) -> None:
     """Raise PreflightError if the role cannot have a database of its own."""
     if rights.in_recovery:
         raise PreflightError(
-            "the server is a standby, on which no database can be made",
+            "the server is a standby, where no database can be created",
             hint="Name an existing one with database in [target], and read only.",
         )
     if not rights.create_database:
@@ -81,7 +81,7 @@ async def plan_database(server: ExistingServer, name: str, *, template: str | No
         if not taken:
             break
         if await fetch(server.conninfo(), _FIND, [name]):
-            raise TargetError(f'a database "{name}" is there already', hint='Try "pgtrial restore".')
+            raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
     return Change(
         knob=KNOB,
         name=f'database "{name}" of the server at {server.control.address.place}',
@@ -243,5 +243,5 @@ async def await_left(connection: "AsyncConnection[tuple[Any, ...]]", beginning: 
         if row is None or row[0] == 0:
             return
         if time.monotonic() > deadline:
-            raise TargetError(f'a statement of an earlier pgtrial is still at work: "{beginning} …"')
+            raise TargetError(f'a statement of an earlier pgtrial is still running: "{beginning} …"')
         await asyncio.sleep(_STEP)
