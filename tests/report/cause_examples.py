@@ -34,6 +34,7 @@ from pgtrial.findings.causes import (
     Stability,
     Suspect,
 )
+from pgtrial.findings.message import Message, message
 from pgtrial.findings.record import Estimate
 
 # Milliseconds per transaction of the lower load level; they add up to the latency.
@@ -414,25 +415,34 @@ def _panels(rng: random.Random, place: tuple[int, int, str], arm: str, seconds: 
             value=tuple(None if gap and 6 <= second <= 8 else value for second, value in zip(t, values, strict=True)),
         )
 
-    def panel(topic: str, title: str, unit: str, lines: list[PanelLine], *, stacked: bool = False) -> Panel:
+    def panel(topic: str, title: Message, unit: str, lines: list[PanelLine], *, stacked: bool = False) -> Panel:
         return Panel(
             run=run, arm=arm, block=block, topic=topic, title=title, unit=unit, stacked=stacked, t=t, lines=tuple(lines)
         )
+
+    def of_disk(title: str) -> Message:
+        return message("panel.of-disk", device="vda", title=message(title))
 
     is_off = which == "off"
     found = [
         panel(
             "waits",
-            "average sessions by wait type",
+            message("panel.waits"),
             "",
             [line("IO", 0.4 if is_off else 2.6), line("CPU", 2.2, gap=True), line("LWLock", 0.3), line("Lock", 0.2)],
             stacked=True,
         ),
-        panel("cpu", "CPU", "share", [line("user", 0.3), line("system", 0.1), line("I/O wait", 0.05)], stacked=True),
-        panel("disk", "disk vda: bytes", "B/s", [line("read", 2e6), line("written", 31e6)]),
-        panel("disk", "disk vda: response time", "s", [line("read", 0.0004), line("write", 0.0021, gap=True)]),
-        panel("memory", "available memory", "B", [line("available", 3.1e9)]),
-        panel("write-back", "dirty pages", "B", [line("dirty", 8e7), line("limit", 4e8)]),
+        panel(
+            "cpu",
+            message("panel.cpu"),
+            "share",
+            [line("user", 0.3), line("system", 0.1), line("I/O wait", 0.05)],
+            stacked=True,
+        ),
+        panel("disk", of_disk("panel.bytes"), "B/s", [line("read", 2e6), line("written", 31e6)]),
+        panel("disk", of_disk("panel.request-time"), "s", [line("read", 0.0004), line("write", 0.0021, gap=True)]),
+        panel("memory", message("panel.memory"), "B", [line("available", 3.1e9)]),
+        panel("write-back", message("panel.dirty"), "B", [line("dirty", 8e7), line("limit", 4e8)]),
     ]
     return found if which != "placebo" else found[:-1]
 

@@ -177,7 +177,7 @@ def test_throughput_is_on_top_and_waits_are_next_below_the_log(sample):
     titles = [chart.title.split(":")[0] for chart in first_runs(sample)[0].charts if chart]
 
     assert titles[:3] == ["Throughput", "The server’s log", "Average sessions by wait type"]
-    assert titles[3:] == ["CPU", "Disk vda", "Disk vda", "Dirty pages", "Available memory"]
+    assert titles[3:] == ["CPU time", "Disk vda", "Disk vda", "Dirty pages", "Memory"]
 
 
 def test_runs_share_the_scale_of_each_row_and_the_time_axis(sample):
@@ -216,7 +216,7 @@ def test_a_gap_in_one_line_is_a_gap_in_the_whole_stack_and_not_a_zero(sample):
 
 
 def test_a_gap_in_a_line_is_only_its_own(sample):
-    response = next(chart for chart in first_runs(sample)[0].charts if chart and "response time" in chart.title)
+    response = next(chart for chart in first_runs(sample)[0].charts if chart and "time of a request" in chart.title)
     (lines,) = response.spec["layer"][-1]["data"]["values"]
 
     assert lines["v00"].count(None) == 0
@@ -227,10 +227,10 @@ def test_titles_of_panels_carry_what_is_seen(sample):
     titles = [chart.title for chart in first_runs(sample)[0].charts if chart]
 
     assert titles[2].startswith("Average sessions by wait type: mostly IO, ")
-    assert titles[3].startswith("CPU: mostly user, ")
+    assert titles[3].startswith("CPU time: mostly user, ")
     assert "Disk vda: bytes: largest is written, " in titles[4]
     assert " MB/s on average, at most " in titles[4]
-    assert titles[-1].startswith("Available memory: ")
+    assert titles[-1].startswith("Memory: ")
 
 
 def test_dips_lie_along_the_bottom_of_the_throughput(sample):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pgtrial.findings.disks import DiskUse
 from pgtrial.findings.files import FileUse
-from pgtrial.findings.message import MaybeMessage
+from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.record import Estimate, Record
 
 # --- Latency budget -------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ class Panel(Record):
     arm: str
     block: int
     topic: str  # "waits" | "cpu" | "disk" | "memory" | "write-back"
-    title: str  # "average sessions by wait type", "disk vda: requests", …
+    title: Message  # "average sessions by wait type", "disk vda: requests", …
     unit: str  # "", "1/s", "B/s", "B", "s", "share"
     stacked: bool
     t: tuple[float, ...]

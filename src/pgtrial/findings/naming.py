@@ -9,3 +9,8 @@ def name_level(level: LoadLevel) -> Message:
     if level.rate is None:
         return message("level.clients", count=level.clients)
     return message("level.rate", count=level.clients, rate=level.rate)
+
+
+def name_series(metric: str) -> Message:
+    """What a series of timelines is: "vmstat.us"; "waits." stands for those of all types."""
+    return message(f"series.{metric.removesuffix('.')}")
