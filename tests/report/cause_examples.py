@@ -34,7 +34,7 @@ from pgtrial.findings.causes import (
     Stability,
     Suspect,
 )
-from pgtrial.findings.message import Message, message
+from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.record import Estimate
 
 # Milliseconds per transaction of the lower load level; they add up to the latency.
@@ -448,16 +448,19 @@ def _panels(rng: random.Random, place: tuple[int, int, str], arm: str, seconds: 
 
 
 def _marks(run: int, which: str, seconds: int) -> list[Mark]:
+    parts = (message("log-event.timed"), message("log-event.buffers", number=1250))
+    checkpoint = message("log-event", parts=(*parts, message("log-event.writing", time=3.2)))
+    vacuum = message("log-event", parts=("pgbench_accounts", message("log-event.pages-removed", number=12)))
+    error = verbatim("serialization")
     marks = [
-        Mark(run=run, start=start, end=start + 4.5, kind="checkpoint", text="timed, 1250 buffers, 3.2 s of writing")
+        Mark(run=run, start=start, end=start + 4.5, kind="checkpoint", text=checkpoint)
         for start in (17.0, seconds + 17.0)
     ]
     if which == "off":
         marks += [
-            Mark(run=run, start=start, end=start + 0.4, kind="autovacuum", text="pgbench_accounts, 12 pages removed")
-            for start in (5.0, 25.0, 45.0)
+            Mark(run=run, start=start, end=start + 0.4, kind="autovacuum", text=vacuum) for start in (5.0, 25.0, 45.0)
         ]
-        marks += [Mark(run=run, start=k / 20, end=k / 20, kind="error 40001", text="serialization") for k in range(400)]
+        marks += [Mark(run=run, start=k / 20, end=k / 20, kind="error 40001", text=error) for k in range(400)]
     return marks
 
 
@@ -468,9 +471,11 @@ def _log(arm: str, kind: str) -> list[LogSummary]:
             kind="checkpoint",
             count=12,
             numbers={"buffers": 15_000.0, "write seconds": 38.4, "sync seconds": 0.9, "distance bytes": 4.1e8},
-            text="all timed",
+            text=message("log-summary.all-timed"),
         )
     ]
     if kind == "off":
-        found.append(LogSummary(arm=arm, kind="error 40001", count=400, numbers={}, text="serialization_failure"))
+        found.append(
+            LogSummary(arm=arm, kind="error 40001", count=400, numbers={}, text=verbatim("serialization_failure"))
+        )
     return found

@@ -7,6 +7,7 @@ import pytest
 import vl_convert
 
 from pgtrial.findings.causes import Mark
+from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.associations import association_chart
 from pgtrial.report.charts.budget import budget_charts
@@ -263,7 +264,7 @@ def test_without_a_log_there_are_no_lanes(sample):
 
 
 def mark(start: float, end: float | None = None) -> Mark:
-    return Mark(run=1, start=start, end=start if end is None else end, kind="error 40001", text="why")
+    return Mark(run=1, start=start, end=start if end is None else end, kind="error 40001", text=verbatim("why"))
 
 
 def test_events_that_no_eye_could_part_are_one_bar_that_counts_them():

@@ -325,7 +325,7 @@ class Mark(Record):
     start: float  # s since measuring began
     end: float
     kind: str  # "checkpoint", "autovacuum", "temporary file", "lock wait", "error", "slow statement", …
-    text: str
+    text: MaybeMessage
 
 
 class LogSummary(Record):
@@ -335,7 +335,7 @@ class LogSummary(Record):
     kind: str  # as in Mark, errors with their SQLSTATE: "error 40001"
     count: int
     numbers: dict[str, float]  # sums, in base units: "buffers", "write seconds", "sync seconds", "distance bytes", …
-    text: str
+    text: MaybeMessage
 
 
 class Causes(Record):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
@@ -33,6 +34,9 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     WORKLOAD,
     SERIES,
     PANELS,
+    EVENT_KINDS,
+    LOG_EVENTS,
+    LOG_SUMMARIES,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"
