@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pgtrial.findings.message import Message, message, verbatim
+from pgtrial.findings.pages import DataFit, PageGain
 from pgtrial.model.run import LoadLevel
 
 # By the kinds of events in a server's log (store/server_log/facts.py).
@@ -37,3 +38,21 @@ def name_event_kind(kind: str) -> Message:
         return message(_EVENT_KINDS[kind])
     first, _, state = kind.partition(" ")
     return message("log-kind.error-of-state", state=state) if first == "error" else verbatim(kind)
+
+
+def name_gain(gain: PageGain) -> Message:
+    """ "+6.1 % (+4.0 % to +8.2 %)"."""
+    if gain.ratio is None:
+        return message("gain.unknown")
+    if gain.low is None or gain.high is None:
+        return message("gain.change", change=gain.ratio)
+    return message("gain.interval", change=gain.ratio, low=gain.low, high=gain.high)
+
+
+def name_data(fit: DataFit) -> Message:
+    """ "scale 10, about 150 MB"."""
+    if fit.scale is None:
+        return message("page-data.unknown")
+    if fit.data is None:
+        return message("page-data.scale", scale=fit.scale)
+    return message("page-data.size", scale=fit.scale, bytes=fit.data)

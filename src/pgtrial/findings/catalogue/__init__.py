@@ -8,6 +8,7 @@ from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
+from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
@@ -37,6 +38,9 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     EVENT_KINDS,
     LOG_EVENTS,
     LOG_SUMMARIES,
+    PAGE_GAINS,
+    PAGE_DATA,
+    TRANSLATIONS,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"
