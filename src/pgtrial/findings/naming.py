@@ -1,6 +1,6 @@
 """Messages that name things, for use inside of others."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import DataFit, PageGain
@@ -25,6 +25,19 @@ def name_level(level: LoadLevel) -> Message:
     if level.rate is None:
         return message("level.clients", count=level.clients)
     return message("level.rate", count=level.clients, rate=level.rate)
+
+
+def name_runs(runs: Iterable[int]) -> Message:
+    """ "run 3", "runs 1–4, 7"."""
+    ranges: list[list[int]] = []
+    for run in sorted(runs):
+        if ranges and run == ranges[-1][1] + 1:
+            ranges[-1][1] = run
+        else:
+            ranges.append([run, run])
+    texts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
+    is_single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return message("run" if is_single else "runs", runs=", ".join(texts))
 
 
 def name_series(metric: str) -> Message:
