@@ -142,13 +142,13 @@ def _disk(findings: Findings) -> list[Chart]:
     busiest: dict[str, Panel] = {}
     for panel in panels:
         known = busiest.get(panel.arm)
-        if panel.title.endswith(_REQUESTS) and (known is None or largest_value(panel) > largest_value(known)):
+        if panel.title.say().endswith(_REQUESTS) and (known is None or largest_value(panel) > largest_value(known)):
             busiest[panel.arm] = panel
-    titles = {arm: panel.title.removesuffix(_REQUESTS) for arm, panel in busiest.items()}
+    titles = {arm: panel.title.say().removesuffix(_REQUESTS) for arm, panel in busiest.items()}
     shown = [
         panel
         for panel in panels
-        if panel.arm in titles and panel.title in {titles[panel.arm] + kind for kind in (_REQUESTS, _RESPONSE)}
+        if panel.arm in titles and panel.title.say() in {titles[panel.arm] + kind for kind in (_REQUESTS, _RESPONSE)}
     ]
     return _draw_panels(findings, shown)
 
@@ -161,7 +161,7 @@ def _panels_of(findings: Findings, topic: str) -> list[Panel]:
         for panel in causes_of(findings).panels
         if panel.topic == topic and panel.block == block and panel.arm in wanted and panel.t
     ]
-    return sorted(panels, key=lambda panel: (panel.title, wanted.index(panel.arm)))
+    return sorted(panels, key=lambda panel: (panel.title.say(), wanted.index(panel.arm)))
 
 
 def _draw_panels(findings: Findings, panels: Sequence[Panel]) -> list[Chart]:

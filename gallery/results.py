@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from pgtrial.analysis.pages.gains import gain_text
 from pgtrial.findings.findings import CurvePoint, Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_gain
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
 from pgtrial.report.markdown import escape, table
@@ -141,7 +141,7 @@ def _gains(findings: Findings) -> list[str]:
     rows = [
         [
             escape(arm_label(findings, arm)),
-            *(escape(gain_text(cells[arm, level])) if (arm, level) in cells else _MISSING for level in levels),
+            *(escape(name_gain(cells[arm, level]).say()) if (arm, level) in cells else _MISSING for level in levels),
         ]
         for arm in dict.fromkeys(gain.arm for gain in findings.pages.gains)
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
+from pgtrial.findings.message import message
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Decision
@@ -128,8 +129,17 @@ def make_pages(name_of: Mapping[str, str]) -> HugePages:
                 instructions=near(61e3),
             ),
         ),
-        reason="",
-        text="Pages of 2MB gain most at scale 10 with 16 clients: +8 % (+7 % to +9 %).",
+        reason=None,
+        text=message(
+            "page-gain.matters",
+            gain=message(
+                "page-gain.most-at-both",
+                page="2MB",
+                scale=10,
+                level=message("level.clients", count=16),
+                gain=message("gain.interval", change=1.08, low=1.07, high=1.09),
+            ),
+        ),
     )
 
 

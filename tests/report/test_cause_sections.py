@@ -3,6 +3,7 @@ import re
 import pytest
 
 from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
+from pgtrial.findings.message import verbatim
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,
@@ -349,7 +350,7 @@ def test_usual_criteria_are_called_so(sample):
 
 def test_messages_in_another_language_are_said_not_to_be_known(sample):
     said = "what these messages tell is not known"
-    russian = LogSummary(arm="on", kind="not English", count=37, numbers={}, text=said)
+    russian = LogSummary(arm="on", kind="not English", count=37, numbers={}, text=verbatim(said))
 
     assert f"not in English 37 {said}" in words(section(change(sample, log=(russian,)), "server_log"))
 

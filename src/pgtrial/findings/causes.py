@@ -8,7 +8,7 @@ from typing import Literal
 
 from pgtrial.findings.disks import DiskUse
 from pgtrial.findings.files import FileUse
-from pgtrial.findings.message import MaybeMessage
+from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.record import Estimate, Record
 
 # --- Latency budget -------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ class Panel(Record):
     arm: str
     block: int
     topic: str  # "waits" | "cpu" | "disk" | "memory" | "write-back"
-    title: str  # "average sessions by wait type", "disk vda: requests", …
+    title: Message  # "average sessions by wait type", "disk vda: requests", …
     unit: str  # "", "1/s", "B/s", "B", "s", "share"
     stacked: bool
     t: tuple[float, ...]
@@ -325,7 +325,7 @@ class Mark(Record):
     start: float  # s since measuring began
     end: float
     kind: str  # "checkpoint", "autovacuum", "temporary file", "lock wait", "error", "slow statement", …
-    text: str
+    text: MaybeMessage
 
 
 class LogSummary(Record):
@@ -335,7 +335,7 @@ class LogSummary(Record):
     kind: str  # as in Mark, errors with their SQLSTATE: "error 40001"
     count: int
     numbers: dict[str, float]  # sums, in base units: "buffers", "write seconds", "sync seconds", "distance bytes", …
-    text: str
+    text: MaybeMessage
 
 
 class Causes(Record):

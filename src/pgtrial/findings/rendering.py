@@ -102,6 +102,7 @@ CLAUSES: dict[str, Callable[[str], str]] = {"lowered": lambda text: f"{text[:1].
 LISTS: dict[str, Callable[[list[str]], str]] = {
     "list": ", ".join,
     "items": "; ".join,
+    "beside": " / ".join,
     "sentences": " ".join,
     "first": _first,
     "and": join_and,

@@ -11,6 +11,7 @@ from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.naming import name_series
 from pgtrial.findings.record import Estimate
 from pgtrial.language import ptr, tr
 from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label
@@ -59,8 +60,8 @@ def metric_words(name: str) -> str:
     for prefix in (WAITS, WAIT):
         if metric.startswith(prefix):
             return tr("sessions in {part}", part=part_name(metric.removeprefix(prefix), about))
-    found = find_metric(metric)
-    return tr(found.text) if found is not None else ""
+    series = find_metric(metric)
+    return name_series(series.name).say() if series is not None else ""
 
 
 def format_value(value: float | None, unit: str) -> str:

@@ -335,8 +335,8 @@ def _log(_: Findings, causes: Causes) -> Table:
         number("sum", "in base units"),
     )
     rows = (
-        (one.arm, one.kind, one.count, one.text or None, name, value)
-        for one in causes.log
-        for name, value in (one.numbers.items() or [(None, None)])
+        (summary.arm, summary.kind, summary.count, say(summary.text) or None, name, value)
+        for summary in causes.log
+        for name, value in (summary.numbers.items() or [(None, None)])
     )
     return table("server_log", "What the server's log tells", columns, rows)

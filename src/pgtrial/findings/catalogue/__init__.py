@@ -6,7 +6,10 @@ from dataclasses import replace
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
+from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
+from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
 from pgtrial.findings.catalogue.verdict import ADJUSTMENT, NEEDED, SIZES, STOPPING, VERDICTS
@@ -30,6 +33,14 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     STOPPING,
     ADJUSTMENT,
     WORKLOAD,
+    SERIES,
+    PANELS,
+    EVENT_KINDS,
+    LOG_EVENTS,
+    LOG_SUMMARIES,
+    PAGE_GAINS,
+    PAGE_DATA,
+    TRANSLATIONS,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"

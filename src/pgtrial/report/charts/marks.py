@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.findings.causes import Mark
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.naming import name_event_kind
 from pgtrial.language import ntr, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.base import Chart, Spec, shorten
@@ -57,7 +57,7 @@ def _text(mark: Mark) -> str:
         text = tr("at {time} for {length}", time=start, length=format_value(mark.end - mark.start, "s"))
     else:
         text = tr("at {time}", time=start)
-    return f"{text}: {mark.text}" if mark.text else text
+    return f"{text}: {mark.text.say()}" if mark.text else text
 
 
 def _with_further(text: str, number: int) -> str:
@@ -122,11 +122,11 @@ def draw_lanes(lanes: Sequence[tuple[str, list[Spec]]], times: tuple[float, floa
 
 
 def lane_word(kind: str, count: int) -> str:
-    return f"{name_kind(kind)}: {count or ptr('count', 'none')}"
+    return f"{name_event_kind(kind).say()}: {count or ptr('count', 'none')}"
 
 
 def count_text(kind: str, count: int) -> str:
-    return f"{count} × {name_kind(kind)}" if count else tr("no {event}", event=name_kind(kind))
+    return f"{count} × {name_event_kind(kind).say()}" if count else tr("no {event}", event=name_event_kind(kind).say())
 
 
 def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -> list[Spec]:
@@ -143,7 +143,7 @@ def checkpoint_layer(findings: Findings, run: int, times: tuple[float, float]) -
             "encoding": {
                 "x": {"field": "start", "type": "quantitative"},
                 "x2": {"field": "end"},
-                "tooltip": {"field": "text", "title": name_kind(CHECKPOINT)},
+                "tooltip": {"field": "text", "title": name_event_kind(CHECKPOINT).say()},
             },
         }
     ]

@@ -35,7 +35,7 @@ def panel_chart(findings: Findings, panel: Panel, times: tuple[float, float], la
     names = [line.name for line in panel.lines]
     order = sorted(range(len(names)), key=lambda k: kind_rank(names[k])) if is_wait else list(range(len(names)))
     colours = _colours(names, is_wait=is_wait)
-    title, message = panel.title, _message(panel)
+    title, message = panel.title.say(), _message(panel)
     return Chart(
         title=f"{title[:1].upper()}{title[1:]}: {message}",
         text=tr(

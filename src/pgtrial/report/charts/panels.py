@@ -74,4 +74,4 @@ def main_block(runs: list[RunPanels]) -> int | None:
 
 def _row_of(panel: Panel) -> tuple[int, str]:
     """Rows of the same topic stay in the order in which they are given."""
-    return (TOPICS.index(panel.topic) if panel.topic in TOPICS else len(TOPICS), panel.title)
+    return (TOPICS.index(panel.topic) if panel.topic in TOPICS else len(TOPICS), panel.title.say())

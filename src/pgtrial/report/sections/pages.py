@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.pages.gains import data_text, gain_text
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import estimate_text, format_value, place_level
@@ -13,14 +14,14 @@ from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_share
 
-_NONE = HugePages(gains=(), fits=(), checks=(), translations=(), reason="", text="")
+_NONE = HugePages(gains=(), fits=(), checks=(), translations=(), reason=None, text=None)
 
 
 def _build(findings: Findings) -> dict[str, object]:
     pages = findings.pages or _NONE
     levels = _levels(findings, pages.gains)
     return {
-        "text": pages.text,
+        "text": say(pages.text),
         "confidence": format_share(findings.hypothesis.confidence),
         "heads": [level_label(findings, level) for level in levels],
         "rows": _rows(findings, pages, levels),
@@ -29,7 +30,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "fits": [_fit(findings, fit) for fit in pages.fits],
         "checks": [_check(findings, check) for check in pages.checks],
         "translations": [_translation(findings, cost) for cost in pages.translations],
-        "reason": pages.reason,
+        "reason": say(pages.reason),
     }
 
 
@@ -47,7 +48,7 @@ def _rows(findings: Findings, pages: HugePages, levels: Sequence[int | str]) -> 
         {
             "page": _page_text(gain.page),
             "baseline": _page_text(gain.baseline_page),
-            "data": data_text(fits[arm]) if arm in fits else "–",
+            "data": name_data(fits[arm]).say() if arm in fits else "–",
             "fits": _yes(fits[arm].fits) if arm in fits else "–",
             "arm": arm_label(findings, arm),
             "cells": [_cell(cells.get((arm, level))) for level in levels],
@@ -60,7 +61,7 @@ def _rows(findings: Findings, pages: HugePages, levels: Sequence[int | str]) -> 
 def _cell(gain: PageGain | None) -> dict[str, object]:
     if gain is None:
         return {"text": "–", "decision": ""}
-    return {"text": gain_text(gain), "decision": decision_word(gain.decision)}
+    return {"text": name_gain(gain).say(), "decision": decision_word(gain.decision)}
 
 
 def _page_text(page: str) -> str:
@@ -77,7 +78,7 @@ def _of_runs(part: int, whole: int) -> str:
 
 def _fit(findings: Findings, fit: DataFit) -> dict[str, object]:
     return {
-        "data": data_text(fit),
+        "data": name_data(fit).say(),
         "buffers": format_value(fit.shared_buffers, "B"),
         "fits": _yes(fit.fits),
         "hit": estimate_text(fit.hit_share, "share"),

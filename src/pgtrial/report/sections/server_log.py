@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from pgtrial.analysis.causes.log_event import name_kind
 from pgtrial.findings.causes import LogSummary
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_event_kind
 from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import causes_of, format_value, place_arm
 from pgtrial.report.sections.base import Section
@@ -47,33 +48,36 @@ _NAMES = frozenset(
 
 def _build(findings: Findings) -> dict[str, object]:
     log = causes_of(findings).log
-    arms = sorted({each.arm for each in log}, key=lambda arm: place_arm(findings, arm))
-    cells = {(each.kind, each.arm): each for each in log}
+    arms = sorted({summary.arm for summary in log}, key=lambda arm: place_arm(findings, arm))
+    cells = {(summary.kind, summary.arm): summary for summary in log}
     totals: dict[str, int] = {}
-    for each in log:
-        totals[each.kind] = totals.get(each.kind, 0) + each.count
+    for summary in log:
+        totals[summary.kind] = totals.get(summary.kind, 0) + summary.count
     kinds = sorted(totals, key=lambda kind: (FIRST.index(kind) if kind in FIRST else len(FIRST), -totals[kind], kind))
     return {
         "arms": [arm_label(findings, arm) for arm in arms],
-        "rows": [{"kind": name_kind(kind), "cells": [_cell(cells.get((kind, arm))) for arm in arms]} for kind in kinds],
+        "rows": [
+            {"kind": name_event_kind(kind).say(), "cells": [_cell(cells.get((kind, arm))) for arm in arms]}
+            for kind in kinds
+        ],
     }
 
 
-def _cell(found: LogSummary | None) -> dict[str, object]:
-    if found is None:
+def _cell(summary: LogSummary | None) -> dict[str, object]:
+    if summary is None:
         return {"count": ptr("count", "none"), "numbers": [], "text": ""}
-    return {"count": str(found.count), "numbers": describe_numbers(found.numbers), "text": found.text}
+    return {"count": str(summary.count), "numbers": describe_numbers(summary.numbers), "text": say(summary.text)}
 
 
 def describe_numbers(numbers: Mapping[str, float]) -> list[str]:
     """ "write 12.3 s", "distance 1.2 GB", "buffers 4711"."""
-    found = []
+    texts = []
     for name, value in numbers.items():
         what, _, last = name.rpartition(" ")
         unit = _UNITS.get(last, "")
         shown = what if unit and what else name
-        found.append(f"{tr(shown) if shown in _NAMES else shown} {format_value(value, unit)}")
-    return found
+        texts.append(f"{tr(shown) if shown in _NAMES else shown} {format_value(value, unit)}")
+    return texts
 
 
 SERVER_LOG = Section(

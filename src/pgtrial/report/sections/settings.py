@@ -2,7 +2,8 @@
 
 from itertools import groupby
 
-from pgtrial.findings.findings import ArmFinding, Findings, SettingFinding
+from pgtrial.findings.findings import ArmFinding, Difference, Findings, SettingFinding
+from pgtrial.findings.message import say
 from pgtrial.language import N_
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import arm_label
@@ -11,6 +12,7 @@ from pgtrial.report.words import arm_label
 def _build(findings: Findings) -> dict[str, object]:
     arms = [arm.name for arm in findings.experiment.arms]
     notable = [setting for setting in findings.settings if setting.declared or setting.differs]
+    differences = findings.fingerprint.differences
     facts = sorted(findings.fingerprint.facts, key=lambda fact: fact.group)
     return {
         "arms": [arm_label(findings, arm) for arm in arms],
@@ -18,8 +20,8 @@ def _build(findings: Findings) -> dict[str, object]:
         "notable": [_row(setting, arms) for setting in sorted(notable, key=_place)],
         "others": [_row(setting, arms) for setting in findings.settings if not (setting.declared or setting.differs)],
         "groups": [(name, list(group)) for name, group in groupby(facts, key=lambda fact: fact.group)],
-        "unasked": [difference for difference in findings.fingerprint.differences if not difference.declared],
-        "asked": [difference for difference in findings.fingerprint.differences if difference.declared],
+        "unasked": [_differing(difference) for difference in differences if not difference.declared],
+        "asked": [_differing(difference) for difference in differences if difference.declared],
         "target": findings.experiment.target,
     }
 
@@ -44,6 +46,13 @@ def _row(setting: SettingFinding, arms: list[str]) -> dict[str, object]:
         "source": setting.source,
         "differs": setting.differs,
         "declared": setting.declared,
+    }
+
+
+def _differing(difference: Difference) -> dict[str, object]:
+    return {
+        "name": difference.name,
+        "values": [(say(placed.where), say(placed.value)) for placed in difference.values],
     }
 
 
