@@ -239,7 +239,7 @@ def _checks(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.name, one.arm, *level_row(findings, one.load_level), one.object or None),
-            *(one.value, one.unit or None, one.threshold, one.share, one.level, one.advice or None),
+            *(one.value, one.unit or None, one.threshold, one.share, one.level, say(one.advice) or None),
         )
         for one in causes.checks
     )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
@@ -30,6 +31,9 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     STOPPING,
     ADJUSTMENT,
     WORKLOAD,
+    SEEN,
+    ADVICE,
+    WAIT_EVENTS,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"
