@@ -6,6 +6,14 @@ from dataclasses import replace
 from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
+from pgtrial.findings.catalogue.disks import (
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    FILE_FACTS,
+    FILE_USES,
+    SERVER_SIZES,
+)
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
@@ -34,6 +42,12 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     SEEN,
     ADVICE,
     WAIT_EVENTS,
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    SERVER_SIZES,
+    FILE_USES,
+    FILE_FACTS,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"
