@@ -23,7 +23,6 @@ from pgtrial.analysis.causes.sessions import (
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
 from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Limit, Resource, Suspect
@@ -70,8 +69,8 @@ _RATES = (
 
 def declared_limits(experiment: Experiment, arm: Arm) -> Mapping[str, float]:
     """Limits of the arm's disk in 1/s and B/s: of its class, or of its control group; {} for none."""
-    limits = {key: text for key, text in effective_knobs(experiment, arm).get("cgroup", {}).items() if key in LIMITS}
-    name = disk_of(experiment, arm)
+    limits = {key: text for key, text in arm.knobs.get("cgroup", {}).items() if key in LIMITS}
+    name = arm.disk
     if name is not None and name in experiment.disks:
         limits |= experiment.disks[name].limits()
     return {key: parse_bytes(text) if key.endswith("bytes") else float(text) for key, text in limits.items()}
@@ -194,7 +193,7 @@ def _describe(
     judged: Mapping[tuple[str, int], Limit],
 ) -> DiskUse:
     declared = declared_limits(evidence.experiment, arm)
-    enforced = bool(declared.keys() & effective_knobs(evidence.experiment, arm).get("cgroup", {}).keys())
+    enforced = bool(declared.keys() & arm.knobs.get("cgroup", {}).keys())
     levels = tuple(
         _describe_level(
             evidence,
@@ -209,18 +208,17 @@ def _describe(
     )
     spread = _spread(levels)
     size = _size(levels, {level.index: level for level in evidence.levels}, cells)
-    emulated = is_emulated(evidence.experiment, arm)
     return DiskUse(
         arm=arm.name,
         device=device,
-        disk=disk_of(evidence.experiment, arm) or "",
-        is_emulated=emulated,
+        disk=arm.disk or "",
+        is_emulated=arm.is_emulated,
         is_enforced=enforced,
         declared=dict(declared),
         levels=levels,
         spread=spread,
         size=size,
-        text=_tell_use(levels, spread, size, is_emulated=emulated),
+        text=_tell_use(levels, spread, size, is_emulated=arm.is_emulated),
     )
 
 
