@@ -3,7 +3,8 @@ import re
 import pytest
 
 from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
-from pgtrial.findings.message import verbatim
+from pgtrial.findings.message import message, verbatim
+from pgtrial.language import find_language, speak
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,
@@ -237,6 +238,17 @@ def test_a_check_of_a_newer_pgtrial_is_shown_as_it_is(sample):
     new = sample.causes.checks[0].model_copy(update={"id": "new-check", "name": "something new"})
 
     assert "something new 80.0 %" in words(section(change(sample, checks=(new,)), "checks"))
+
+
+def test_a_check_and_its_advice_are_in_the_language_of_the_page(sample):
+    check = sample.causes.checks[0].model_copy(
+        update={"name": "trend of waiting for I/O", "level": Level.ALARM, "advice": message("advice.io-wait")}
+    )
+    with speak(find_language("es")):
+        text = words(section(change(sample, checks=(check,)), "checks"))
+
+    assert "tendencia de la espera de E/S" in text
+    assert "Es tiempo ocioso" in text
 
 
 def test_the_numbers_of_pg_expecto_are_folded_and_explained(sample):

@@ -203,7 +203,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-TITLES = {"causes.checks[].name", "causes.paretos[].items[].name"}  # names that are texts for people
+TITLES = {"causes.paretos[].items[].name"}  # names that are texts for people
 
 
 def find_codes(changed: set[str]) -> set[str]:

@@ -229,7 +229,7 @@ class Check(Record):
     """One check of one arm at one load level, on samples as they were read."""
 
     id: str  # "cpu-busy", …
-    name: str
+    name: str  # in English, of checks.toml
     arm: str
     load_level: int
     object: str  # device, …; "" where there is only one
@@ -238,7 +238,7 @@ class Check(Record):
     threshold: float
     share: float | None  # of the time beyond the threshold
     level: Level
-    advice: str  # "" where all is well
+    advice: MaybeMessage  # none where all is well
 
 
 class LoadKind(Record):

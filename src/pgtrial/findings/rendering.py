@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any
 
 from pgtrial.findings.catalogue.base import Plural, Template
-from pgtrial.language import ENGLISH, find_language, find_plural, find_text, speak, tr
+from pgtrial.language import ENGLISH, find_language, find_plural, find_text, ptr, speak, tr
 from pgtrial.units import (
     format_bytes,
     format_change,
@@ -91,6 +91,8 @@ WAYS = {
     "duration": Way(unit="s", write=format_duration),
     "file_duration": Way(unit="s", write=_as_in_file),
     "bytes": Way(unit="B", write=format_bytes),
+    "bytes_per_second": Way(unit="B/s", write=format_bytes),  # in a sentence that says "per second"
+    "byte_rate": Way(unit="B/s", write=lambda rate: ptr("unit", "{size}/s", size=format_bytes(rate))),
     "count": Way(unit="", write=format_count),  # "12.3 k"
     "per_second": Way(unit="1/s", write=format_count),
     **{f"decimal{digits}": _decimal(digits) for digits in range(5)},

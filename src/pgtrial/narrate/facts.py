@@ -370,7 +370,7 @@ def _advice(findings: Findings) -> Iterator[Fact]:
     for number, check in enumerate(causes.checks):
         if check.arm in told and check.level in {Level.WARNING, Level.ALARM} and check.advice:
             text = f"check “{check.name}” ({check.level}), “{check.arm}”, {level_label(findings, check.load_level)}"
-            yield _fact("check", text, check.advice, f"causes.checks[{number}].advice", str(number))
+            yield _fact("check", text, say(check.advice), f"causes.checks[{number}].advice", str(number))
     if causes.scorecard is not None:
         for number, choice in enumerate(causes.scorecard.recommendations):
             where = f"causes.scorecard.recommendations[{number}].text"

@@ -104,7 +104,7 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
         panels=make_panels(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
-        text=tell_why(evidence, differences, limits) or tell_files(files, arms=_lead_arms(evidence)),
+        text=tell_why(evidence, differences, limits) or say(tell_files(files, arms=_lead_arms(evidence))),
     )
 
 

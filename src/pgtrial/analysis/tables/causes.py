@@ -239,7 +239,7 @@ def _checks(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.name, one.arm, *level_row(findings, one.load_level), one.object or None),
-            *(one.value, one.unit or None, one.threshold, one.share, one.level, one.advice or None),
+            *(one.value, one.unit or None, one.threshold, one.share, one.level, say(one.advice) or None),
         )
         for one in causes.checks
     )
@@ -294,7 +294,7 @@ def _disks(findings: Findings, causes: Causes) -> Table:
                 for each in (load.throughput, load.reads, load.writes, load.read_bytes, load.write_bytes)
             ),
             *(_interval(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
-            load.text,
+            say(load.text),
         )
         for one in causes.disks
         for load in one.levels
@@ -318,7 +318,7 @@ def _files(findings: Findings, causes: Causes) -> Table:
         (
             *(one.arm, *level_row(findings, one.load_level), one.limit),
             *(_interval(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
-            *(one.size, one.dirty, one.text),
+            *(one.size, one.dirty, say(one.text)),
         )
         for one in causes.files
     )

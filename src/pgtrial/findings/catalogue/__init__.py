@@ -3,8 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
+from pgtrial.findings.catalogue.disks import (
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    FILE_FACTS,
+    FILE_USES,
+    SERVER_SIZES,
+)
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -41,6 +50,15 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     PAGE_GAINS,
     PAGE_DATA,
     TRANSLATIONS,
+    SEEN,
+    ADVICE,
+    WAIT_EVENTS,
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    SERVER_SIZES,
+    FILE_USES,
+    FILE_FACTS,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"

@@ -6,6 +6,7 @@ from typing import TypeVar
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Check, LegacyMetrics, Level, LoadKind
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import (
     LEVEL_SYMBOLS,
@@ -74,11 +75,11 @@ def _group(findings: Findings, checks: Sequence[Check], levels: Sequence[int]) -
     arms = sorted({check.arm for check in checks}, key=lambda arm: place_arm(findings, arm))
     cells = {(check.arm, check.load_level): check for check in checks}
     return {
-        "name": f"{worst.name}, {worst.object}" if worst.object else worst.name,
+        "name": _name(worst),
         **_level(worst.level),
         "threshold": _threshold(worst, rule),
         "source": _source(rule),
-        "advice": worst.advice,
+        "advice": say(worst.advice),
         "about": f"{arm_label(findings, worst.arm)}, {level_label(findings, worst.load_level)}",
         "arms": [
             {
@@ -88,6 +89,12 @@ def _group(findings: Findings, checks: Sequence[Check], levels: Sequence[int]) -
             for arm in arms
         ],
     }
+
+
+def _name(check: Check) -> str:
+    """With its device where there are several."""
+    name = tr(check.name)
+    return f"{name}, {check.object}" if check.object else name
 
 
 def _threshold(check: Check, rule: CheckRule | None) -> str:
@@ -137,10 +144,10 @@ def _cell(check: Check | None, rule: CheckRule | None) -> dict[str, object]:
 def _advice(findings: Findings, check: Check) -> dict[str, object]:
     return {
         **_level(check.level),
-        "name": f"{check.name}, {check.object}" if check.object else check.name,
+        "name": _name(check),
         "arm": arm_label(findings, check.arm),
         "load": level_label(findings, check.load_level),
-        "text": check.advice,
+        "text": say(check.advice),
     }
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pgtrial.analysis.causes.disk_words import NEAR, RULE, RULE_DOUBT, ceiling_text, steadiness_text
 from pgtrial.analysis.causes.words import percent
-from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse
+from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm, range_text
 from pgtrial.report.charts.disks import disk_charts
@@ -51,9 +51,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "overview": [_use(findings, use) for use in uses],
         "charts": disk_charts(findings),
         "rows": [_load(findings, use, load) for use in uses for load in use.levels],
-        "rule": tr(RULE),
-        "doubt": tr(RULE_DOUBT),
-        "sources": list(dict.fromkeys(use.size.source for use in uses if use.size is not None)),
+        "sources": list(dict.fromkeys(say(use.size.source) for use in uses if use.size is not None)),
     }
 
 
@@ -69,13 +67,13 @@ def _use(findings: Findings, use: DiskUse) -> dict[str, object]:
         "disk": use.disk or "–",
         "device": use.device,
         "declared": list(_declared(use)),
-        "ceiling": ceiling_text(last.ceiling) if last is not None and last.ceiling else tr("none reached"),
-        "steadiness": steadiness_text(last.ceiling) if last is not None and last.ceiling else "",
+        "ceiling": say(last.ceiling.rate) if last is not None and last.ceiling else tr("none reached"),
+        "steadiness": say(last.ceiling.how_steady) if last is not None and last.ceiling else "",
         "over_levels": _over_levels(use),
         "cpus": "–" if size is None else _cpus(format_value(size.cpus.value, ""), is_bound=size.is_bound),
         "interval": "–" if size is None else range_text(size.cpus, ""),
         "server": "–" if size is None else _server(size.whole, is_bound=size.is_bound),
-        "text": use.text,
+        "text": say(use.text),
     }
 
 
@@ -88,7 +86,7 @@ def _over_levels(use: DiskUse) -> str:
     if use.spread is None:
         return ""
     count, share = sum(load.standing is DiskStanding.AT_LIMIT for load in use.levels), percent(use.spread)
-    if use.spread <= NEAR:
+    if use.spread <= SAME_LIMIT:
         return ntr(
             "the same at {count} load level within {share}",
             "the same at {count} load levels within {share}",
@@ -139,7 +137,7 @@ def _load(findings: Findings, use: DiskUse, load: DiskLoad) -> dict[str, object]
         "iowait": estimate_text(load.iowait, "share"),
         "cpu_busy": estimate_text(load.cpu_busy, "share"),
         "cpus": estimate_text(load.cpus, ""),
-        "text": load.text,
+        "text": say(load.text),
     }
 
 
@@ -147,7 +145,7 @@ def _ceiling(ceiling: DiskCeiling | None) -> str:
     if ceiling is None:
         return "–"
     of = tr(ceiling.of) if ceiling.of in _RATES else ceiling.of
-    return f"{format_value(ceiling.value.value, ceiling.unit)} ({of}), {steadiness_text(ceiling)}"
+    return f"{format_value(ceiling.value.value, ceiling.unit)} ({of}), {say(ceiling.how_steady)}"
 
 
 def _is_shown(findings: Findings) -> bool:

@@ -2,6 +2,7 @@
 
 from pgtrial.findings.files import FileLimit, FileUse
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, lead_arms, place_arm, place_level
 from pgtrial.report.sections.base import Section
@@ -27,7 +28,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "message": _message(findings, uses),
         "rows": [_row(findings, use) for use in uses],
         "thresholds": [_thresholds(findings, use) for use in uses if use.thresholds is not None],
-        "texts": [use.text for use in uses],
+        "texts": [say(use.text) for use in uses],
         "is_counted": any(use.pauses is not None for use in uses),
     }
 
