@@ -17,7 +17,6 @@ from pgtrial.analysis.causes.sessions import Array, find_objects, find_series
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import Association
-from pgtrial.language import N_
 from pgtrial.stats.association import Association as Tested
 from pgtrial.stats.association import associations
 from pgtrial.stats.interval import benjamini_hochberg
@@ -30,7 +29,7 @@ from pgtrial.stats.interval import benjamini_hochberg
 
 Sign = Literal["+", "-", ""]
 
-CHOSEN = N_("chosen")
+CHOSEN = "chosen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +48,13 @@ def _pairs(family: str, expected: Sign, first: str, *seconds: str) -> Iterator[P
 
 
 # Families, as findings have them; they are shown translated.
-_WAITS = N_("waits and system")
-_SYSTEM = N_("system")
-_BLOCKS = N_("throughput and blocks")
-_CACHE = N_("blocks and system")
-_DIRTY = N_("dirty pages and system")
-_DEVICE = N_("memory and device")
-_SPEED = N_("throughput and device")
+_WAITS = "waits and system"
+_SYSTEM = "system"
+_BLOCKS = "throughput and blocks"
+_CACHE = "blocks and system"
+_DIRTY = "dirty pages and system"
+_DEVICE = "memory and device"
+_SPEED = "throughput and device"
 _READS = ("iostat.r", "iostat.r_bytes")
 _WRITES = ("iostat.w", "iostat.w_bytes")
 

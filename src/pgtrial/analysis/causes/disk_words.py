@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, join, number, percent, rate_of
 from pgtrial.findings.causes import Suspect
 from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
+from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, ntr, tr
 from pgtrial.units import format_bytes, format_count, format_duration
@@ -84,7 +85,7 @@ def tell_load(
             return _tell_limit(label, ceiling, is_enforced=is_enforced)
         case DiskStanding.AT_LIMIT | DiskStanding.SLOW:
             slow = load.standing is DiskStanding.SLOW
-            told = suspect.evidence[0].text if suspect is not None and suspect.evidence else ""
+            told = say(suspect.evidence[0].text) if suspect is not None and suspect.evidence else ""
             parts = [told, _latencies(load), _below(load, declared, is_enforced=is_enforced) if slow else ""]
             reasons = "; ".join(part for part in parts if part)
             if slow:

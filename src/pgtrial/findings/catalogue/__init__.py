@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
+from pgtrial.findings.catalogue.causes import DIFFERENCES, LOAD_KINDS, PARTS, SCORECARD, STABILITY, STATEMENTS
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
@@ -30,6 +32,18 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     STOPPING,
     ADJUSTMENT,
     WORKLOAD,
+    PARTS,
+    DIFFERENCES,
+    STATEMENTS,
+    STABILITY,
+    LOAD_KINDS,
+    SCORECARD,
+    RESOURCES,
+    LIMITS,
+    CHANGED_LIMITS,
+    DETAILS,
+    CLUES,
+    RATES,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"

@@ -6,6 +6,7 @@ from typing import TypeVar
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Check, LegacyMetrics, Level, LoadKind
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import (
     LEVEL_SYMBOLS,
@@ -150,7 +151,7 @@ def _kind(findings: Findings, kind: LoadKind) -> dict[str, object]:
         "load": level_label(findings, kind.load_level),
         "kind": _kind_word(kind.kind),
         "values": [format_value(getattr(kind, name), unit) for _, name, unit in _FEATURES],
-        "text": kind.text,
+        "text": say(kind.text),
     }
 
 
