@@ -34,4 +34,4 @@ def name_statement(text: str) -> Message | str:
 
 def part_id(kind: str, event: str) -> str:
     """The same in English, for what has to be the same in all languages."""
-    return f"{kind} {event}" if event else kind
+    return f"{kind} {event}".strip()
