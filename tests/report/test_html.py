@@ -63,7 +63,7 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
     )
     context = SECTIONS[0].build(sample.model_copy(update={"effects": (*sample.effects, dear)}))
 
-    assert context["why"] == sample.causes.text
+    assert context["why"] == sample.causes.text.say()
     assert [each["metric"] for each in context["elsewhere"]] == [
         "bytes of WAL per transaction",
         "latency mean",

@@ -93,7 +93,7 @@ def _table(findings: Findings, what: str, effects: list[Effect], names: list[str
 
 def _why(findings: Findings) -> list[str]:
     text = causes_of(findings).text
-    return [f"Why: {escape(text)}"] if text else []
+    return [f"Why: {escape(say(text))}"] if text else []
 
 
 def _trust(findings: Findings) -> list[str]:

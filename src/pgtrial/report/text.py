@@ -167,7 +167,7 @@ def _align(text: str, width: int, *, left: bool) -> str:
 
 def _why(findings: Findings, width: int) -> list[str]:
     text = causes_of(findings).text
-    return wrap_lines(tr("Why: {causes}", causes=text), width, indent="  ", first="") if text else []
+    return wrap_lines(tr("Why: {causes}", causes=say(text)), width, indent="  ", first="") if text else []
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

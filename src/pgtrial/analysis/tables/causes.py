@@ -97,7 +97,7 @@ def _paretos(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.of, item.name),
-            *(item.sessions, item.share, item.cumulative, item.detail or None),
+            *(item.sessions, item.share, item.cumulative, say(item.detail) or None),
         )
         for one in causes.paretos
         for item in one.items
@@ -118,9 +118,9 @@ def _limits(findings: Findings, causes: Causes) -> Table:
     )
     rows = (
         (
-            *(one.arm, *level_row(findings, one.load_level), one.resource, one.text),
-            *(suspect.resource, suspect.detail or None, suspect.strength),
-            "; ".join(evidence.text for evidence in suspect.evidence),
+            *(one.arm, *level_row(findings, one.load_level), one.resource, say(one.text)),
+            *(suspect.resource, say(suspect.detail) or None, suspect.strength),
+            "; ".join(say(evidence.text) for evidence in suspect.evidence),
         )
         for one in causes.limits
         for suspect in one.suspects
@@ -168,7 +168,7 @@ def _stability(findings: Findings, causes: Causes) -> Table:
                 _interval(each)[0]
                 for each in (one.coefficient_of_variation, one.lowest, one.dip_share, one.stalled, one.trend)
             ),
-            one.aligned or None,
+            say(one.aligned) or None,
         )
         for one in causes.stability
     )
@@ -190,7 +190,7 @@ def _dips(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), dip.run, dip.start, dip.length, dip.depth),
-            *(dip.recovery, dip.stalled, "; ".join(dip.near)),
+            *(dip.recovery, dip.stalled, "; ".join(map(say, dip.near))),
         )
         for one in causes.stability
         for dip in one.dips

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.findings.causes import BudgetPart, LatencyBudget
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.rendering import join_and
 from pgtrial.language import ptr, tr
 from pgtrial.report.cause_words import (
     causes_of,
@@ -17,7 +17,7 @@ from pgtrial.report.cause_words import (
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.charts.kinds import kind_colour, kind_rank
-from pgtrial.report.words import ALL, level_label
+from pgtrial.report.words import ALL, level_label, part_name
 from pgtrial.units import format_duration, format_percent
 
 ROW_HEIGHT = 42
@@ -61,7 +61,7 @@ def _overall(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
         budgets,
         label=lambda budget: budget.arm,
         title=(
-            tr("A transaction takes {times}, {where}", times=join(words), where=where)
+            tr("A transaction takes {times}, {where}", times=join_and(words), where=where)
             if words
             else tr("Time per transaction {where}", where=where)
         ),
@@ -92,7 +92,7 @@ def _by_level(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
             if budget.arm == arm and part is not None:
                 levels.setdefault(part_name(part.kind, part.event), []).append(budget.load_level)
         if levels:
-            parts = join(
+            parts = join_and(
                 [tr("{part} {where}", part=name, where=levels_text(findings, found)) for name, found in levels.items()]
             )
             words.append(tr("“{arm}” has {parts}", arm=arm, parts=parts))

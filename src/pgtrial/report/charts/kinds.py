@@ -1,6 +1,6 @@
 """Colours of the parts of a transaction's time, and their order: what works first, what is outside the server last."""
 
-from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE
+from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE
 from pgtrial.report.charts.waits import OTHER_COLOUR, WAIT_COLOURS
 
 KIND_COLOURS = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.timelines.panels import OTHER
 from pgtrial.findings.causes import Panel
 from pgtrial.findings.findings import Findings
@@ -14,6 +13,7 @@ from pgtrial.report.charts.kinds import kind_colour, kind_rank
 from pgtrial.report.charts.marks import checkpoint_layer
 from pgtrial.report.charts.ticks import place_bytes
 from pgtrial.report.charts.time_axis import PANEL_HEIGHT, time_channel, value_channel, wrap_timed
+from pgtrial.report.words import part_name
 
 LIMIT = "limit"  # what the name of a line begins with that is drawn for comparison
 WAITS = "waits"  # the topic whose lines are wait types

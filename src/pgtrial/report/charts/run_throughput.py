@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pgtrial.findings.causes import Dip
 from pgtrial.findings.findings import Findings, Series
+from pgtrial.findings.message import say
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, format_value
 from pgtrial.report.charts.axis_labels import COUNT_LABEL
@@ -80,7 +81,9 @@ def _dip_text(dip: Dip) -> str:
         "depth": format_value(dip.depth, "share"),
     }
     if dip.near:
-        return tr("from {start} on for {length}, down by {depth}, near {near}", **values, near=", ".join(dip.near))
+        return tr(
+            "from {start} on for {length}, down by {depth}, near {near}", **values, near=", ".join(map(say, dip.near))
+        )
     return tr("from {start} on for {length}, down by {depth}", **values)
 
 

@@ -2,9 +2,9 @@
 
 import math
 
-from pgtrial.analysis.causes.words import join
 from pgtrial.findings.causes import CurveModel
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.rendering import join_and
 from pgtrial.language import ntr, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.base import Spec, arm_colours, shorten
@@ -41,7 +41,7 @@ def peaks_text(findings: Findings) -> str:
         for model in fitted_models(findings)
         if model.peak is not None and model.peak.value <= reach
     ]
-    return join(words)
+    return join_and(words)
 
 
 def _largest_load(findings: Findings) -> float:

@@ -1,12 +1,12 @@
 """Waits: what a transaction spends its time on, as stacked bars by arm."""
 
-from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.findings.findings import Findings, WaitShare
+from pgtrial.findings.rendering import join_and
 from pgtrial.language import tr
 from pgtrial.report.cause_words import format_value, lead_arms
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
-from pgtrial.report.words import level_label
+from pgtrial.report.words import level_label, part_name
 from pgtrial.units import format_decimal, format_duration
 
 # Paul Tol's "muted" scheme, so that no type of wait looks like an arm.
@@ -120,7 +120,7 @@ def _message(findings: Findings, waits: list[WaitShare], *, per_transaction: boo
                 part_time=format_value(sums[part], unit),
             )
         )
-    return join(words)
+    return join_and(words)
 
 
 def _value(wait: WaitShare, *, per_transaction: bool) -> float | None:

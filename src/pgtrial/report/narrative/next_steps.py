@@ -88,10 +88,12 @@ def _recommendations(findings: Findings) -> Iterator[Sentence]:
         yield say(
             tr("Recommended for {goal}: {text}"),
             goal=cite(tr("“{text}”", text=goal_word(found.goal)), f"{path}.goal"),
-            text=cite(close(found.text), f"{path}.text"),
+            text=cite(close(found.text.say()), f"{path}.text.text"),
         )
     if scorecard.trade_off:
-        yield say(tr("The trade-off: {text}"), text=cite(close(scorecard.trade_off), "causes.scorecard.trade_off"))
+        yield say(
+            tr("The trade-off: {text}"), text=cite(close(scorecard.trade_off.say()), "causes.scorecard.trade_off.text")
+        )
 
 
 NEXT = Teller(name="next", title=N_("What to do next"), tell=_tell)

@@ -16,7 +16,7 @@ def _tell(findings: Findings) -> Iterator[Sentence]:
         yield (tr("What was sampled does not tell why."),)
         return
     if causes.text:
-        yield (cite(close(causes.text), "causes.text"),)
+        yield (cite(close(causes.text.say()), "causes.text.text"),)
     yield from limits
     yield (
         tr("That the arm makes the difference is shown by the experiment; by which way, these samples make likely."),
@@ -30,7 +30,7 @@ def _limits(findings: Findings) -> Iterator[Sentence]:
     for arm in lead_arms(findings, (limit.arm for limit in found)):
         mine = [number for number, limit in enumerate(found) if limit.arm == arm]
         last = max(mine, key=lambda number: clients.get(found[number].load_level, 0))
-        yield (cite(close(found[last].text), f"causes.limits[{last}].text"),)
+        yield (cite(close(found[last].text.say()), f"causes.limits[{last}].text.text"),)
 
 
 WHY = Teller(name="why", title=N_("Why"), tell=_tell)

@@ -157,7 +157,7 @@ def _kind(findings: Findings, kind: LoadKind) -> dict[str, object]:
         "load": level_label(findings, kind.load_level),
         "kind": _kind_word(kind.kind),
         "values": [format_value(getattr(kind, name), unit) for _, name, unit in _FEATURES],
-        "text": kind.text,
+        "text": say(kind.text),
     }
 
 

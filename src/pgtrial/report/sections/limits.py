@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
-from pgtrial.analysis.causes.words import join
 from pgtrial.findings.causes import Evidence, Limit, Resource, Suspect
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
+from pgtrial.findings.rendering import join_and
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
     causes_of,
@@ -32,11 +33,7 @@ def _build(findings: Findings) -> dict[str, object]:
     levels = sorted({limit.load_level for limit in limits}, key=lambda level: place_level(findings, level))
     cells = {(limit.arm, limit.load_level): limit for limit in limits}
     return {
-        "changed": what_changed(
-            limits,
-            control_of(findings),
-            labels={level.index: level_label(findings, level.index) for level in findings.experiment.levels},
-        ),
+        "changed": _changed(findings, limits),
         "heads": [level_label(findings, level) for level in levels],
         "overview": [
             {"arm": arm_label(findings, arm), "cells": [_cell(cells.get((arm, level))) for level in levels]}
@@ -47,9 +44,14 @@ def _build(findings: Findings) -> dict[str, object]:
     }
 
 
+def _changed(findings: Findings, limits: Sequence[Limit]) -> list[str]:
+    labels = {level.index: level.label for level in findings.experiment.levels}
+    return [change.say() for change in what_changed(limits, control_of(findings), labels=labels)]
+
+
 def _full_name(limit: Limit) -> str:
     name = resource_word(limit.resource)
-    return f"{name} ({limit.detail})" if limit.detail else name
+    return f"{name} ({say(limit.detail)})" if limit.detail else name
 
 
 def _cell(limit: Limit | None) -> dict[str, object]:
@@ -57,7 +59,7 @@ def _cell(limit: Limit | None) -> dict[str, object]:
         return {"resource": "–", "detail": "", "is_known": False}
     return {
         "resource": resource_word(limit.resource),
-        "detail": limit.detail,
+        "detail": say(limit.detail),
         "is_known": limit.resource is not Resource.UNDETERMINED,
     }
 
@@ -73,9 +75,9 @@ def _row(findings: Findings, limit: Limit) -> dict[str, object]:
         "resource": _full_name(limit),
         "strength": _strength(shown, is_named=bool(named)),
         # Of a known limit the sentence is made of the evidence, which stands below it in full.
-        "text": "" if named and named[0].evidence else limit.text,
+        "text": "" if named and named[0].evidence else say(limit.text),
         "evidence": [_evidence(item) for suspect in shown for item in suspect.evidence],
-        "others": join([_told(suspect) for suspect in others]),
+        "others": join_and([_told(suspect) for suspect in others]),
     }
 
 
@@ -93,7 +95,7 @@ def _told(suspect: Suspect) -> str:
 def _evidence(item: Evidence) -> dict[str, object]:
     """The sentence, the number behind it, and where that comes from."""
     return {
-        "text": item.text,
+        "text": say(item.text),
         "value": format_value(item.value, item.unit),
         "threshold": "" if item.threshold is None else format_value(item.threshold, item.unit),
         "metric": item.metric,

@@ -4,6 +4,7 @@ from pgtrial.analysis.causes.recommend import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.language import N_, decimal_sign, tr
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of, place_arm
@@ -14,21 +15,21 @@ from pgtrial.units import format_decimal, format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
-    card = causes_of(findings).scorecard or Scorecard(arms=(), recommendations=(), trade_off="")
+    card = causes_of(findings).scorecard or Scorecard(arms=(), recommendations=(), trade_off=None)
     arms = sorted(card.arms, key=lambda arm: place_arm(findings, arm.arm))
     # Of runs that cannot answer the claim the figures are shown, and nothing is advised.
     advice = (
         card
         if findings.hypothesis.verdict is not Verdict.INVALID
-        else Scorecard(arms=(), recommendations=(), trade_off="")
+        else Scorecard(arms=(), recommendations=(), trade_off=None)
     )
     heads = {value.criterion: value for arm in arms for value in arm.values}
     return {
         "heads": [_head(value) for value in heads.values()],
         "arms": [_arm(findings, arm, list(heads)) for arm in arms],
-        "recommendations": [{"goal": goal_word(each.goal), "text": each.text} for each in advice.recommendations],
+        "recommendations": [{"goal": goal_word(each.goal), "text": say(each.text)} for each in advice.recommendations],
         "is_declared": any(each.goal == WEIGHTED for each in card.recommendations),
-        "trade_off": advice.trade_off,
+        "trade_off": say(advice.trade_off),
         "has_scores": any(arm.score is not None for arm in arms),
         "control": control_of(findings),
     }

@@ -3,6 +3,7 @@
 from pgtrial.analysis.causes.stability import FROM_LOG
 from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, ptr, tr
 from pgtrial.report.cause_words import (
@@ -33,7 +34,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "message": _message(findings, found),
         "rows": [_row(findings, each) for each in found],
         "aligned": [
-            f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}: {each.aligned}"
+            f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}: {say(each.aligned)}"
             for each in found
             if each.aligned
         ],
@@ -90,7 +91,7 @@ def _dip(findings: Findings, dip: Dip, each: Stability) -> dict[str, object]:
         "half": _recovery(dip.half_recovery),
         "most": _recovery(dip.recovery),
         "stalled": format_value(dip.stalled, "s") if dip.stalled else ptr("time", "none"),
-        "near": ", ".join(dip.near) or "–",
+        "near": ", ".join(map(say, dip.near)) or "–",
     }
 
 

@@ -59,7 +59,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
         "elsewhere": _elsewhere(findings),
-        "why": causes_of(findings).text,
+        "why": say(causes_of(findings).text),
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
         "finished": is_finished(findings),
         "stopping": say(findings.stopping.text) if findings.stopping else "",

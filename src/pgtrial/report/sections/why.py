@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
-from pgtrial.analysis.causes.words import part_name
 from pgtrial.findings.causes import BudgetPart, LatencyBudget, Pareto, ParetoItem
 from pgtrial.findings.findings import Findings, WaitShare
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_part, name_statement
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import (
     causes_of,
@@ -20,7 +21,7 @@ from pgtrial.report.charts.waits import wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import means_word
-from pgtrial.report.words import ALL, arm_label, level_label
+from pgtrial.report.words import ALL, arm_label, level_label, part_name
 from pgtrial.units import format_decimal, format_duration, format_percent
 
 NOTICEABLE = 0.02  # of the latency, by which sampled sessions may differ from it without a word
@@ -38,7 +39,7 @@ def _build(findings: Findings) -> dict[str, object]:
         ),
     )
     return {
-        "text": causes.text,
+        "text": say(causes.text),
         "means": means_word(causes.tier),
         "is_profiled": causes.tier == WAIT_SAMPLING,
         "waterfalls": waterfall_charts(findings),
@@ -161,16 +162,16 @@ def _pareto(findings: Findings, pareto: Pareto) -> dict[str, object]:
         "what": tr("Wait event") if pareto.of == "events" else tr("Statement"),
         "is_statement": pareto.of == "statements",
         "head": pareto.head,
-        "items": [_item(item) for item in shown],
+        "items": [_item(item, is_statement=pareto.of == "statements") for item in shown],
         "rest": len(rest),
         "rest_share": format_percent(sum(item.share for item in rest)),
     }
 
 
-def _item(item: ParetoItem) -> dict[str, object]:
+def _item(item: ParetoItem, *, is_statement: bool) -> dict[str, object]:
     return {
-        "name": item.name,
-        "detail": item.detail,
+        "name": say(name_statement(item.name) if is_statement else name_part(item.name)),
+        "detail": say(item.detail),
         "sessions": format_decimal(item.sessions, 2),
         "share": format_percent(item.share),
         "width": f"{max(0.0, min(item.share, 1.0)) * 100:.1f}",
