@@ -10,7 +10,7 @@ from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
-from pgtrial.report.narrative.base import (
+from pgtrial.report.narrative.parts import (
     Cited,
     cite,
     enumerate_choices,
@@ -21,7 +21,7 @@ from pgtrial.report.narrative.base import (
     source,
     text_of,
 )
-from pgtrial.report.narrative.narrative import TELLERS, tell_story
+from pgtrial.report.narrative.story import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
 from pgtrial.report.sections.narrative import NARRATIVE
 from pgtrial.report.sections.scorecard import SCORECARD

@@ -38,6 +38,7 @@ def render_html(findings: Findings) -> str:
         {
             "name": section.name,
             "title": tr(section.title),
+            "is_open": section.is_open(findings),
             "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
         }
         for section in SECTIONS

@@ -5,12 +5,14 @@ Its ends and ticks are parameters of the specification, so that the page can zoo
 
 from collections.abc import Iterable
 
+from pgtrial.findings.findings import Findings
 from pgtrial.language import tr
 from pgtrial.report.charts.axis_labels import duration_label
 from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
 from pgtrial.report.charts.ticks import place_seconds
 
 PANEL_HEIGHT = 96
+LEAST_TIME = 10.0  # s; of a shorter time a line has a few points, which tell nothing
 # What times.js sets; the page knows no others.
 FROM, TO, TICKS = "time_from", "time_to", "time_ticks"
 MARGIN = {"minExtent": 46, "maxExtent": 46}  # of labels, beside which a title has room of its own
@@ -27,6 +29,11 @@ def wrap_timed(parts: Spec, times: tuple[float, float], *, height: int) -> Spec:
         {"name": TICKS, "value": place_seconds(*times)},
     ]
     return {**wrap_spec(parts, height=height), "params": parameters}
+
+
+def is_long(findings: Findings) -> bool:
+    """Whether charts over time show more than a mean does: some run was measured for long enough."""
+    return any(series.t and series.t[-1] - series.t[0] >= LEAST_TIME for series in findings.series)
 
 
 def widest_times(charts: Iterable[Chart]) -> tuple[float, float]:

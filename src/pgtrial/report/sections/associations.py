@@ -70,5 +70,5 @@ ASSOCIATIONS = Section(
     name="associations",
     title=N_("Associations"),
     build=_build,
-    is_shown=lambda findings: bool(causes_of(findings).associations),
+    is_shown=lambda findings: any(each.p_value is not None for each in causes_of(findings).associations),
 )

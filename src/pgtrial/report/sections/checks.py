@@ -42,6 +42,8 @@ def _build(findings: Findings) -> dict[str, object]:
     ordered = sorted(groups.values(), key=lambda checks: _GRAVITY.index(_worst(checks).level))
     levels = sorted({check.load_level for check in causes.checks}, key=lambda level: place_level(findings, level))
     found = [check for checks in ordered for check in checks if check.level is not Level.OK]
+    # A feature that no load has is no column.
+    features = [each for each in _FEATURES if any(getattr(kind, each[1]) is not None for kind in causes.kinds)]
     return {
         "heads": [level_label(findings, level) for level in levels],
         "raised": [_group(findings, each, levels) for each in ordered if _worst(each).level is not Level.OK],
@@ -52,8 +54,8 @@ def _build(findings: Findings) -> dict[str, object]:
             if (number := sum(check.level is level for check in causes.checks))
         ],
         "advice": [_advice(findings, check) for check in sorted(found, key=lambda c: _GRAVITY.index(c.level))],
-        "features": [tr(name) for name, _, _ in _FEATURES],
-        "kinds": [_kind(findings, kind) for kind in _in_order(findings, causes.kinds)],
+        "features": [tr(name) for name, _, _ in features],
+        "kinds": [_kind(findings, kind, features) for kind in _in_order(findings, causes.kinds)],
         "legacy": [_legacy(findings, each) for each in _in_order(findings, causes.legacy)],
     }
 
@@ -144,12 +146,12 @@ def _advice(findings: Findings, check: Check) -> dict[str, object]:
     }
 
 
-def _kind(findings: Findings, kind: LoadKind) -> dict[str, object]:
+def _kind(findings: Findings, kind: LoadKind, features: Sequence[tuple[str, str, str]]) -> dict[str, object]:
     return {
         "arm": arm_label(findings, kind.arm),
         "load": level_label(findings, kind.load_level),
         "kind": _kind_word(kind.kind),
-        "values": [format_value(getattr(kind, name), unit) for _, name, unit in _FEATURES],
+        "values": [format_value(getattr(kind, name), unit) for _, name, unit in features],
         "text": kind.text,
     }
 

@@ -7,17 +7,16 @@ from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.usl import fitted_models
-from pgtrial.report.sections.base import Section
-from pgtrial.report.words import arm_label, level_label
+from pgtrial.report.sections.base import Section, always
+from pgtrial.report.words import arm_label
 from pgtrial.units import format_percent, format_share
 
 
 def _build(findings: Findings) -> dict[str, object]:
-    levels, causes = findings.experiment.levels, causes_of(findings)
+    causes = causes_of(findings)
     models = sorted(causes.curve_models, key=lambda model: place_arm(findings, model.arm))
     return {
         "charts": curve_charts(findings),
-        "only_level": level_label(findings, levels[0].index) if len(levels) == 1 else "",
         "confidence": format_share(findings.hypothesis.confidence),
         "models": [_model(findings, model) for model in models],
         "is_fitted": bool(fitted_models(findings)),
@@ -51,4 +50,10 @@ def _crossing(findings: Findings, crossing: Crossing) -> str:
     )
 
 
-CURVE = Section(name="curve", title=N_("Load curve"), build=_build)
+CURVE = Section(
+    name="curve",
+    title=N_("Load curve"),
+    build=_build,
+    is_open=always,
+    is_shown=lambda findings: len(findings.experiment.levels) > 1,
+)

@@ -3,7 +3,7 @@
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import N_, tr
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
-from pgtrial.report.sections.base import Section
+from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     arm_label,
@@ -22,8 +22,8 @@ def _build(findings: Findings) -> dict[str, object]:
     charts = [
         primary_forest(findings),
         throughput_forest(findings),
-        latency_forest(findings),
         scenario_forest(findings),
+        latency_forest(findings),
     ]
     effects = [*findings.effects, *findings.placebo]
     return {
@@ -54,4 +54,4 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
     }
 
 
-EFFECTS = Section(name="effects", title=N_("Effects"), build=_build)
+EFFECTS = Section(name="effects", title=N_("Effects"), build=_build, is_open=always)

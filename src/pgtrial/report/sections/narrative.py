@@ -2,10 +2,10 @@
 
 from pgtrial.findings.findings import Findings
 from pgtrial.language import N_
-from pgtrial.report.narrative.base import Cited, Paragraph, Part
-from pgtrial.report.narrative.narrative import tell_story
+from pgtrial.report.narrative.parts import Cited, Paragraph, Part
+from pgtrial.report.narrative.story import tell_story
 from pgtrial.report.narrative.write import list_sources
-from pgtrial.report.sections.base import Section
+from pgtrial.report.sections.base import Section, always
 
 
 def _build(findings: Findings) -> dict[str, object]:
@@ -28,4 +28,4 @@ def _part(part: Part) -> dict[str, str]:
     return {"text": part, "paths": ""}
 
 
-NARRATIVE = Section(name="narrative", title=N_("In plain words"), build=_build)
+NARRATIVE = Section(name="narrative", title=N_("In plain words"), build=_build, is_open=always)

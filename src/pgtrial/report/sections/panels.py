@@ -4,7 +4,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import N_
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.panels import main_block, run_panels
-from pgtrial.report.charts.time_axis import widest_times
+from pgtrial.report.charts.time_axis import is_long, widest_times
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import means_word
 
@@ -29,5 +29,5 @@ PANELS = Section(
     name="panels",
     title=N_("Inside the runs"),
     build=_build,
-    is_shown=lambda findings: bool(causes_of(findings).panels),
+    is_shown=lambda findings: is_long(findings) and bool(causes_of(findings).panels),
 )

@@ -4,6 +4,7 @@ from pgtrial.findings.findings import Findings, RunFinding
 from pgtrial.language import N_, tr
 from pgtrial.model.run import RunState
 from pgtrial.report.charts.schedule import NOT_COUNTED, order_chart, schedule_chart
+from pgtrial.report.charts.time_axis import is_long
 from pgtrial.report.sections.base import Section
 from pgtrial.report.terms import state_word
 from pgtrial.report.words import arm_label, format_metric, throughput_of
@@ -56,4 +57,6 @@ def _row(findings: Findings, run: RunFinding) -> dict[str, object]:
     }
 
 
-SCHEDULE = Section(name="schedule", title=N_("What ran when"), build=_build)
+SCHEDULE = Section(
+    name="schedule", title=N_("What ran when"), build=_build, is_open=lambda findings: not is_long(findings)
+)

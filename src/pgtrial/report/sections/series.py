@@ -5,8 +5,8 @@ from pgtrial.language import N_
 from pgtrial.report.charts.arm_events import events_chart
 from pgtrial.report.charts.base import Chart
 from pgtrial.report.charts.series import arms_of, series_charts
-from pgtrial.report.charts.time_axis import widest_times
-from pgtrial.report.sections.base import Section
+from pgtrial.report.charts.time_axis import is_long, widest_times
+from pgtrial.report.sections.base import Section, always
 from pgtrial.report.words import is_sliced, latency_of, throughput_of
 
 
@@ -31,4 +31,4 @@ def _add_events(findings: Findings, metric: str) -> list[Chart]:
     return found
 
 
-SERIES = Section(name="series", title=N_("Over time"), build=_build)
+SERIES = Section(name="series", title=N_("Over time"), build=_build, is_open=always, is_shown=is_long)

@@ -66,9 +66,11 @@ def _cell(found: LogSummary | None) -> dict[str, object]:
 
 
 def describe_numbers(numbers: Mapping[str, float]) -> list[str]:
-    """ "write 12.3 s", "distance 1.2 GB", "buffers 4711"."""
+    """ "write 12.3 s", "distance 1.2 GB", "buffers 4711"; what is zero is left out."""
     found = []
     for name, value in numbers.items():
+        if value == 0:
+            continue
         what, _, last = name.rpartition(" ")
         unit = _UNITS.get(last, "")
         shown = what if unit and what else name

@@ -31,7 +31,7 @@ def _build(findings: Findings) -> dict[str, object]:
     periods = sorted(((period, each) for each in found for period in each.periods), key=lambda pair: -pair[0].share)
     return {
         "message": _message(findings, found),
-        "rows": [_row(findings, each) for each in found],
+        "rows": [_row(findings, each) for each in found if _is_known(each)],
         "aligned": [
             f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}: {each.aligned}"
             for each in found
@@ -41,6 +41,11 @@ def _build(findings: Findings) -> dict[str, object]:
         "further": len(dips) - MOST_DIPS if len(dips) > MOST_DIPS else 0,
         "periods": [_period(findings, *pair) for pair in periods],
     }
+
+
+def _is_known(stability: Stability) -> bool:
+    """Whether a run was long enough for anything to be said about it."""
+    return stability.coefficient_of_variation is not None or bool(stability.dips or stability.periods)
 
 
 def _message(findings: Findings, found: list[Stability]) -> str:
@@ -119,5 +124,5 @@ STABILITY = Section(
     name="stability",
     title=N_("Stability"),
     build=_build,
-    is_shown=lambda findings: bool(causes_of(findings).stability),
+    is_shown=lambda findings: any(map(_is_known, causes_of(findings).stability)),
 )

@@ -9,9 +9,11 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.picture import effect_picture
-from pgtrial.report.sections.base import Section
+from pgtrial.report.narrative.parts import text_of
+from pgtrial.report.narrative.story import next_step
+from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import decision_word, verdict_word
-from pgtrial.report.trust_words import placebo_text, single_runs_text
+from pgtrial.report.trust_words import placebo_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -20,10 +22,8 @@ from pgtrial.report.words import (
     detectable_text,
     effect_text,
     interval_text,
-    is_finished,
     level_label,
     metric_label,
-    needed_text,
     placebo_effect,
     primary_effect,
     sort_caveats,
@@ -44,8 +44,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
-        "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
-        "needed": needed_text(findings),
+        "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
         "change": change_text(effect.ratio) if effect else "–",
@@ -55,13 +54,12 @@ def _build(findings: Findings) -> dict[str, object]:
         "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
         "placebo_text": placebo_text(findings),
         "detectable": detectable_text(findings),
-        "single": single_runs_text(findings),
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
         "elsewhere": _elsewhere(findings),
         "why": causes_of(findings).text,
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
-        "finished": is_finished(findings),
+        "is_grave": any(caveat.severity is Severity.INVALID for caveat in findings.caveats),
         "stopping": say(findings.stopping.text) if findings.stopping else "",
     }
 
@@ -127,4 +125,4 @@ def _by_level(findings: Findings) -> list[str]:
     ]
 
 
-VERDICT = Section(name="verdict", title=N_("Verdict"), build=_build)
+VERDICT = Section(name="verdict", title=N_("Verdict"), build=_build, is_open=always)

@@ -18,7 +18,7 @@ from pgtrial.report.cause_words import (
 from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.waits import wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
-from pgtrial.report.sections.base import Section
+from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word
 from pgtrial.report.words import ALL, arm_label, level_label
 from pgtrial.units import format_decimal, format_duration, format_percent
@@ -178,4 +178,4 @@ def _item(item: ParetoItem) -> dict[str, object]:
     }
 
 
-WHY = Section(name="why", title=N_("Why"), build=_build)
+WHY = Section(name="why", title=N_("Why"), build=_build, is_open=always)
