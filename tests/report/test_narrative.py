@@ -23,8 +23,8 @@ from pgtrial.report.narrative.parts import (
 )
 from pgtrial.report.narrative.story import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
-from pgtrial.report.sections.narrative import NARRATIVE
-from pgtrial.report.sections.scorecard import SCORECARD
+from pgtrial.report.sections.effects import SCORECARD
+from pgtrial.report.sections.verdict import NARRATIVE
 from pgtrial.report.words import change_text, format_p
 from pgtrial.units import format_share
 

@@ -18,9 +18,8 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
-from pgtrial.report.script_words import script_words
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.terms import severity_word, verdict_word
+from pgtrial.report.terms import script_words, severity_word, verdict_word
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
 from pgtrial.store.cache import cached_text, keep, load
 from pgtrial.units import format_duration

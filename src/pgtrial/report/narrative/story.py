@@ -37,7 +37,7 @@ from pgtrial.report.narrative.parts import (
     say,
     source,
 )
-from pgtrial.report.trust_words import placebo_text
+from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.words import (
     ALL,
     METRIC_LABELS,
