@@ -10,8 +10,8 @@ from pgtrial.findings.naming import name_gain
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
 from pgtrial.report.markdown import escape, table
-from pgtrial.report.sections.stability import RARE
-from pgtrial.report.trust_words import placebo_text
+from pgtrial.report.sections.over_time import RARE
+from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,

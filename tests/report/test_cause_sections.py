@@ -16,7 +16,7 @@ from pgtrial.report.cause_words import (
 )
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.sections.server_log import describe_numbers
+from pgtrial.report.sections.observations import describe_numbers
 from pgtrial.report.text import render_text
 from support.html import Page
 

@@ -6,7 +6,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.report.html import render_html, template_environment
-from pgtrial.report.sections.files import FILES
+from pgtrial.report.sections.storage import FILES
 from pgtrial.report.words import format_metric, latency_of, metric_label, throughput_of
 
 MB = float(1 << 20)

@@ -12,7 +12,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language, speak
 from pgtrial.report.html import render_html
-from pgtrial.report.narrative.narrative import tell_story
+from pgtrial.report.narrative.story import tell_story
 from pgtrial.report.narrative.write import write_text
 from pgtrial.report.text import render_text
 from report import pseudo

@@ -10,7 +10,7 @@ from pgtrial.findings.message import message, verbatim
 from pgtrial.language import ntr
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import template_environment
-from pgtrial.report.narrative.base import (
+from pgtrial.report.narrative.parts import (
     Cited,
     cite,
     enumerate_choices,
@@ -21,10 +21,10 @@ from pgtrial.report.narrative.base import (
     source,
     text_of,
 )
-from pgtrial.report.narrative.narrative import TELLERS, tell_story
+from pgtrial.report.narrative.story import TELLERS, tell_story
 from pgtrial.report.narrative.write import as_data, list_sources, write_markdown, write_text
-from pgtrial.report.sections.narrative import NARRATIVE
-from pgtrial.report.sections.scorecard import SCORECARD
+from pgtrial.report.sections.effects import SCORECARD
+from pgtrial.report.sections.verdict import NARRATIVE
 from pgtrial.report.words import change_text, format_p
 from pgtrial.units import format_share
 

@@ -26,7 +26,7 @@ from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_lef
 from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.arm import Role
 from pgtrial.model.run import RunState
-from pgtrial.report.live_words import running_effect_text
+from pgtrial.report.summary_words import running_effect_text
 from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import make_visible
 from pgtrial.units import format_count, format_duration, format_percent

@@ -71,11 +71,11 @@ class Gate:
     def _texts(self, findings: "Findings") -> Iterator[tuple[Path, str, bool]]:
         """Path, text, and whether to append it to the file."""
         if self.junit is not None:
-            from pgtrial.report.junit import render_junit
+            from pgtrial.report.gate import render_junit
 
             yield self.junit, render_junit(findings), False
         if self.summary is not None or self.github:
-            from pgtrial.report.summary_markdown import render_summary
+            from pgtrial.report.markdown import render_summary
 
             summary = render_summary(findings)
             if self.summary is not None:

@@ -174,7 +174,7 @@ def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
 def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources: bool) -> str:
     """The rule-based text, followed by the model's text and the English remarks on it."""
     from pgtrial.report.markdown import heading
-    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.story import tell_story
     from pgtrial.report.narrative.write import write_markdown, write_text
     from pgtrial.report.words import make_visible
 
@@ -193,7 +193,7 @@ def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources:
 
 def _as_json(findings: "Findings", said: "ModelText | None") -> str:
     from pgtrial.narrate.answer import model_data
-    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.story import tell_story
     from pgtrial.report.narrative.write import as_data
 
     story: dict[str, object] = {"experiment": findings.experiment.name, "paragraphs": as_data(tell_story(findings))}

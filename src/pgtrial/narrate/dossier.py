@@ -17,7 +17,7 @@ from pgtrial.narrate.endpoint import Answer, Message
 from pgtrial.narrate.facts import Fact, tell_facts
 from pgtrial.narrate.pseudonyms import Pseudonyms, choose_pseudonyms
 from pgtrial.report.markdown import escape
-from pgtrial.report.narrative.narrative import TELLERS
+from pgtrial.report.narrative.story import TELLERS
 from pgtrial.report.words import make_visible, plural
 
 _LONGEST = 400  # characters of one cell; what is longer is cut

@@ -14,9 +14,9 @@ from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
-from pgtrial.report.narrative.base import find_primary, key_path
+from pgtrial.report.narrative.parts import find_primary, key_path
+from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import verdict_word
-from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     LATENCY_METRICS,

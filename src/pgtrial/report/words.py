@@ -63,6 +63,7 @@ COST_LABELS = {
     "cost.device_writes": N_("writes to the devices"),
     "cost.device_write_bytes": N_("bytes written to the devices"),
 }
+LATENCIES = ("p50", "p95", "p99")  # that a short summary shows
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
 VERDICT_SYMBOLS = {

@@ -12,10 +12,7 @@ from pgtrial.report.cause_words import (
     levels_text,
     place_arm,
 )
-from pgtrial.report.charts.axis_labels import duration_label
-from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
-from pgtrial.report.charts.kinds import kind_colour
-from pgtrial.report.charts.waits import OTHER_COLOUR
+from pgtrial.report.charts.base import OTHER_COLOUR, Chart, Spec, duration_label, kind_colour, shorten, wrap_spec
 from pgtrial.report.words import ALL, part_name
 from pgtrial.units import format_duration
 
