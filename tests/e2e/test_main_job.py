@@ -46,7 +46,7 @@ def test_hypothesis_file_becomes_verdict_report_and_data(finished):
     findings = read_findings(folder)
     assert [run["state"] for run in findings["runs"]] == ["done"] * 6
     assert findings["hypothesis"]["verdict"] in ("supported", "inconclusive", "refuted")
-    assert findings["hypothesis"]["reason"] in " ".join(result.stdout.split())
+    assert findings["hypothesis"]["reason"]["text"] in " ".join(result.stdout.split())
     effect = next(e for e in findings["effects"] if e["metric"] == "pgbench.tps" and e["load_level"] == "all")
     assert effect["arm"] == "off"
     assert effect["ratio"] > 1.2

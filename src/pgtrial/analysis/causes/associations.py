@@ -1,4 +1,4 @@
-"""Which metrics go together inside the load levels: all pairs of association_pairs.py and those that the file chooses.
+"""Which metrics go together inside the load levels: all of PAIRS and those that the file chooses.
 
 A stratum is one run at one load level, so that neither the number of clients, which moves nearly every metric, nor a
 difference between arms or blocks makes a pair go together. What is found is an association and nothing more: a third
@@ -34,7 +34,7 @@ CHOSEN = "chosen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Metrics as in analysis/timeline_metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
+    """Metrics as in analysis/timelines/metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
 
     first: str
     second: str
