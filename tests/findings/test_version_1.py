@@ -1,4 +1,4 @@
-"""Findings that were written before there were codes: they are read, shown, exported and compared in their own words."""
+"""Findings that were written before there were codes: they are read, shown, exported in their own words."""
 
 import json
 import shutil
