@@ -44,7 +44,6 @@ MIX_SCENARIOS = {
     "simple-update": ("simple-update",),
     "select-only": ("select-only",),
 }
-MIXES = tuple(MIX_SCENARIOS)
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
