@@ -1,4 +1,4 @@
-"""What experiment.toml and state.sqlite say about an experiment, read once and then only looked at."""
+"""The contents of experiment.toml and state.sqlite, read once and immutable from then on."""
 
 import sqlite3
 import tomllib
