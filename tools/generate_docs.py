@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
-from pgtrial.design.settling import RULES, STANDING, SWITCHED, Rule
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     LONGEST_DUET_SLICE,
@@ -22,15 +21,11 @@ from pgtrial.design.slice_time import (
     SECONDS_PER_CLIENT,
 )
 from pgtrial.design.slices import DUET_GUARD, GUARD
-from pgtrial.experiment_file import cause_tables, disk_tables, file_tables
+from pgtrial.experiment_file import cause_tables, disk_tables
 from pgtrial.experiment_file import experiment as spec
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
-from pgtrial.experiment_file.fields import UNIONS, choices_of
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables
-from pgtrial.experiment_file.schema import render_schema
-from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
-from pgtrial.experiment_file.values import Form, Name
+from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
@@ -38,9 +33,11 @@ from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
-from pgtrial.knobs import HOST_KNOBS, restoring_knobs
-from pgtrial.knobs.base import About
-from pgtrial.knobs.cluster import CLUSTER_KNOBS
+from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.declaration import About, Among, Rule, Scope
+from pgtrial.knobs.fio import FileJobTable
+from pgtrial.knobs.values import Form, Name
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -62,7 +59,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[dataset]", spec.DatasetTable),
     ("[workload]", spec.WorkloadTable),
     ("[[workload.scenario]]", spec.ScenarioTable),
-    ("[[workload.job]]", file_tables.FileJobTable),
+    ("[[workload.job]]", FileJobTable),
     ("Load levels as a ramp", spec.RampTable),
     ("Warm-up with a cap", spec.WarmupTable),
     ("[arms.NAME]", spec.ArmTable),
@@ -115,7 +112,7 @@ def render_page() -> str:
         _INTRODUCTION.format(
             format=spec.FORMAT,
             owned=_listed(OWNED),
-            refused=", ".join(f"`{name}`" for name in NOT_ON_SERVER),
+            refused=", ".join(f"`{name}`" for name, knob in KNOBS.items() if knob.not_on_server),
             owned_by_server=_listed(OWNED_BY_SERVER),
         )
     ]
@@ -177,8 +174,8 @@ def _rows(model: type[BaseModel]) -> Iterator[str]:
     yield "| Key | Value | Left out | Meaning |"
     yield "|---|---|---|---|"
     # An arm's own keys come before those that it shares with the target, where they are not repeated.
-    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] in KNOB_NAMES):
-        if name in KNOB_NAMES and model is spec.TargetTable:
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] in KNOBS):
+        if name in KNOBS and model is spec.TargetTable:
             continue
         cells = (f"`{field.alias or name}`", _form(field), _default(field), field.description or "")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -265,9 +262,10 @@ sets another directory.
 
 def render_knobs() -> str:
     """Another page: what each knob says about itself."""
-    host = {knob.name: knob.about for knob in HOST_KNOBS}
-    server = {knob.name: knob.about for knob in restoring_knobs({}) if knob.name not in host}
-    return _KNOBS.format(cluster=_abouts(CLUSTER_KNOBS), host=_abouts(host), server=_abouts(server, named=False))
+    host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
+    cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
+    server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
+    return _KNOBS.format(cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False))
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
@@ -283,7 +281,7 @@ def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
 _METHODS = """\
 # Methods
 
-<!-- Written by tools/generate_docs.py from src/pgtrial/design/settling.py; change the rules, not this page. -->
+<!-- Written by tools/generate_docs.py from the rules in src/pgtrial/knobs/; change those, not this page. -->
 
 `method` in [design] sets how the arms share the time of a block. The block stays the unit of analysis: it gives one
 ratio per arm, whatever the method. `pgtrial plan` shows which methods are valid for an experiment on this machine, and
@@ -358,9 +356,9 @@ An asterisk matches any text; the first matching row of a table applies. A setti
 def render_methods() -> str:
     """A third page: what is valid when, and how each setting settles."""
     tables = []
-    for knob, rules in RULES.items():
-        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in rules)
-        tables.append(f"### `{knob}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+    for name, knob in KNOBS.items():
+        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in knob.rules)
+        tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
@@ -369,10 +367,14 @@ def render_methods() -> str:
         duet_longest=LONGEST_DUET_SLICE,
         duet_most=MOST_DUET_SLICES,
         per_client=SECONDS_PER_CLIENT * 1000,
-        switched=", ".join(f"`{knob}`" for knob in SWITCHED),
-        standing=", ".join(f"`{knob}`" for knob in STANDING),
+        switched=", ".join(f"`{knob}`" for knob in _among(Among.SWITCHED)),
+        standing=", ".join(f"`{knob}`" for knob in _among(Among.STANDING)),
         rules="\n".join(tables),
     )
+
+
+def _among(among: Among) -> list[str]:
+    return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
 def _settling_cells(rule: Rule) -> tuple[str, ...]:

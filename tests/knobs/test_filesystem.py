@@ -14,14 +14,14 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Account, Completed
+from pgtrial.hosts.linux.loop_devices import loops_of
+from pgtrial.hosts.linux.mount_options import ITEMS, Item
+from pgtrial.hosts.linux.mounts import mount_at, mount_of, options_of
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import filesystem_image
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
-from pgtrial.knobs.loop_devices import loops_of
-from pgtrial.knobs.mount_options import ITEMS, Item
-from pgtrial.knobs.mounts import mount_at, mount_of, options_of
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from support import wait_until
 from support.programs import needs_program

@@ -2,7 +2,7 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.sysctl_names import find_file, name_of
+from pgtrial.knobs.sysctl import find_file, name_of
 
 NET = "/proc/sys/net/ipv4/conf"
 

@@ -69,13 +69,10 @@ def command(
     from pgtrial.cli.checked import check_file
     from pgtrial.design.calibration import plan_calibration
     from pgtrial.engine.experiment import Permission
-    from pgtrial.engine.host_facts import read_facts
-    from pgtrial.hosts.local import LocalHost
+    from pgtrial.engine.host_facts import facts_for
 
     loaded = check_file(file).loaded
-    # As for an experiment: of another machine the file already says what there is to say.
-    facts = read_facts(LocalHost()) if loaded.experiment.target.host is None else None
-    plan = plan_calibration(loaded.experiment, loaded.text, facts, budget=budget)
+    plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment), budget=budget)
     permission = Permission(work_base=work_directory, host_changes=host_changes)
     _calibrate(loaded, plan, results, permission=permission, as_json=as_json, quiet=quiet)
 

@@ -13,14 +13,12 @@ from typing import Any
 import click
 
 from pgtrial.cli.checked import Checked
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.design.variants import variants_of
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.connect import open_host
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
 
@@ -115,14 +113,12 @@ def check_host(checked: Checked | None) -> HostReport:
 def intent_of(checked: Checked) -> Intent:
     """What the experiment will do on its host."""
     experiment, plan = checked.loaded.experiment, checked.plan
-    variants = variants_of(experiment, plan.arms)
+    variants = dict.fromkeys(arm.variant for arm in plan.arms)
     is_throwaway = experiment.target.kind == "throwaway"
     is_ours = experiment.target.kind != "server"
     # What this machine lacks is among the notes about the file already.
     known = {name for server in checked.servers if server.programs for name in server.arms}
-    wanted = [
-        variants_of(experiment, [arm])[0].postgres for arm in plan.arms if experiment.target.host or arm.name in known
-    ]
+    wanted = [arm.variant.postgres for arm in plan.arms if experiment.target.host or arm.name in known]
     copies = len(variants) * (2 if is_throwaway else 1) + (len(plan.arms) if is_throwaway and plan.steps else 0)
     return Intent(
         # Only the server itself could say where the data of an existing server lie.
@@ -133,10 +129,7 @@ def intent_of(checked: Checked) -> Intent:
         postgres=tuple(dict.fromkeys(wanted)) if is_throwaway else (),
         clients=max(level.clients for level in plan.levels),
         threads=experiment.workload.threads,
-        knobs={
-            arm.name: {POSTGRESQL: effective_settings(experiment, arm), **effective_knobs(experiment, arm)}
-            for arm in plan.arms
-        },
+        knobs={arm.name: {POSTGRESQL: arm.settings, **arm.knobs} for arm in plan.arms},
     )
 
 

@@ -6,12 +6,9 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
-from pgtrial.design.arms import effective_settings
-from pgtrial.design.data_size import arm_scales, estimate_data_size
-from pgtrial.design.variants import variant_of, variants_of
+from pgtrial.design.data_size import arm_scales, cluster_size
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
 
@@ -91,11 +88,11 @@ def data_text(checked: Checked) -> str:
         return plan_files.files_text(checked)
     if dataset.kind == "existing":
         return f'what is in database "{experiment.target.database}"'
-    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
+    scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
     made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "what the set-up file makes"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
-    clusters = len(variants_of(experiment, checked.plan.arms))
+    clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
         snapshots = "the snapshot, what it is of," if clusters == 1 else f"{clusters} snapshots, what they are of,"
         times = 2 * clusters + len(checked.plan.arms)
@@ -109,7 +106,7 @@ def own_settings_text(checked: Checked) -> str:
     experiment = checked.loaded.experiment
     if experiment.target.kind != "throwaway":
         return ""
-    declared = {name for arm in checked.plan.arms for name in effective_settings(experiment, arm)}
+    declared = {name for arm in checked.plan.arms for name in arm.settings}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
     return f"In addition, to reach and observe the server: {listed}."
@@ -133,7 +130,7 @@ def starts_text(checked: Checked) -> str:
         if plan.steps:
             how = f"each with a server start of its own: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
-    restore = effective_restore(experiment)
+    restore = experiment.restore
     restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
     return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
 
@@ -151,13 +148,13 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "other PostgreSQL is touched."
         )
         arms = checked.plan.arms
-        for variant in variants_of(experiment, arms):
-            copies = sum(variant_of(experiment, arm) == variant for arm in arms) if checked.plan.steps else 1
-            size = format_bytes((1 + copies) * estimate_data_size(experiment, scale=variant.scale))
+        for variant in dict.fromkeys(arm.variant for arm in arms):
+            copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
+            size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
-    if any(arm.settings for arm in checked.plan.arms) or target.postgresql:
+    if any(arm.settings for arm in checked.plan.arms):
         yield (
             "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
             "postgresql.auto.conf is then byte for byte as before."

@@ -38,8 +38,8 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
 
     from pgtrial.engine.restore import find_unrestored, forget, undo_open
     from pgtrial.hosts.connect import open_host
-    from pgtrial.knobs import restoring_knobs
     from pgtrial.postgres.connect import forget_caller
+    from pgtrial.postgres.existing.knobs import restoring_knobs
     from pgtrial.store.journal import Journal
 
     with Journal.open(write=False) as journal:  # where there is nothing to do, nothing is made

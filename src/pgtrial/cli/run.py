@@ -103,7 +103,7 @@ def command(
     from pgtrial.cli.session import run_new
     from pgtrial.engine.experiment import Permission
 
-    loaded = load_file_or_quick(file, settings, quick)
+    checked = load_file_or_quick(file, settings, quick)
     gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
-    run_new(loaded, results, permission=permission, language=language, gate=gate, quiet=quiet)
+    run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

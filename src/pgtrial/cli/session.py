@@ -20,8 +20,8 @@ from pgtrial.store.state import State
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pgtrial.cli.checked import Checked
     from pgtrial.engine.experiment import Permission
-    from pgtrial.experiment_file.load import LoadedExperiment
     from pgtrial.findings.findings import Findings
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class _Announcer:
 
 
 def run_new(
-    loaded: "LoadedExperiment",
+    checked: "Checked",
     results: Path,
     *,
     permission: "Permission",
@@ -64,13 +64,13 @@ def run_new(
     gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
-    """Make the result folder of an experiment, and run it."""
+    """Make the result folder of an experiment with its plan, and run that."""
     # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
     import pgtrial.cli.console
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
-    folder = create_folder(loaded, results)
+    folder = create_folder(checked.loaded, checked.plan, results)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
 
 

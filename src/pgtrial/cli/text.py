@@ -15,7 +15,7 @@ class NoSuchCommandError(click.UsageError):
     """The group has no command of this name; ``nearest`` is the one the user probably meant, or None."""
 
     def __init__(self, name: str, commands: Iterable[str], *, context: click.Context) -> None:
-        from pgtrial.experiment_file.nearest import nearest_name
+        from pgtrial.nearest import nearest_name
 
         super().__init__(f'no such command "{name}"', context)
         self.nearest = nearest_name(name, commands)

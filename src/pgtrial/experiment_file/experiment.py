@@ -11,25 +11,20 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
 from pgtrial.experiment_file.disk_tables import DiskTable
-from pgtrial.experiment_file.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables, Scale
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
-    Count,
     DatabaseName,
     Duration,
     FixedTime,
-    Flag,
     Host,
-    Positive,
-    Ratio,
     SettingLevels,
     SliceTime,
-    Version,
-    refuse,
 )
+from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.dataset import Scale
+from pgtrial.knobs.fio import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
 
 FORMAT = 1
 METRICS = (
@@ -54,6 +49,9 @@ PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
+
+
+Restore = Literal["each-run", "each-block", "never"]
 
 
 class Expect(StrEnum):
@@ -326,8 +324,8 @@ class FactorTable(Table):
 
     knob: str = Field(
         default="postgresql",
-        description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
-        json_schema_extra={"enum": list(KNOB_NAMES)},
+        description=f"The table of an arm in which the setting stands: {', '.join(KNOBS)}.",
+        json_schema_extra={"enum": list(KNOBS)},
     )
     setting: str | None = Field(
         default=None, description="The setting this factor varies. Left out: the factor's name."
@@ -335,6 +333,16 @@ class FactorTable(Table):
     levels: SettingLevels = Field(
         description="Values, at least two; the first of every factor together make the control."
     )
+
+
+def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTable]:
+    """Factors whose settings have the one name that a knob gives them, as in the tables of arms."""
+    found = {}
+    for name, factor in factors.items():
+        written = factor.setting or name
+        standard = KNOBS[factor.knob].standard_key(written) if factor.knob in KNOBS else written
+        found[name] = factor if standard == written else factor.model_copy(update={"setting": standard})
+    return found
 
 
 class DesignTable(Table):
@@ -374,9 +382,7 @@ class DesignTable(Table):
         "the time in which some task waited for a CPU. Only for blocks: arms that share a block's time share it too.",
     )
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
-    restore: Literal["each-run", "each-block", "never"] = Field(
-        default="each-run", description="When the data are put back to the snapshot."
-    )
+    restore: Restore = Field(default="each-run", description="When the data are put back to the snapshot.")
     cache: Literal["as-is", "cold", "warm"] = Field(
         default="as-is",
         description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
@@ -398,7 +404,9 @@ class Experiment(Table):
     dataset: DatasetTable = Field(default=DatasetTable(), description="The data.")
     workload: WorkloadTable = Field(description="The load.")
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
-    factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
+    factors: Annotated[dict[str, FactorTable], AfterValidator(_with_standard_names)] = Field(
+        default={}, description="Factors instead of arms: every combination."
+    )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
@@ -406,6 +414,11 @@ class Experiment(Table):
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )
+
+    @property
+    def restore(self) -> Restore:
+        """When the data are really put back: an existing database, of which pgtrial has no copy, never is."""
+        return "never" if self.target.database is not None else self.design.restore
 
     @model_validator(mode="before")
     @classmethod

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
-from pgtrial.experiment_file.file_tables import FIO
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.values import MOST_CLIENTS
+from pgtrial.knobs.fio import FIO
+from pgtrial.knobs.values import MOST_CLIENTS
+from pgtrial.nearest import hint_name
 
 
 def scenario_names(experiment: Experiment) -> tuple[str, ...]:

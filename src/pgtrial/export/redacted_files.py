@@ -230,6 +230,8 @@ def redact_state(path: Path, names: Names) -> None:
         db.create_function("clean", 2, clean, deterministic=True)
         db.create_function("clean_knobs", 1, clean_knobs, deterministic=True)
         db.create_function("clean_change", 3, clean_change, deterministic=True)
+        # The copy's plan is made of its experiment.toml, which has the same experiment.
+        db.execute("DELETE FROM meta WHERE key = 'plan'")
         db.execute("UPDATE arm SET knobs = clean_knobs(knobs)")
         db.execute("UPDATE setting_change SET new_value = clean_change(new_value, knob, name)")
         db.execute(

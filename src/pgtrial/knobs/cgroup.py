@@ -4,12 +4,16 @@ import asyncio
 import errno
 import signal
 from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.devices import devices_under
+from pgtrial.hosts.linux.control_groups import Hierarchy, hierarchies
+from pgtrial.hosts.linux.devices import devices_under
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.cgroup_limits import (
     Device,
     controllers,
@@ -19,14 +23,60 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.control_groups import Hierarchy, hierarchies
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.declaration import About, Among, Rule, Settling, Shared
+from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
 _TO_COME = Device(name="the loop device of the image", number="0:0")  # while an experiment is only planned
+# posix_fadvise(2) leaves out what has not been written to disk, so that is done first. Arguments: directories.
+_EVICT = """
+import os, sys
+for top in sys.argv[1:]:
+    for directory, _, names in os.walk(top):
+        for name in names:
+            try:
+                file = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue  # a link, a socket, or gone
+            try:
+                os.fdatasync(file)
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                pass  # not a file with data
+            finally:
+                os.close(file)
+"""
+
+_RULES = (
+    Rule(patterns=("cpus",), settling=Settling.AT_ONCE, reason="holds in every period of 100 ms, for its own group"),
+    Rule(patterns=("read_*",), settling=Settling.AT_ONCE, reason="holds for the next read of its own group"),
+    Rule(
+        patterns=("write_*",),
+        settling=Settling.SECONDS,
+        reason="delays the write-back of its own group's dirty pages, also beyond a slice",
+        seconds=5.0,
+        shares=(Shared.DIRTY_PAGES,),
+    ),
+    Rule(
+        patterns=("*",),
+        settling=Settling.BUILDS_UP,
+        reason="acts once its own group has filled it, page cache included",
+    ),
+)
+
+
+class CgroupTable(Table):
+    """Limits of a control group in which the server runs, with its share of the page cache."""
+
+    memory: Size | None = Field(default=None, description='Memory and page cache together: "2GB".')
+    cpus: Annotated[float, Field(strict=True, gt=0, le=10_000)] | None = Field(default=None, description="CPUs: 1.5.")
+    read_iops: PerSecond | None = Field(default=None, description="Reads per second from the device under the data.")
+    write_iops: PerSecond | None = Field(default=None, description="Writes per second to it.")
+    read_bytes: Size | None = Field(default=None, description='Bytes read per second: "100MB".')
+    write_bytes: Size | None = Field(default=None, description="Bytes written per second.")
 
 
 class Cgroup(HostKnob):
@@ -46,6 +96,10 @@ class Cgroup(HostKnob):
         undone="what still runs in the group is ended and the group removed; controllers that were enabled for it "
         "(version 2) are disabled again",
     )
+    among_twins = Among.OWN
+    rules = _RULES
+    facts = ("limits/*",)
+    not_on_server = "only a server that pgtrial starts begins in a control group"
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
@@ -286,3 +340,8 @@ def _ended_for_memory(ops: Operations, group: str) -> int:
             counts = dict(line.split() for line in ops.read(f"{group}/{name}").splitlines())
             return int(counts.get("oom_kill", 0))
     return 0
+
+
+async def evict(host: Host, directories: Sequence[str]) -> None:
+    """Write out and forget the cached pages of all files under the directories. Raises HostCommandError."""
+    await host.run([host.ops.python(), "-I", "-S", "-c", _EVICT, *directories])

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
+from pgtrial.hosts.linux.mount_options import mount_data, mount_flags, parse_options, same_option
+from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, options_of
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
-from pgtrial.knobs.mount_options import mount_data, mount_flags, parse_options, same_option
-from pgtrial.knobs.mounts import Mount, existing, mount_at, mount_of, options_of
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, parse_bytes

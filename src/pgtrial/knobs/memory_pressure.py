@@ -5,12 +5,15 @@ import signal
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
+from pydantic import Field
+
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.control_groups import smallest_limit
-from pgtrial.knobs.memory import available_memory
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Exclusive, Rule, Settling, Shared
+from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
 
@@ -52,6 +55,13 @@ while True:
 """
 
 
+class MemoryPressureTable(Table):
+    """Memory that is taken away: locked by a process of its own. A size or a share."""
+
+    size: Size | None = Field(default=None, description='So much: "8GB".')
+    share: Ratio | None = Field(default=None, description='This share of the memory that is available: "50%".')
+
+
 class MemoryPressure(HostKnob):
     name = "memory_pressure"
     about = About(
@@ -60,6 +70,20 @@ class MemoryPressure(HostKnob):
         rights="root, or a limit of locked memory (ulimit -l) that allows it",
         verified="the kernel's count of the process's locked memory, and at the end of the run that it still lives",
         undone="the process is ended; it also ends with pgtrial, however that happens",
+    )
+    rules = (
+        Rule(
+            settling=Settling.BUILDS_UP,
+            reason="makes the kernel reclaim memory and swap, over minutes",
+            shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+        ),
+    )
+    exclusive = (
+        Exclusive(
+            keys=("size", "share"),
+            message="the memory that is taken away is given as a size and as a share",
+            hint="Remove one of the two.",
+        ),
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
@@ -216,3 +240,11 @@ def _lock_limit(ops: Operations) -> int | None:
             soft = line.removeprefix("Max locked memory").split()[0]
             return None if soft == "unlimited" else int(soft)
     return None
+
+
+def available_memory(ops: Operations) -> int:
+    """Bytes that programs could use without swapping, as the kernel estimates it (MemAvailable of /proc/meminfo)."""
+    for line in ops.read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(0, "has no line MemAvailable", "/proc/meminfo")  # every kernel from 3.14 on has it

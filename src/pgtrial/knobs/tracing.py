@@ -6,12 +6,17 @@ buffer, of which only the number of those that were ever written to it is read.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.mounts import mount_at
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.mounts import mount_at
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Rule, Settling
+from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
 
@@ -21,6 +26,16 @@ _BUFFER, _SMALL = f"{INSTANCE}/buffer_size_kb", "4"
 _COUNTING = {f"{INSTANCE}/{EVENT}/filter": FILTER, f"{INSTANCE}/{EVENT}/enable": "1"}
 _COUNTED, _IF_POSSIBLE, _NOT_COUNTED = "counted", "counted if possible", "not counted"
 _MOUNTED, _NOT_MOUNTED = "mounted", "not mounted"
+
+
+class TracingTable(Table):
+    """What the kernel is asked to count while a run is made, because it has no counter of it."""
+
+    throttling: Literal["off", "if-possible", "required"] | None = Field(
+        default=None,
+        description="Pauses of writers (tracepoint writeback:balance_dirty_pages). It needs root and tracefs; "
+        "how long they last is known with histogram triggers. if-possible: otherwise nothing is counted.",
+    )
 
 
 class Tracing(HostKnob):
@@ -38,6 +53,7 @@ class Tracing(HostKnob):
         undone="the directory is removed, and tracefs unmounted if it was not mounted before; both are gone after a "
         "reboot",
     )
+    rules = (Rule(settling=Settling.AT_ONCE, reason="counts what happens on the whole machine, in all arms"),)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         if wanted.get("throttling", "off") == "off":

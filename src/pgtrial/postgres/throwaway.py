@@ -14,7 +14,7 @@ from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
 from pgtrial.hosts.processes import end_process, find_server_children, identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
-from pgtrial.postgres.settings import render_settings
+from pgtrial.postgres.settings import Setting, find_mismatches, read_settings, render_settings
 from pgtrial.postgres.work_directory import PORT, writing
 
 _log = logging.getLogger(__name__)
@@ -144,6 +144,21 @@ class ThrowawayCluster:
         """Set what the next start uses, instead of what was set before."""
         own = {**OWN_SETTINGS, "unix_socket_directories": str(self.socket_directory)}
         self.own(self.conf, render_settings({**DEFAULT_SETTINGS, **settings, **own}))
+
+    async def verify_settings(self, settings: Mapping[str, str], *, database: str = "postgres") -> dict[str, Setting]:
+        """Read back every setting; SettingError if one of ``settings`` is not as asked for, or not from our file.
+
+        They are those of a session in ``database``, which may have values of its own (ALTER DATABASE … SET).
+        """
+        actual = await read_settings(self.conninfo(database), also=settings)
+        mismatches = find_mismatches(settings, actual, source_file=str(self.conf))
+        if mismatches:
+            name, wanted, got = mismatches[0]
+            raise SettingError(
+                f'setting "{name}" is {got} after the start, expected {wanted}',
+                detail=" ".join(f'"{name}": expected {wanted}, got {got}.' for name, wanted, got in mismatches[1:]),
+            )
+        return actual
 
     async def start(self, *, groups: Sequence[str] = (), patience: float = 600.0) -> None:
         """Start the server in control ``groups`` of the host, and wait until it accepts connections.

@@ -5,8 +5,8 @@ import json
 import os
 from pathlib import Path
 
-from pgtrial.design.arms import effective_knobs, effective_settings, resolve_arms
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store.journal_file import VARIABLE, state_directory
 
@@ -33,8 +33,8 @@ def calibration_key(loaded: LoadedExperiment, *, machine: str | None = None) -> 
         "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in workload.scenario],
         "scripts": _scripts(loaded),
         "target": experiment.target.model_dump(mode="json"),
-        "settings": effective_settings(experiment, control),
-        "knobs": effective_knobs(experiment, control),
+        "settings": control.settings,
+        "knobs": control.knobs,
         "design": experiment.design.model_dump(mode="json", include={"restore", "cache"}),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.model.arm import Arm, Role
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
@@ -82,12 +83,12 @@ class State:
         return dict(self._db.execute("SELECT key, value FROM meta").fetchall())
 
     def set_plan(self, arms: Sequence[Arm], levels: Sequence[LoadLevel], slots: Iterable[Slot]) -> None:
-        """Record the schedule; the first arm is the control."""
+        """Record the schedule; the first arm is the control. Of the arms, what they declare; see ``write_plan``."""
         with self._write() as db:
             db.executemany(
                 "INSERT INTO arm VALUES (?, ?, ?, ?, ?)",
                 [
-                    (i, arm.name, arm.role, json.dumps(dict(arm.settings)), json.dumps(arm.knobs))
+                    (i, arm.name, arm.role, json.dumps(arm.own_settings), json.dumps(_triples(arm.own_knobs)))
                     for i, arm in enumerate(arms)
                 ],
             )
@@ -99,17 +100,10 @@ class State:
                 [(s.number, s.block, s.position, s.arm) for s in slots],
             )
 
-    def arms(self) -> tuple[Arm, ...]:
+    def declared_arms(self) -> tuple[tuple[str, Role, Tables], ...]:
+        """Name and role of each arm, the control first, and what it declares; ``read_plan`` has the arms themselves."""
         rows = self._db.execute("SELECT name, role, settings, knobs FROM arm ORDER BY position").fetchall()
-        return tuple(
-            Arm(
-                name=name,
-                role=Role(role),
-                settings=tuple(json.loads(settings).items()),
-                knobs=tuple((knob, key, value) for knob, key, value in json.loads(knobs)),
-            )
-            for name, role, settings, knobs in rows
-        )
+        return tuple((name, Role(role), _declared(settings, knobs)) for name, role, settings, knobs in rows)
 
     def levels(self) -> tuple[LoadLevel, ...]:
         rows = self._db.execute("SELECT level, clients, rate FROM load_level ORDER BY level").fetchall()
@@ -298,3 +292,14 @@ class State:
             if variant:
                 found[variant] = (*found.get(variant, ()), Path(path))
         return found
+
+
+def _triples(tables: Tables) -> list[tuple[str, str, str]]:
+    return [(knob, name, value) for knob, table in tables.items() for name, value in table.items()]
+
+
+def _declared(settings: str, knobs: str) -> Tables:
+    tables: dict[str, dict[str, str]] = {POSTGRESQL: json.loads(settings)}
+    for knob, name, value in json.loads(knobs):
+        tables.setdefault(knob, {})[name] = value
+    return tables

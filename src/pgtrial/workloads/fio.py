@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.model.file_job import FileJob

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 
 _MIXES = Path(__file__).with_name("mixes")
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}

@@ -7,6 +7,7 @@ import pytest
 
 from pgtrial.analysis.causes.files import describe_files, tell_files
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.findings.files import FileLimit, FileUse
 from support import Simulation, write_result_folder
 
@@ -176,10 +177,7 @@ def test_thresholds_are_told_with_their_range(look) -> None:
 def test_writes_past_the_cache_wait_for_the_device(look, evidence: Evidence, make_timeline) -> None:
     text = TEXT.replace('[arms.b.fio]\npattern = "write"', '[arms.b.fio]\npattern = "write"\nfsync = 1')
     experiment = type(evidence.experiment).model_validate(tomllib.loads(text))
-    arms = tuple(
-        replace(arm, knobs=(*arm.knobs, ("fio", "fsync", "1"))) if arm.name == "b" else arm for arm in evidence.arms
-    )
-    changed = replace(evidence, experiment=experiment, arms=arms)
+    changed = replace(evidence, experiment=experiment, arms=resolve_arms(experiment))
     timelines = [
         make_timeline(
             IDLE | device(write=1.0, requests=1.0, util=0.9), run=run.id, arm=run.slot.arm, block=run.slot.block

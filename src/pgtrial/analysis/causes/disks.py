@@ -24,7 +24,6 @@ from pgtrial.analysis.causes.sessions import (
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
 from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Limit, Resource, Suspect
@@ -72,8 +71,8 @@ _RATES = (
 
 def declared_limits(experiment: Experiment, arm: Arm) -> Mapping[str, float]:
     """Limits of the arm's disk in 1/s and B/s: of its class, or of its control group; {} for none."""
-    found = {key: text for key, text in effective_knobs(experiment, arm).get("cgroup", {}).items() if key in LIMITS}
-    name = disk_of(experiment, arm)
+    found = {key: text for key, text in arm.knobs.get("cgroup", {}).items() if key in LIMITS}
+    name = arm.disk
     if name is not None and name in experiment.disks:
         found |= experiment.disks[name].limits()
     return {key: parse_bytes(text) if key.endswith("bytes") else float(text) for key, text in found.items()}
@@ -196,7 +195,7 @@ def _describe(
     judged: Mapping[tuple[str, int], Limit],
 ) -> DiskUse:
     declared = declared_limits(evidence.experiment, arm)
-    enforced = bool(declared.keys() & effective_knobs(evidence.experiment, arm).get("cgroup", {}).keys())
+    enforced = bool(declared.keys() & arm.knobs.get("cgroup", {}).keys())
     levels = tuple(
         _describe_level(
             evidence,
@@ -212,8 +211,8 @@ def _describe(
     use = DiskUse(
         arm=arm.name,
         device=device,
-        disk=disk_of(evidence.experiment, arm) or "",
-        is_emulated=is_emulated(evidence.experiment, arm),
+        disk=arm.disk or "",
+        is_emulated=arm.is_emulated,
         is_enforced=enforced,
         declared=dict(declared),
         levels=levels,

@@ -16,7 +16,6 @@ from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.file_jobs import file_jobs
 from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_level
@@ -120,7 +119,7 @@ def describe_files(evidence: Evidence, timelines: Sequence[Timeline], values: Va
                 values=values,
                 arm=arm.name,
                 level=level,
-                jobs=file_jobs(evidence.experiment, arm),
+                jobs=arm.jobs,
                 timelines=cells[arm.name, level.index],
             )
         )

@@ -14,7 +14,6 @@ from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import LatencyBudget, Limit, Resource, Suspect
 from pgtrial.findings.message import say
@@ -107,7 +106,7 @@ def gather_facts(
         events=tuple(events),
         max_connections=connections,
         # Each process has at most as many threads as clients; how many clients each has matters only with very few.
-        device_limits={arm.name: dict(_device_limits(evidence, arm)) for arm in evidence.arms},
+        device_limits={arm.name: dict(_device_limits(arm)) for arm in evidence.arms},
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
@@ -127,9 +126,9 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
                 yield (arm.name, level.index), 1 + sum(totals.failed for totals in found) / count
 
 
-def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
+def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
-    for name, text in effective_knobs(evidence.experiment, arm).get("cgroup", {}).items():
+    for name, text in arm.knobs.get("cgroup", {}).items():
         metric = _LIMITED.get(name)
         if metric is not None:
             yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)

@@ -14,7 +14,6 @@ from pathlib import Path
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL
-from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ComparedExperiment, Value
 from pgtrial.findings.findings import Findings
@@ -179,11 +178,11 @@ def define_arm(subject: Subject, arm: Arm) -> Definition:
     evidence = subject.evidence
     runs = [run.id for run in evidence.runs_of(arm.name)]
     found: Definition = {}
-    for name, declared in effective_settings(evidence.experiment, arm).items():
+    for name, declared in arm.settings.items():
         shown = {_read_back(evidence, run, name) for run in runs}
         value = shown.pop() if len(shown) == 1 else None
         found[name.lower()] = declared if value is None else value
-    for knob, table in effective_knobs(evidence.experiment, arm).items():
+    for knob, table in arm.knobs.items():
         found |= {f"{knob}.{name}": value for name, value in table.items()}
     version = next((one.version for one in subject.findings.experiment.arms if one.name == arm.name), "")
     if version:

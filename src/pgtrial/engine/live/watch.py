@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import Estimator
-from pgtrial.design.methods import recorded_choice
 from pgtrial.engine.events import EstimateUpdated, Event, RunEnded
 from pgtrial.engine.live.follower import Follower
 from pgtrial.engine.live.picture import Picture
 from pgtrial.engine.live.view import LiveFile, LiveView
 from pgtrial.errors import PgTrialError
 from pgtrial.model.run import RunState
+from pgtrial.store.plans import plan_of
 from pgtrial.store.state import State
 
 SHARE = 0.001
@@ -124,12 +124,12 @@ class Watch:
         """What a result folder adds; nothing where it cannot be read, which the experiment itself will say."""
         with contextlib.suppress(PgTrialError, sqlite3.Error, KeyError, ValueError):
             with contextlib.closing(State.open(folder)) as state:
-                arms, choice = state.arms(), recorded_choice(state.meta())
+                plan = plan_of(state, folder)
                 done = Counter(run.slot.arm for run in state.runs() if run.state is RunState.DONE)
-            self._picture.introduce(arms, done=done)
-            self._arms = len(arms)
-            self._follower = Follower(folder=folder, choice=choice)
-            self._estimator = Estimator(folder=folder)
+            self._picture.introduce(plan.arms, done=done)
+            self._arms = len(plan.arms)
+            self._follower = Follower(folder=folder, choice=plan.method)
+            self._estimator = Estimator(folder=folder, plan=plan)
             self._file = LiveFile(folder=folder)
 
     def _beat(self) -> None:

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from pgtrial.design.cpu_sets import split_cpus
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
-from pgtrial.design.slices import Step
+from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts

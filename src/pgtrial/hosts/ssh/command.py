@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.errors import ConnectError, PreflightError
-from pgtrial.experiment_file.address import HostAddress, parse_host
+from pgtrial.hosts.address import HostAddress, parse_host
 
 _OPTIONS = (
     "BatchMode=yes",  # a question would wait for ever

@@ -1,0 +1,35 @@
+"""The server's programs, where arms differ in them."""
+
+from pydantic import Field
+
+from pgtrial.knobs.declaration import About, Among, Knob, Rule, Scope, Settling
+from pgtrial.knobs.values import Flag, Table, Version
+
+
+class ServerTable(Table):
+    """The server's programs, where arms differ in them."""
+
+    postgres: Version | None = Field(
+        default=None, description='Major version ("18") or a directory with the server\'s programs.'
+    )
+    checksums: Flag | None = Field(
+        default=None,
+        description="Data checksums of the cluster. Left out: what the version's initdb does, which is on from 18.",
+    )
+
+
+class Server(Knob):
+    name = "server"
+    about = About(
+        sets="the server's programs: version or build",
+        takes_effect="arms with other programs have a cluster of their own, from their own initdb",
+        rights="none",
+        verified="the version is asked of the running server",
+        undone="goes with the cluster",
+    )
+    scope = Scope.CLUSTER
+    among_twins = Among.OWN
+    rules = (Rule(settling=Settling.AT_ONCE, reason="means programs and a cluster of its own"),)
+    facts = ("PostgreSQL/*",)
+    not_on_server = "the server that is there runs the programs it runs"
+    needs_server = True
