@@ -56,20 +56,21 @@ while True:
 
 
 class MemoryPressureTable(Table):
-    """Memory that is taken away: locked by a process of its own. A size or a share."""
+    """Memory to withhold from the server, locked by a separate process. A size or a share."""
 
     size: Size | None = Field(default=None, description='So much: "8GB".')
-    share: Ratio | None = Field(default=None, description='This share of the memory that is available: "50%".')
+    share: Ratio | None = Field(default=None, description='Share of the available memory: "50%".')
 
 
 class MemoryPressure(HostKnob):
     name = "memory_pressure"
     about = About(
-        sets="memory that a process of pgtrial's own locks, so that server and page cache have so much less",
+        sets="memory locked by a process of pgtrial, so that server and page cache have that much less",
         takes_effect="at once",
         rights="root, or a limit of locked memory (ulimit -l) that allows it",
-        verified="the kernel's count of the process's locked memory, and at the end of the run that it still lives",
-        undone="the process is ended; it also ends with pgtrial, however that happens",
+        verified="the kernel's count of the process's locked memory; at the end of the run, that the process is "
+        "still alive",
+        undone="the process is ended; it also ends with pgtrial in any case",
     )
     rules = (
         Rule(

@@ -82,15 +82,15 @@ class Sysctl(HostKnob):
 
     name = "sysctl"
     about = About(
-        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and pairs like them, one is in "
-        "force and the other 0. What acts when it is written (vm.drop_caches), or cannot be put back "
-        "(kernel.modules_disabled), is refused. vm.swappiness is not for control groups of version 1, which have a "
-        "memory.swappiness of their own",
+        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and similar pairs, one "
+        "is in effect and the other is 0. Settings that act when written (vm.drop_caches) or cannot be undone "
+        "(kernel.modules_disabled) are refused. vm.swappiness does not affect control groups of version 1, which "
+        "have their own memory.swappiness",
         takes_effect="at once",
         rights="root",
-        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
-        "what was got. Read again at the end of the run",
-        undone="the old value is written back and read; of a pair, the one that was in force",
+        verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
+        "again at the end of the run",
+        undone="the old value is written back and read; for a pair, the one that was in effect",
     )
     among_twins = Among.SWITCHED
     rules = RULES
