@@ -155,7 +155,7 @@ class Cgroup(HostKnob):
             got = {name: ops.read(f"{group}/{name}").strip() for name in change.new if name != "group"}
         except FileExistsError as err:
             raise SettingError(
-                f'the control group "{group}" is there already', hint='Remove it with "pgtrial restore" or rmdir.'
+                f'control group "{group}" already exists', hint='Remove it with "pgtrial restore" or rmdir.'
             ) from err
         except OSError as err:
             raise _refused(path, change.new.get(path.rpartition("/")[2], ""), err) from err
@@ -226,7 +226,7 @@ def _device(context: KnobContext) -> Device:
         raise SettingError(
             f'cannot limit reads from and writes to the device under "{directory}"',
             detail=found.reason or f"It lies on {' and '.join(names)}; a limit is for one device.",
-            hint="Choose another place with data in the table storage.",
+            hint="Choose another location with data in the table storage.",
         )
     return Device(name=names[0], number=context.host.ops.read(f"/sys/class/block/{names[0]}/dev").strip())
 

@@ -146,7 +146,7 @@ def _apply_remount(ops: Operations, change: Change) -> Mapping[str, str]:
         if not same_option(asked, got[item]):
             raise SettingError(
                 f"{change.name}: asked for {asked}, got {got[item] or 'nothing'}",
-                detail=f"The kernel took the option for {mount.kind}, and passed over it or limited it.",
+                detail=f"The kernel took the option for {mount.kind}, and ignored or limited it.",
             )
     return {**change.new, **got}
 
@@ -209,7 +209,7 @@ def _mount_under(ops: Operations, path: str) -> Mount:
     if mount.kind not in ITEMS:
         raise SettingError(
             f'the mount options of "{mount.point}" cannot be varied, it is {mount.kind}',
-            hint=f'They can for {", ".join(ITEMS)}. Name another place for the data, or give a "type": then a file '
+            hint=f'They can for {", ".join(ITEMS)}. Name another location for the data, or give a "type": then a file '
             "system is made.",
         )
     top = mount_at(ops, mount.point)

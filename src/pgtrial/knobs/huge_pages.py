@@ -130,7 +130,7 @@ class HugePages(HostKnob):
                 f"the server needs {short} more huge pages of {size}, "
                 f"but only {format_bytes(available)} of memory are available",
                 detail=f"That is {format_bytes(short * _SIZES[size])}. The server's shared memory is {needed} pages.",
-                hint="Make shared_buffers smaller, or end what else uses memory.",
+                hint="Make shared_buffers smaller, or stop other programs that use memory.",
             )
         # A pool that grows takes surplus pages into it first, which are in use; hence on top of all there are.
         return (

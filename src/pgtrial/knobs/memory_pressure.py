@@ -102,7 +102,7 @@ class MemoryPressure(HostKnob):
             raise SettingError(
                 f"cannot take {format_bytes(asked)} of memory away, only {format_bytes(available)} are available",
                 detail=f"{format_bytes(_MARGIN)} of them are kept for the server's start.",
-                hint="Take less, or end what else uses memory.",
+                hint="Take less, or stop other programs that use memory.",
             )
         # The kernel counts what is locked for the group, and may end all of it, as containers and services ask for.
         own = smallest_limit(ops, "memory", _GROUP_LIMITS)
@@ -209,7 +209,7 @@ async def _until_held(host: Host, process: HostProcess, asked: int) -> int:
         raise SettingError(
             f"cannot take {format_bytes(asked)} of memory away, got {format_bytes(max(reported, held))}",
             detail=f"The process that holds it said: {words}.",
-            hint="Take less, or end what else uses memory.",
+            hint="Take less, or stop other programs that use memory.",
         )
     return held
 

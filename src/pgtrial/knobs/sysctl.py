@@ -116,7 +116,7 @@ class Sysctl(HostKnob):
             if _is_name(named)
             else 'Write it as "sysctl -a" shows it: "vm.swappiness".'
         )
-        return f'"{key}" is not a name of a kernel setting', hint
+        return f'"{key}" is not the name of a kernel setting', hint
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """The fact of the setting's name, or of what changes along with it."""
@@ -195,7 +195,7 @@ def _ask(ops: Operations, wanted: Mapping[str, str]) -> dict[str, str]:
 def _read(ops: Operations, path: str) -> str:
     if not ops.mode(path) & 0o444:
         raise SettingError(
-            f"{name_of(path)} cannot be varied", detail="It can only be written, so nobody knows what to put back."
+            f"{name_of(path)} cannot be varied", detail="It can only be written, so its old value is unknown."
         )
     return read_setting(ops, path, name_of(path))
 
@@ -284,7 +284,7 @@ def find_file(ops: Operations, name: str) -> str:
     """
     parts = path_of(standard_name(name)).removeprefix(f"{ROOT}/").split("/")
     if not parts or any(part in ("", ".", "..") or not part.isprintable() for part in parts):
-        raise SettingError(f'"{name}" is not a name of a kernel setting', hint='Names are like "vm.swappiness".')
+        raise SettingError(f'"{name}" is not the name of a kernel setting', hint='Names are like "vm.swappiness".')
     path = "/".join((ROOT, *parts))
     if ops.is_directory(path):
         raise SettingError(f'"{name}" is a group of kernel settings, not one of them')

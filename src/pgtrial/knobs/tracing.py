@@ -66,7 +66,7 @@ class Tracing(HostKnob):
             return ()
         if missing:
             raise SettingError(
-                "pauses of writers cannot be counted here",
+                "writer pauses cannot be counted here",
                 detail=missing,
                 hint='Run pgtrial as root, on a kernel with tracefs, or write throttling = "if-possible".',
             )
@@ -91,7 +91,7 @@ class Tracing(HostKnob):
             return change.new
         if change.new[INSTANCE] != _IF_POSSIBLE:
             raise SettingError(
-                "pauses of writers cannot be counted here", detail=problem, hint="Leave the table tracing out."
+                "writer pauses cannot be counted here", detail=problem, hint="Leave the table tracing out."
             )
         with suppress(OSError):  # what stays is tried again when the change is undone
             _remove(ops, unmount=TRACEFS in change.new)
@@ -182,5 +182,5 @@ def _find_missing(ops: Operations, *, is_mounted: bool) -> str:
     if not ops.is_writable(f"{TRACEFS}/instances"):
         return f'"{TRACEFS}/instances" cannot be written, which takes root.'
     if ops.exists(INSTANCE):
-        return f'"{INSTANCE}" is there already; "pgtrial restore" removes what pgtrial has left.'
+        return f'"{INSTANCE}" already exists; "pgtrial restore" removes what pgtrial has left.'
     return ""
