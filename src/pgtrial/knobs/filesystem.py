@@ -54,7 +54,7 @@ class Filesystem(HostKnob):
     rules = (
         Rule(
             settling=Settling.BUILDS_UP,
-            reason="has a journal and write-back, which go on while a server stands still",
+            reason="has a journal and write-back, which continue while a server is frozen",
             shares=ON_DEVICE,
         ),
     )

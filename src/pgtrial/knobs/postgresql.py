@@ -56,7 +56,7 @@ _RULES = (
     Rule(
         patterns=("shared_buffers",),
         settling=Settling.SECONDS,
-        reason="fills during the warm-up and stays filled while the server stands still, but reads from and evicts to "
+        reason="fills during the warm-up and stays filled while the server is frozen, but reads from and evicts to "
         "the page cache",
         seconds=10.0,
         shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
@@ -70,7 +70,7 @@ _RULES = (
     Rule(
         patterns=("*_buffers", "temp_buffers"),
         settling=Settling.SECONDS,
-        reason="is a cache of the server's own, filled during the warm-up and kept while it stands still",
+        reason="is a cache of the server's own, filled during the warm-up and kept while it is frozen",
         seconds=5.0,
     ),
     Rule(

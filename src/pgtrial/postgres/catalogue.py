@@ -182,7 +182,7 @@ def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, need
     return SpecProblem(
         path=arm.origins.get(POSTGRESQL, {}).get("max_connections", "workload.clients"),
         message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
+        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections besides the clients. "
         f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",
     )
 
