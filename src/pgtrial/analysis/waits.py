@@ -1,4 +1,4 @@
-"""What the load's sessions waited for, and what each wait costs a transaction by Little's law."""
+"""Waits of the load's sessions, and the cost of each per transaction by Little's law."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -104,7 +104,10 @@ def load_file_or_quick(
 
 
 def check_options(text: str) -> Checked:
-    """Check an experiment made from options, and plan it for its host. Errors do not mention its lines, which nobody has seen."""
+    """Check an experiment made from options, and plan it for its host.
+
+    Errors do not mention its lines, which nobody has seen.
+    """
     try:
         return check_text(text, "the command line", Path.cwd(), on_host=True)
     except SpecError as error:
@@ -114,7 +117,7 @@ def check_options(text: str) -> Checked:
 
 
 def check_file(path: Path, *, on_host: bool = False) -> Checked:
-    """Read a file, check it against this machine and plan it. Raises SpecError with all problems.
+    """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
 
     ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
     """
@@ -122,7 +125,7 @@ def check_file(path: Path, *, on_host: bool = False) -> Checked:
 
 
 def check_text(text: str, source_name: str, folder: Path, *, on_host: bool = False) -> Checked:
-    """The same for a text; ``source_name`` stands in the messages, ``folder`` is where its relative paths begin."""
+    """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
     examination = examine(text, folder)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:

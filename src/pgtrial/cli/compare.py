@@ -55,8 +55,8 @@ def _check(folders: tuple[Path, ...]) -> None:
     for path in folders:
         if _is_log(path):
             raise click.UsageError(
-                f'"{make_visible(str(path))}" is a pgbench log, not a result folder: two logs are one run each, which cannot '
-                "separate the effect of a change from anything else that changed in the meantime. Write an "
+                f'"{make_visible(str(path))}" is a pgbench log, not a result folder: two logs are one run each, which '
+                "cannot separate the effect of a change from anything else that changed in the meantime. Write an "
                 'experiment file with the two settings as arms ("pgtrial init") and run it ("pgtrial run").'
             )
     if len(folders) < 2:

@@ -162,7 +162,8 @@ def _time(checked: Checked) -> list[str]:
     return [
         *render_table(("part", "time", ""), rows, width=_WIDTH),
         _fill(
-            "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
+            "The load is as declared; the rest is estimated from the size of the data. Invalid runs are repeated and "
+            "add to it."
         ),
     ]
 

@@ -149,7 +149,7 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
 
 
 def _disk(arm: Arm) -> dict[str, str]:
-    """The disk class of an arm, which among the knobs stands as what it is made of."""
+    """The disk class of an arm; its knobs hold only the parts the class consists of."""
     name = arm.disk
     if name is None:
         return {}

@@ -15,7 +15,7 @@ _NAME_WIDTH = 13
 _FIRST_STEPS = 8
 _UNKNOWN = (
     "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
-    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
+    '"pgtrial status" shows the detectable effect, and the report says how many more blocks a decision needs.'
 )
 
 # Of runs one after the other: slices are compared with their neighbours, however long all of them take together.

@@ -32,10 +32,10 @@ class Reading(NamedTuple):
 class FileCollector:
     """Reads one kernel file. ``path`` is absolute, or with ``in_group`` a file name in the server's control groups.
 
-    ``per_device``: objects are names of block devices, and only those under the data are kept. ``by_number``: objects are
-    numbers of block devices ("254:0"), replaced by names when the readings are stored. ``lines``: keep only lines that
-    begin with one of these, for a long file. ``optional``: the file usually does not exist, which is not worth a caveat.
-    ``otherwise``: a second path, with the same content in another form, for kernels without the first.
+    ``per_device``: objects are names of block devices, and only those under the data are kept. ``by_number``: objects
+    are numbers of block devices ("254:0"), replaced by names when the readings are stored. ``lines``: keep only lines
+    that begin with one of these, for a long file. ``optional``: the file usually does not exist, which is not worth a
+    caveat. ``otherwise``: a second path, with the same content in another form, for kernels without the first.
     """
 
     name: str
@@ -96,8 +96,8 @@ class ProcessCollector:
 class ExtensionCollector:
     """Reads an extension, if a database has it, with sql/NAME.pgVERSION.sql; @extschema@ stands for its schema.
 
-    Without the extension, nothing is read and nothing is reported. ``every`` is the number of seconds between readings, 0
-    for every tick; the first and the last tick always have one. ``at_end``: read only once, when the load is over.
+    Without the extension, nothing is read and nothing is reported. ``every`` is the number of seconds between readings,
+    0 for every tick; the first and the last tick always have one. ``at_end``: read only once, when the load is over.
     ``in_database``: must be queried in the load's database. ``follow`` returns a new parser for a file.
     """
 

@@ -1,7 +1,7 @@
-"""A result folder as one file with checksums, which can be sent and unpacked elsewhere.
+"""Pack a result folder into one file with checksums, to send and unpack elsewhere.
 
-A zip archive with one directory in it; ``SHA256SUMS`` there is for sha256sum too. The same files give the same archive:
-entries are in order and have no times of their own.
+A zip archive with one directory in it; ``SHA256SUMS`` has the format of sha256sum. The same files give the same
+archive: entries are sorted and have no timestamps.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""A result folder as one archive for somebody else: the data, the findings made from just these data, and the report.
+"""Bundle a result folder for somebody else: the data, the findings made from exactly these data, and the report.
 
-What only concerns this machine is left out, and what is to be taken out is taken out of the data first.
+Files that concern only this machine are left out, and the data are redacted before the findings are made.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The machine pgtrial runs on: start programs so that none outlives pgtrial, as another user where need be."""
+"""The local machine: start programs so that none outlives pgtrial, as another user if needed."""
 
 import asyncio
 import os

@@ -4,7 +4,8 @@ Bucket i holds latencies in (GAMMA**(i-1), GAMMA**i] microseconds: whatever valu
 is at most GAMMA - 1, 1 %. A bucket as a whole is represented by the value at the same relative distance from both ends,
 2·GAMMA**i / (GAMMA + 1), with half that error. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019, section 2.1.
 
-A load generator that keeps its own histograms has its own buckets, and converting them would add another error. Those of fio (stat.c, plat_idx_to_val) have the indexes from FINE on: bucket FINE + i is number i there, of
+A load generator that keeps its own histograms has its own buckets, and converting them would add another error.
+Those of fio (stat.c, plat_idx_to_val) have the indexes from FINE on: bucket FINE + i is number i there, of
 whole nanoseconds, 64 of the same width between a power of two and the next. They are at most 1/64 of a latency wide, so
 that ``standing_bounds`` has values from the middle that are at most 1 % away from any latency of the bucket.
 """

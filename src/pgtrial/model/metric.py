@@ -29,7 +29,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading: ``t`` in seconds since the epoch, ``object`` is the device, table or other object ("" if there is only one)."""
+    """One reading: ``t`` in seconds since the epoch, ``object`` names the device or the like ("" if single)."""
 
     t: float
     metric: str

@@ -51,7 +51,7 @@ class PhaseName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A planned run in the schedule. ``number`` counts from 1 over the experiment, ``position`` from 1 inside its block."""
+    """A planned run. ``number`` counts from 1 over the experiment, ``position`` from 1 inside its block."""
 
     number: int
     block: int

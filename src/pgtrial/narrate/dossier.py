@@ -1,5 +1,5 @@
-"""The dossier: all facts that a model is told, by id and with names hidden; the question it goes into, and the check of
-what comes back.
+"""The dossier: all facts that a model is told, by id and with names hidden; the prompt around it, and the check of the
+answer.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """One question to an OpenAI-compatible endpoint, one answer; address and key from the environment only.
 
-The key goes into one header and nowhere else: not to disk, not into a log, not into a message. It is sent to the
-address that it belongs to only: no redirection is followed.
+The key goes into one header and nowhere else: not to disk, not into a log, not into a message. It is sent only to the
+address it belongs to: redirections are not followed.
 """
 
 import http.client

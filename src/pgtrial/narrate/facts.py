@@ -1,6 +1,6 @@
-"""The facts that a model is told: what was asked, done and found, how sure it is, and why, as the reports write it.
+"""The facts that a model is told: what was asked, done and found, how certain it is, and why, worded as in the reports.
 
-Values are in the language in use. What a fact is, only the model reads: that is in English.
+Values are in the language in use. The descriptions of facts, which only the model reads, are in English.
 """
 
 from collections.abc import Iterator

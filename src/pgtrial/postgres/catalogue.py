@@ -1,7 +1,7 @@
-"""The settings each supported PostgreSQL version has, and whether an experiment file uses them rightly.
+"""The settings of each supported PostgreSQL version, and checks of an experiment file against them.
 
-The data are collected from running servers by tools/collect_settings.py and lie in ``catalogue/``. A version
-without data is not checked here; its server says what it does not take.
+The data are collected from running servers by tools/collect_settings.py and are stored in ``catalogue/``. A version
+without data is not checked here; its server reports what it does not accept.
 """
 
 import contextlib
@@ -182,7 +182,7 @@ def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, need
     return SpecProblem(
         path=arm.origins.get(POSTGRESQL, {}).get("max_connections", "workload.clients"),
         message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
+        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections besides the clients. "
         f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",
     )
 

@@ -1,4 +1,4 @@
-"""Connections to a server; the one place where psycopg's errors become pgtrial's."""
+"""Connections to a server; the only module that turns psycopg's errors into pgtrial's."""
 
 import os
 import re

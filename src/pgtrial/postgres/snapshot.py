@@ -1,4 +1,4 @@
-"""The prepared data, kept aside, and put back before runs."""
+"""The snapshot of the prepared data, restored before runs."""
 
 import glob
 from collections.abc import Iterator

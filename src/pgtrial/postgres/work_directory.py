@@ -1,4 +1,4 @@
-"""The private directories of an experiment's cluster on its host: made, checked, and removed again."""
+"""The private directories of an experiment's cluster on its host: create, check and remove them."""
 
 import asyncio
 import os

@@ -1,6 +1,6 @@
-"""The result folders in the served directory, and what is known of each in a line.
+"""The result folders in the served directory, with a one-line summary of each.
 
-Only what lies in that directory: no name leads out of it, and no link is followed.
+Only folders inside that directory: no name leads out of it, and links are not followed.
 """
 
 import hashlib

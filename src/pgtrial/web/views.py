@@ -1,4 +1,4 @@
-"""What the pages show, in words and figures that a browser only has to place: one experiment, or two side by side."""
+"""The content of the pages as ready-made text and figures: one experiment, or two side by side."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict

@@ -10,8 +10,8 @@ from typing import Literal
 class Generator:
     """One process of a load generator.
 
-    ``argv_tail`` follows the program's name. The environment locates the server (PGHOST and the like); ``environment`` is
-    added to it. ``scenario_names`` are in the order of pgbench's script numbers. The names of its logs begin with
+    ``argv_tail`` follows the program's name. The environment (PGHOST and the like) locates the server; ``environment``
+    is added to it. ``scenario_names`` are in the order of pgbench's script numbers. The names of its logs begin with
     ``log_prefix`` and a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in
     which it starts.
     """

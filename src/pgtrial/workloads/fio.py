@@ -1,4 +1,4 @@
-"""Call fio: one process per job, whose threads share the job's file in equal parts, with a log of latency histograms.
+"""Call fio: one process per job, whose threads divide the job's file equally, with a log of latency histograms.
 
 Sources: fio's HOWTO.rst; the options are those of fio 3.0 and newer.
 """

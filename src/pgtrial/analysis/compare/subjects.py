@@ -1,4 +1,4 @@
-"""The experiments that are compared, each read and analysed by itself, and what has to be the same in them.
+"""The experiments to compare, each analysed separately, and what must be the same in them.
 
 An effect is of an arm against a control, under a load, by a metric. All four are compared by what defines them, never
 by their names. How often and in which order runs were made, how long each measured, and on which machine, is how well

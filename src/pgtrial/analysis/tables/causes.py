@@ -1,4 +1,4 @@
-"""Why: where latency goes, what limits, how steady it is, what goes together, which checks failed (docs/causes.md)."""
+"""Tables of causes: latency budget, limits, stability, associations, failed checks (docs/causes.md)."""
 
 from collections.abc import Iterable, Iterator
 

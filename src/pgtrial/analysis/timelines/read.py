@@ -1,4 +1,4 @@
-"""Timelines of the valid runs, from their Parquet files; the queries lie beside it."""
+"""Timelines of the valid runs, from their Parquet files; the queries are next to it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The published rule: what becomes of a fact of the world that is not the same everywhere.
+"""The published rule for facts of the environment that differ between runs.
 
 docs/fingerprint.md shows it. Also which facts a knob changes: these may differ where arms set the knob differently.
 """

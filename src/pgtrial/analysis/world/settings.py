@@ -1,4 +1,4 @@
-"""Settings as they were read back: which differ between arms, and whether the experiment asked for it."""
+"""Settings as read back: which differ between arms, and whether the experiment declared it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Command lines of OpenSSH's client: the connection to a host, and what goes over it."""
+"""Command lines for OpenSSH's client: the connection to a host, and its forwards."""
 
 import os
 import shlex

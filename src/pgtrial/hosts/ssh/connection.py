@@ -1,7 +1,7 @@
-"""The one connection to a remote host: ssh with the agent at its other end, and calls that go over it.
+"""The connection to a remote host: ssh with the agent at the other end, and calls over it.
 
-Calls may come from any thread and wait for their answers; what programs there print or that they end is told to a
-listener, from the connection's own thread.
+Any thread may make calls, which wait for their answers; output and exits of programs are reported to a listener, from
+the connection's own thread.
 """
 
 import json

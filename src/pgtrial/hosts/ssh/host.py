@@ -1,4 +1,4 @@
-"""Another machine, reached by the system's OpenSSH; nothing is installed there, python3 is all that it needs."""
+"""A remote machine, reached with the system's OpenSSH; it needs only python3, and nothing is installed there."""
 
 import asyncio
 import base64

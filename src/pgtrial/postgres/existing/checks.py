@@ -1,4 +1,4 @@
-"""What keeps settings of an existing server from being changed and put back; found before anything is touched."""
+"""Check that settings of an existing server can be changed and put back, before anything is touched."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

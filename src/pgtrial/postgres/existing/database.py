@@ -1,7 +1,7 @@
-"""Databases on an existing server: ones of pgtrial's own, made and dropped, and what is in one that was there.
+"""Databases on an existing server: create and drop pgtrial's own, and inspect an existing one.
 
-A database of ours gets an object identifier that was chosen and noted before it is made: by it, and not by its name
-alone, it is known again, also if pgtrial was killed before it could leave a comment on it.
+pgtrial chooses the object identifier of its database and journals it before creating the database. The identifier, not
+just the name, identifies the database again, even if pgtrial was killed before it could add a comment.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ async def apply_database(server: ExistingServer, change: Change) -> Mapping[str,
 
 
 async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
-    """Drop the database of an entry, with whoever is connected to it; never one that somebody else has made."""
+    """Drop the database of an entry, and end its connections; never drop one that somebody else has created."""
     new = entry.change.new
     name, oid = new["name"], int(new["oid"])
     if not _NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""An existing server: how it is reached, what it is, and which of its files are within reach."""
+"""An existing server: its address, its facts, and which of its files pgtrial can reach."""
 
 import asyncio
 import base64

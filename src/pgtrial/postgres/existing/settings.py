@@ -1,9 +1,10 @@
-"""Settings of an existing server: ALTER SYSTEM, and a reload or the declared restart; everything noted to undo it.
+"""Change settings of an existing server by ALTER SYSTEM and a reload or restart, and journal how to undo it.
 
-What is noted never holds a value of a setting that the arm does not set: postgresql.auto.conf may hold passwords. Where
-pgtrial reaches the server's files, the file itself is kept beside its place under a second name (a hard link), which
-ALTER SYSTEM leaves alone, and later takes its place again. Elsewhere ALTER SYSTEM has to write the same bytes again,
-which it can if it wrote them before; then the order of names is noted, and the old values of the settings that change.
+The journal never has the value of a setting that the arm does not set: postgresql.auto.conf may contain passwords.
+Where pgtrial reaches the server's files, the file itself is kept beside its place under a second name (a hard link),
+which ALTER SYSTEM leaves alone, and later takes its place again. Elsewhere ALTER SYSTEM has to write the same
+bytes again, which it can if it wrote them before; then the order of names is noted, and the old values of the settings
+that change.
 """
 
 import asyncio
