@@ -377,19 +377,20 @@ def _advise(findings: Findings) -> Iterator[Sentence]:
         yield (tr("Until then the claim is open: an inconclusive result is no evidence that there is no difference."),)
     if verdict is not Verdict.INVALID:
         yield from _costs(findings)
-    if verdict in {Verdict.SUPPORTED, Verdict.REFUTED}:
+    if verdict in {Verdict.SUPPORTED, Verdict.REFUTED} and is_finished(findings):
         yield (tr("Before production, repeat it with the load, the data and the machine that matter there."),)
 
 
 def _step(findings: Findings) -> Iterator[Sentence]:
     verdict = findings.hypothesis.verdict
     if not is_finished(findings):
-        yield (tr("Finish the experiment: “pgtrial resume” goes on from here."),)
+        yield (tr("The experiment is not finished: “pgtrial resume” goes on from here."),)
     if verdict is Verdict.INVALID:
         yield (tr("Mend what makes the runs unable to answer, then run the experiment again."),)
     if verdict is Verdict.INCONCLUSIVE and needed_text(findings):
         yield (cite(needed_text(findings), "needed.text.text"),)
-    yield from _choice(findings)
+    if is_finished(findings):
+        yield from _choice(findings)
 
 
 def _choice(findings: Findings) -> Iterator[Sentence]:
