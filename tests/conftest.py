@@ -128,7 +128,6 @@ class SerialGroups(LoadScopeScheduling):
         return next((group for start, group in _SERIAL.items() if nodeid.startswith(start)), _file(nodeid))
 
 
-@pytest.hookimpl(optionalhook=True)  # without xdist the tests run in one process
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SerialGroups:
     return SerialGroups(config, log)
 

@@ -1,6 +1,8 @@
 """Each third-party package has one home, so that it can be exchanged there, and so that nothing else loads it."""
 
 import ast
+import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,7 @@ HOMES = {
     "click": ("cli/",),
     "duckdb": ("store/", "analysis/readings.py", "analysis/reduce.py", "analysis/timelines/read.py"),
     "jinja2": ("report/",),
+    "markupsafe": ("report/",),
     "numpy": ("stats/", "analysis/", "store/", "report/"),
     "pandas": ("store/frames.py",),
     "polars": ("store/frames.py",),
@@ -27,6 +30,7 @@ HOMES = {
         "store/findings_file.py",
         "store/plans.py",
     ),
+    "pydantic_core": ("experiment_file/",),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),
@@ -63,3 +67,10 @@ def test_a_third_party_package_is_imported_at_home_only(name: str) -> None:
     users = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if is_user(path, name)}
 
     assert {user for user in users if not user.startswith(HOMES[name])} == set()
+
+
+def test_every_third_party_package_has_a_home() -> None:
+    pattern = re.compile(r"^ *(?:from (\w+)[\w.]* import |import (\w+)[\w.]*(?: as \w+)?(?: *#.*)?$)", re.MULTILINE)
+    used = {name or other for path in PACKAGE.rglob("*.py") for name, other in pattern.findall(read(path))}
+
+    assert used - sys.stdlib_module_names - {"pgtrial"} == HOMES.keys()
