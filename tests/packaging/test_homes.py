@@ -33,6 +33,7 @@ HOMES = {
     "pydantic_core": ("experiment_file/",),
     "rich": ("cli/",),
     "scipy": ("stats/",),
+    "tomli_w": ("experiment_file/generate.py", "export/bundle.py"),
     "vl_convert": ("report/",),
     "xlsxwriter": ("report/export/",),
 }
