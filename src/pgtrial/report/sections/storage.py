@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.analysis.causes.words import percent
 from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse
 from pgtrial.findings.files import FileLimit, FileUse
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
+from pgtrial.findings.rendering import write_value
 from pgtrial.language import N_, ntr, ptr, tr
 from pgtrial.report.cause_words import (
     causes_of,
@@ -181,7 +181,10 @@ def _over_levels(use: DiskUse) -> str:
     """Whether the ceiling stays where it is while clients grow, of the load levels at which there is one."""
     if use.spread is None:
         return ""
-    count, share = sum(load.standing is DiskStanding.AT_LIMIT for load in use.levels), percent(use.spread)
+    count, share = (
+        sum(load.standing is DiskStanding.AT_LIMIT for load in use.levels),
+        write_value(use.spread, "short_percent"),
+    )
     if use.spread <= SAME_LIMIT:
         return ntr(
             "the same at {count} load level within {share}",
