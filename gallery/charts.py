@@ -12,14 +12,13 @@ from pgtrial.findings.causes import Panel
 from pgtrial.findings.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart
-from pgtrial.report.charts.blocks import blocks_chart
-from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.forest import primary_forest, scenario_forest
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
-from pgtrial.report.charts.panel import largest_value, panel_chart
-from pgtrial.report.charts.panels import RunPanels, main_block, run_panels
+from pgtrial.report.charts.panels import RunPanels, largest_value, main_block, panel_chart, run_panels
+from pgtrial.report.charts.picture import blocks_chart
+from pgtrial.report.charts.waits import budget_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.words import arm_label, placebo_arm
 
@@ -142,13 +141,13 @@ def _disk(findings: Findings) -> list[Chart]:
     busiest: dict[str, Panel] = {}
     for panel in panels:
         known = busiest.get(panel.arm)
-        if panel.title.endswith(_REQUESTS) and (known is None or largest_value(panel) > largest_value(known)):
+        if panel.title.say().endswith(_REQUESTS) and (known is None or largest_value(panel) > largest_value(known)):
             busiest[panel.arm] = panel
-    titles = {arm: panel.title.removesuffix(_REQUESTS) for arm, panel in busiest.items()}
+    titles = {arm: panel.title.say().removesuffix(_REQUESTS) for arm, panel in busiest.items()}
     shown = [
         panel
         for panel in panels
-        if panel.arm in titles and panel.title in {titles[panel.arm] + kind for kind in (_REQUESTS, _RESPONSE)}
+        if panel.arm in titles and panel.title.say() in {titles[panel.arm] + kind for kind in (_REQUESTS, _RESPONSE)}
     ]
     return _draw_panels(findings, shown)
 
@@ -161,7 +160,7 @@ def _panels_of(findings: Findings, topic: str) -> list[Panel]:
         for panel in causes_of(findings).panels
         if panel.topic == topic and panel.block == block and panel.arm in wanted and panel.t
     ]
-    return sorted(panels, key=lambda panel: (panel.title, wanted.index(panel.arm)))
+    return sorted(panels, key=lambda panel: (panel.title.say(), wanted.index(panel.arm)))
 
 
 def _draw_panels(findings: Findings, panels: Sequence[Panel]) -> list[Chart]:

@@ -71,7 +71,7 @@ def test_the_same_difference_that_an_arm_declares_is_what_is_tested(tmp_path: Pa
     assert findings.hypothesis.verdict is not Verdict.INVALID
     (difference,) = findings.fingerprint.differences
     assert (difference.name, difference.declared) == ("kernel: vm.swappiness", True)
-    assert difference.values == {"on": "60", "off": "1"}
+    assert [(placed.where, placed.value) for placed in difference.values] == [("on", "60"), ("off", "1")]
 
 
 def test_a_difference_of_one_arm_during_its_load_makes_the_verdict_invalid(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world, name_runs
+from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.findings.findings import Difference, Fact
+from pgtrial.findings.findings import Fact, PlacedValue
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_runs
 from pgtrial.knobs import KnobTables
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
@@ -33,6 +35,10 @@ def declaring(evidence: Evidence, **arms: Mapping[str, Mapping[str, str]]) -> Ev
         for arm in evidence.arms
     )
     return replace(evidence, arms=changed)
+
+
+def said(values: Iterable[PlacedValue]) -> dict[str, str]:
+    return {say(placed.where): say(placed.value) for placed in values}
 
 
 def test_facts_have_a_group_and_a_name(evidence: Evidence) -> None:
@@ -66,7 +72,7 @@ def test_of_a_declared_difference_the_whole_is_told(evidence: Evidence) -> None:
     world = describe_world(replace(changed, fingerprints=whole))
 
     assert world.facts == (Fact(group="PostgreSQL", name="version", value="16.4, 18.1"),)
-    assert world.differences[0].values == {"on": "16.4", "off": "18.1", "placebo": "16.4"}
+    assert said(world.differences[0].values) == {"on": "16.4", "off": "18.1", "placebo": "16.4"}
 
 
 def test_a_fact_that_changed_is_a_difference_and_no_fact(evidence: Evidence) -> None:
@@ -74,9 +80,9 @@ def test_a_fact_that_changed_is_a_difference_and_no_fact(evidence: Evidence) -> 
     world = describe_world(changed)
 
     assert world.facts == ()
-    assert world.differences == (
-        Difference(name="kernel: vm.swappiness", values={"runs 1, 3–18": "60", "run 2": "1"}, declared=False),
-    )
+    (difference,) = world.differences
+    assert (difference.name, difference.declared) == ("kernel: vm.swappiness", False)
+    assert said(difference.values) == {"runs 1, 3–18": "60", "run 2": "1"}
 
 
 def test_what_differs_between_the_arms_of_most_blocks_is_told_by_arm(evidence: Evidence) -> None:
@@ -84,7 +90,7 @@ def test_what_differs_between_the_arms_of_most_blocks_is_told_by_arm(evidence: E
     (difference,) = compare_facts(changed)
 
     assert (difference.kind, difference.severity) == (Kind.ARMS, Severity.INVALID)
-    assert difference.values() == {"on": "60", "off": "1", "placebo": "60"}
+    assert said(difference.values()) == {"on": "60", "off": "1", "placebo": "60"}
 
 
 @pytest.mark.parametrize(("blocks", "kind"), [(1, Kind.RUNS), (2, Kind.RUNS), (3, Kind.ARMS), (6, Kind.ARMS)])
@@ -102,7 +108,7 @@ def test_a_reboot_between_blocks_is_a_caveat_and_not_invalid(evidence: Evidence)
     (difference,) = compare_facts(changed)
 
     assert (difference.kind, difference.severity) == (Kind.RUNS, Severity.WARNING)
-    assert difference.values() == {"runs 1–9": "a", "runs 10–18": "b"}
+    assert said(difference.values()) == {"runs 1–9": "a", "runs 10–18": "b"}
 
 
 def test_a_reboot_in_the_only_block_parts_the_arms(evidence: Evidence) -> None:
@@ -122,7 +128,7 @@ def test_a_change_during_a_run_is_part_of_its_value(evidence: Evidence) -> None:
     (difference,) = compare_facts(changed)
 
     assert difference.kind is Kind.RUNS
-    assert difference.values() == {"runs 1–4, 6–18": "performance", "run 5": "performance, then powersave"}
+    assert said(difference.values()) == {"runs 1–4, 6–18": "performance", "run 5": "performance, then powersave"}
 
 
 def test_a_change_during_every_run_is_found_too(evidence: Evidence) -> None:
@@ -130,7 +136,7 @@ def test_a_change_during_every_run_is_found_too(evidence: Evidence) -> None:
     (difference,) = compare_facts(changed)
 
     assert (difference.kind, difference.severity) == (Kind.WITHIN, Severity.WARNING)
-    assert difference.values() == {"runs 1–18": "3000000, then 2000000"}
+    assert said(difference.values()) == {"runs 1–18": "3000000, then 2000000"}
 
 
 def test_a_declared_difference_is_none_of_the_worlds(evidence: Evidence) -> None:
@@ -211,4 +217,4 @@ def test_a_run_that_lacks_a_fact_says_nothing_about_it(evidence: Evidence) -> No
     [([3], "run 3"), ([1, 2], "runs 1–2"), ([2, 1, 5, 7, 8], "runs 1–2, 5, 7–8"), ([1, 9], "runs 1, 9")],
 )
 def test_runs_are_named_in_ranges(runs: list[int], text: str) -> None:
-    assert name_runs(runs) == text
+    assert name_runs(runs).say() == text

@@ -12,6 +12,7 @@ from pgtrial.analysis.evidence import Event, Evidence, read_evidence
 from pgtrial.analysis.log_events import MOST_MARKS, LogEvent, mark_events, read_log_events, summarize_log
 from pgtrial.analysis.log_pairing import SEPARATE, add_up, pair_entries
 from pgtrial.analysis.slices import windows
+from pgtrial.findings.message import say
 from pgtrial.model.run import RunRow
 from pgtrial.postgres.existing.log_formats import parse_text
 from pgtrial.store import layout
@@ -91,7 +92,7 @@ def test_a_checkpoint_lasts_from_its_first_message_to_its_last(evidence: Evidenc
     assert event.numbers["timed"] == 1.0
     assert event.numbers["buffers"] == 9250
     assert event.numbers["distance bytes"] == 1024**2
-    assert event.text.startswith("timed, 9.25 k buffers, 2 s of writing, 500 ms of syncing, 1 MB of WAL")
+    assert say(event.description).startswith("timed, 9.25 k buffers, 2 s of writing, 500 ms of syncing, 1 MB of WAL")
 
 
 def test_a_checkpoint_without_its_beginning_began_as_long_ago_as_it_took(evidence: Evidence, write: Write) -> None:
@@ -110,7 +111,7 @@ def test_a_checkpoint_without_its_end_lasts_until_the_end_of_the_log(evidence: E
 
     (event,) = read_log_events(changed) or ()
     assert (event.start - begun(run), event.end - begun(run)) == pytest.approx((2.0, 9.0), abs=2e-3)
-    assert event.text == "requested (wal), not over"
+    assert say(event.description) == "requested (wal), not over"
 
 
 def test_a_wait_for_a_lock_is_one_event_however_often_it_is_logged(evidence: Evidence, write: Write) -> None:
@@ -149,7 +150,7 @@ def test_tables_of_the_loads_database_are_named_without_it(evidence: Evidence, w
         "pgtrial_0a1b2c3d_data.public.t",
     ]
     assert events[0].end - events[0].start == pytest.approx(1.5)
-    assert events[0].text == "public.t, 1.5 s, 1.7 k tuples removed, 2 pages removed"
+    assert say(events[0].description) == "public.t, 1.5 s, 1.7 k tuples removed, 2 pages removed"
 
 
 def test_only_what_overlaps_the_measured_time_is_summarized(evidence: Evidence, write: Write) -> None:
@@ -174,7 +175,7 @@ def test_only_what_overlaps_the_measured_time_is_summarized(evidence: Evidence, 
         ("on", "checkpoint", 1),
         ("on", "error 40001", 2),
     ]
-    assert summaries[1].text == "could not serialize access"
+    assert say(summaries[1].text) == "could not serialize access"
 
 
 def test_numbers_of_an_arm_are_sums_over_its_runs(evidence: Evidence, write: Write) -> None:
@@ -196,12 +197,12 @@ def test_numbers_of_an_arm_are_sums_over_its_runs(evidence: Evidence, write: Wri
     found = {each.kind: each for each in summarize_log(changed, read_log_events(changed) or ())}
     assert {each.arm for each in found.values()} == {"off"}
     assert found["checkpoint"].numbers["buffers"] == 100 * runs
-    assert found["checkpoint"].text == f"{runs - 1} timed, 1 requested"
+    assert say(found["checkpoint"].text) == f"{runs - 1} timed, 1 requested"
     assert found["autovacuum"].count == 3 * runs
     assert found["autovacuum"].numbers["tuples removed"] == 1700 * 3 * runs
-    assert found["autovacuum"].text == f"public.b {2 * runs} times, 18 s; public.a {runs} times, 9 s"
+    assert say(found["autovacuum"].text) == f"public.b {2 * runs} times, 18 s; public.a {runs} times, 9 s"
     assert found["temporary file"].numbers["bytes"] == 3145728 * runs
-    assert found["temporary file"].text == "3 MB each, on average"
+    assert say(found["temporary file"].text) == "3 MB each, on average"
 
 
 def test_of_a_russian_text_log_it_is_said_that_its_events_are_not_known(evidence: Evidence, write: Write) -> None:
@@ -214,7 +215,7 @@ def test_of_a_russian_text_log_it_is_said_that_its_events_are_not_known(evidence
     summaries = {each.kind: each for each in summarize_log(changed, read_log_events(changed) or ())}
     assert set(summaries) == {"checkpoint", "not English"}
     assert summaries["not English"].count > 20
-    assert summaries["not English"].text.startswith("what these messages tell is not known")
+    assert say(summaries["not English"].text).startswith("what these messages tell is not known")
 
 
 def test_statements_are_summarized_by_the_most_frequent_one(evidence: Evidence, write: Write) -> None:
@@ -223,7 +224,7 @@ def test_statements_are_summarized_by_the_most_frequent_one(evidence: Evidence, 
     changed = write({first(evidence).id: [entry(2.0 + i, text) for i, text in enumerate(texts)]})
 
     (found,) = summarize_log(changed, read_log_events(changed) or ())
-    assert (found.kind, found.count, found.text) == ("slow statement", 3, "2 times: SELECT ? FROM t")
+    assert (found.kind, found.count, say(found.text)) == ("slow statement", 3, "2 times: SELECT ? FROM t")
     assert found.numbers["seconds"] == pytest.approx(4.5)
 
 
@@ -243,7 +244,7 @@ def test_marks_count_from_the_first_measured_second(evidence: Evidence, write: W
     assert (checkpoint.run, checkpoint.kind) == (run.id, "checkpoint")
     assert (checkpoint.start, checkpoint.end) == pytest.approx((-2.0, 1.0), abs=2e-3)
     assert (error.start, error.kind) == (pytest.approx(4.0, abs=2e-3), "error 22012")
-    assert error.text == "<script>alert('x')</script>"  # whoever shows it has to escape it
+    assert say(error.text) == "<script>alert('x')</script>"  # whoever shows it has to escape it
 
 
 def test_of_many_events_the_longest_are_marked(evidence: Evidence, write: Write) -> None:
@@ -330,7 +331,7 @@ def test_runs_of_slices_are_summarized_where_the_arm_was_at_work_and_not_marked(
 
     events = read_log_events(shared) or ()
     (summary,) = summarize_log(shared, events)
-    assert (len(events), summary.count, summary.text) == (2, 1, "x")
+    assert (len(events), summary.count, say(summary.text)) == (2, 1, "x")
     assert mark_events(shared, events) == ()
 
 

@@ -14,6 +14,7 @@ from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.tables import tables_of
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.findings.pages import HugePages, PageCheck, PageGain
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
@@ -178,12 +179,12 @@ def test_where_the_data_stop_fitting_is_told(pages: HugePages) -> None:
     assert small.data == 10 * 15 * 1024**2
     assert small.hit_share is not None
     assert small.hit_share.value == pytest.approx(0.75, abs=0.01)
-    assert "stop fitting in shared_buffers (512 MB) between scale 10, about 150 MB, and scale 100" in pages.text
+    assert "stop fitting in shared_buffers (512 MB) between scale 10, about 150 MB, and scale 100" in say(pages.text)
 
 
 def test_the_text_names_the_largest_gain(pages: HugePages) -> None:
-    assert pages.text.startswith("Pages of 1GB gain most at scale 10 with ")
-    assert "where the data fit in shared_buffers" in pages.text
+    assert say(pages.text).startswith("Pages of 1GB gain most at scale 10 with ")
+    assert "where the data fit in shared_buffers" in say(pages.text)
 
 
 def test_tables_have_what_the_findings_have(pages: HugePages, findings: Findings) -> None:
@@ -232,7 +233,7 @@ def test_misses_are_per_transaction(pages: HugePages, findings: Findings) -> Non
     assert cost.miss_share is not None
     assert cost.miss_share.value == pytest.approx(0.0005)
     assert cost.code_misses is None
-    assert pages.reason == ""
+    assert pages.reason is None
 
 
 def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(
@@ -247,7 +248,7 @@ def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(
     check = next(each for each in found.checks if each.arm == "pages=2MB,scale=10")
     assert (check.confirmed, check.given_back, check.not_given_back) == (3, 3, 1)
     assert check.found == (4096.0, 2 * 1024.0**2)
-    assert (found.translations, found.reason) == ((), "No counters.")
+    assert (found.translations, say(found.reason)) == ((), "No counters.")
 
 
 def test_experiments_about_something_else_say_nothing_of_pages(evidence: Evidence, values: Values) -> None:
@@ -259,4 +260,4 @@ def test_without_notes_of_the_runs_nothing_is_confirmed(bare: Path, measured: Va
 
     assert found is not None
     assert found.checks == ()
-    assert found.reason == "The misses were not counted in these runs."
+    assert say(found.reason) == "The misses were not counted in these runs."

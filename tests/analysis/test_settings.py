@@ -13,6 +13,8 @@ from pgtrial.analysis.world.settings import (
     find_undeclared,
 )
 from pgtrial.experiment_file.arms import complete_arm
+from pgtrial.findings.findings import Difference
+from pgtrial.findings.message import say
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.run import RunRow
 
@@ -36,6 +38,10 @@ def declaring(evidence: Evidence, arm: str, **settings: str) -> Evidence:
     return replace(evidence, arms=arms)
 
 
+def by_arm(difference: Difference) -> dict[str, str]:
+    return {say(placed.where): say(placed.value) for placed in difference.values}
+
+
 def test_a_declared_difference_is_no_residue(evidence: Evidence) -> None:
     assert find_undeclared(evidence) == ()
     (setting,) = compare_settings(evidence)
@@ -49,7 +55,7 @@ def test_an_undeclared_difference_is_found(evidence: Evidence) -> None:
     (difference,) = find_undeclared(with_setting(evidence, "work_mem", {"on": "4MB", "off": "8MB"}))
 
     assert (difference.name, difference.declared) == ("work_mem", False)
-    assert difference.values == {"on": "4MB", "off": "8MB", "placebo": "4MB"}
+    assert by_arm(difference) == {"on": "4MB", "off": "8MB", "placebo": "4MB"}
 
 
 def test_a_declared_setting_that_the_placebo_does_not_share_is_found(evidence: Evidence) -> None:
@@ -65,7 +71,7 @@ def test_a_setting_that_changes_within_an_arm_is_found(evidence: Evidence) -> No
     settings = {run.id: {**evidence.settings[run.id], "work_mem": (value(run), "default")} for run in evidence.valid}
     (difference,) = find_undeclared(replace(evidence, settings=settings))
 
-    assert difference.values["on"] == "4MB / 8MB"
+    assert by_arm(difference)["on"] == "4MB / 8MB"
 
 
 @pytest.mark.parametrize("name", VOLATILE)
@@ -95,7 +101,7 @@ def test_a_setting_that_a_run_does_not_have_is_a_difference(evidence: Evidence) 
     }
     (difference,) = find_undeclared(replace(evidence, settings=settings))
 
-    assert difference.values == {"on": "(absent)", "off": "on", "placebo": "(absent)"}
+    assert by_arm(difference) == {"on": "(absent)", "off": "on", "placebo": "(absent)"}
 
 
 def test_runs_without_recorded_settings_are_not_compared(evidence: Evidence) -> None:

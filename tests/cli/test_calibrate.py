@@ -173,7 +173,7 @@ def test_a_margin_out_of_reach_and_a_method_with_doubts_are_told(finished: Outco
     [
         ("1min", "error: a budget of 1 min is too small to calibrate blocks, interleaved-250ms"),
         ("ten", 'error: invalid value for "--budget": expected a time such as 30s or 10min'),
-        ("0", 'error: invalid value for "--budget": a budget has to be above 0'),
+        ("0", 'error: invalid value for "--budget": a budget must be above 0'),
     ],
 )
 def test_a_budget_that_is_no_use_is_refused(tmp_path: Path, budget: str, message: str) -> None:

@@ -44,7 +44,7 @@ def call(place):
 def test_a_plan_says_that_nothing_sets_it(call):
     said = call("plan", "small.toml").stdout
 
-    assert "cannot be had here: cpu_frequency: Nothing in pgtrial sets it." in said
+    assert "not possible here: cpu_frequency: Nothing in pgtrial sets it." in said
     assert "Nothing on the host changes" not in said
 
 

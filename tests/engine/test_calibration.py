@@ -135,5 +135,5 @@ def test_host_changes_have_to_be_allowed_as_for_an_experiment(tmp_path: Path, mo
 def test_results_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "results").touch()
 
-    with pytest.raises(StoreError, match="cannot make a result folder"):
+    with pytest.raises(StoreError, match="cannot create a result folder"):
         create_calibration_folder(load(tmp_path), tmp_path / "results")

@@ -183,7 +183,7 @@ def test_folder_that_cannot_be_made_whole_is_not_there(loaded, tmp_path):
 def test_place_that_cannot_be_written_is_an_error_with_advice(loaded, tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(StoreError, match="cannot make a result folder") as caught:
+    with pytest.raises(StoreError, match="cannot create a result folder") as caught:
         create(loaded, tmp_path / "file")
 
     assert "--results" in caught.value.hint

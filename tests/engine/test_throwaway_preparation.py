@@ -52,7 +52,9 @@ def test_experiment_of_another_server_version_is_not_gone_on_with(state, tmp_pat
     with pytest.raises(PreflightError) as caught:
         prepare(state, tmp_path)
 
-    assert caught.value.message.startswith(f"the experiment was begun with PostgreSQL 15.0, but {programs.version} is")
+    assert caught.value.message.startswith(
+        f"the experiment was started with PostgreSQL 15.0, but {programs.version} is"
+    )
     assert not (tmp_path / "work").exists()
 
 
@@ -67,7 +69,7 @@ def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
 
 @pytest.mark.usefixtures("programs")
 def test_place_for_the_wal_that_cannot_be_used_leaves_nothing_in_that_of_the_data(state, tmp_path):
-    with pytest.raises(PreflightError, match='cannot make a directory in "/proc"'):
+    with pytest.raises(PreflightError, match='cannot create a directory in "/proc"'):
         prepare(state, tmp_path, more='[target.storage]\nwal = "/proc"\n')
 
     assert state.work_directories() != ()

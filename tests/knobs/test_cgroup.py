@@ -369,7 +369,7 @@ def test_group_that_is_there_already(kernel: Version2):
     apply(kernel, enable)
     apply(kernel, group)
 
-    with pytest.raises(SettingError, match=f'the control group "{GROUP}" is there already'):
+    with pytest.raises(SettingError, match=f'control group "{GROUP}" already exists'):
         apply(kernel, group)
 
 

@@ -377,7 +377,7 @@ def test_a_file_that_is_there_is_not_overwritten(folder: Path) -> None:
     wanted = {"type": "ext4", "size": SIZES["ext4"]}
     Path(f"{KNOB.mount_point(context(folder), wanted)}.img").touch()
 
-    with pytest.raises(SettingError, match="is there already") as caught:
+    with pytest.raises(SettingError, match="already exists") as caught:
         plan(context(folder), wanted)
     assert "pgtrial restore" in caught.value.hint
 
@@ -386,7 +386,7 @@ def test_a_file_system_too_small_for_its_kind_is_refused_in_the_programs_words(f
     where = context(folder)
     change = plan(where, {"type": "ext4", "size": "8kB"})
 
-    with pytest.raises(SettingError, match="cannot make a file system of type ext4") as caught:
+    with pytest.raises(SettingError, match="cannot create a file system of type ext4") as caught:
         asyncio.run(KNOB.apply(where, change))
 
     assert caught.value.detail

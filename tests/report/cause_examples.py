@@ -34,6 +34,7 @@ from pgtrial.findings.causes import (
     Stability,
     Suspect,
 )
+from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.record import Estimate
 
 # Milliseconds per transaction of the lower load level; they add up to the latency.
@@ -340,7 +341,7 @@ def _checks(arm: str, kind: str, level: int) -> tuple[Check, ...]:
             threshold=threshold,
             share=share,
             level=found,
-            advice="" if found is Level.OK else f"{name}: look at what {arm} does.",
+            advice=None if found is Level.OK else verbatim(f"{name}: look at what {arm} does."),
         )
 
     is_busy = kind == "off"
@@ -414,40 +415,52 @@ def _panels(rng: random.Random, place: tuple[int, int, str], arm: str, seconds: 
             value=tuple(None if gap and 6 <= second <= 8 else value for second, value in zip(t, values, strict=True)),
         )
 
-    def panel(topic: str, title: str, unit: str, lines: list[PanelLine], *, stacked: bool = False) -> Panel:
+    def panel(topic: str, title: Message, unit: str, lines: list[PanelLine], *, stacked: bool = False) -> Panel:
         return Panel(
             run=run, arm=arm, block=block, topic=topic, title=title, unit=unit, stacked=stacked, t=t, lines=tuple(lines)
         )
+
+    def of_disk(title: str) -> Message:
+        return message("panel.of-disk", device="vda", title=message(title))
 
     is_off = which == "off"
     found = [
         panel(
             "waits",
-            "average sessions by wait type",
+            message("panel.waits"),
             "",
             [line("IO", 0.4 if is_off else 2.6), line("CPU", 2.2, gap=True), line("LWLock", 0.3), line("Lock", 0.2)],
             stacked=True,
         ),
-        panel("cpu", "CPU", "share", [line("user", 0.3), line("system", 0.1), line("I/O wait", 0.05)], stacked=True),
-        panel("disk", "disk vda: bytes", "B/s", [line("read", 2e6), line("written", 31e6)]),
-        panel("disk", "disk vda: response time", "s", [line("read", 0.0004), line("write", 0.0021, gap=True)]),
-        panel("memory", "available memory", "B", [line("available", 3.1e9)]),
-        panel("write-back", "dirty pages", "B", [line("dirty", 8e7), line("limit", 4e8)]),
+        panel(
+            "cpu",
+            message("panel.cpu"),
+            "share",
+            [line("user", 0.3), line("system", 0.1), line("I/O wait", 0.05)],
+            stacked=True,
+        ),
+        panel("disk", of_disk("panel.bytes"), "B/s", [line("read", 2e6), line("written", 31e6)]),
+        panel("disk", of_disk("panel.request-time"), "s", [line("read", 0.0004), line("write", 0.0021, gap=True)]),
+        panel("memory", message("panel.memory"), "B", [line("available", 3.1e9)]),
+        panel("write-back", message("panel.dirty"), "B", [line("dirty", 8e7), line("limit", 4e8)]),
     ]
     return found if which != "placebo" else found[:-1]
 
 
 def _marks(run: int, which: str, seconds: int) -> list[Mark]:
+    parts = (message("log-event.timed"), message("log-event.buffers", number=1250))
+    checkpoint = message("log-event", parts=(*parts, message("log-event.writing", time=3.2)))
+    vacuum = message("log-event", parts=("pgbench_accounts", message("log-event.pages-removed", number=12)))
+    error = verbatim("serialization")
     marks = [
-        Mark(run=run, start=start, end=start + 4.5, kind="checkpoint", text="timed, 1250 buffers, 3.2 s of writing")
+        Mark(run=run, start=start, end=start + 4.5, kind="checkpoint", text=checkpoint)
         for start in (17.0, seconds + 17.0)
     ]
     if which == "off":
         marks += [
-            Mark(run=run, start=start, end=start + 0.4, kind="autovacuum", text="pgbench_accounts, 12 pages removed")
-            for start in (5.0, 25.0, 45.0)
+            Mark(run=run, start=start, end=start + 0.4, kind="autovacuum", text=vacuum) for start in (5.0, 25.0, 45.0)
         ]
-        marks += [Mark(run=run, start=k / 20, end=k / 20, kind="error 40001", text="serialization") for k in range(400)]
+        marks += [Mark(run=run, start=k / 20, end=k / 20, kind="error 40001", text=error) for k in range(400)]
     return marks
 
 
@@ -458,9 +471,11 @@ def _log(arm: str, kind: str) -> list[LogSummary]:
             kind="checkpoint",
             count=12,
             numbers={"buffers": 15_000.0, "write seconds": 38.4, "sync seconds": 0.9, "distance bytes": 4.1e8},
-            text="all timed",
+            text=message("log-summary.all-timed"),
         )
     ]
     if kind == "off":
-        found.append(LogSummary(arm=arm, kind="error 40001", count=400, numbers={}, text="serialization_failure"))
+        found.append(
+            LogSummary(arm=arm, kind="error 40001", count=400, numbers={}, text=verbatim("serialization_failure"))
+        )
     return found

@@ -7,15 +7,14 @@ import pytest
 import vl_convert
 
 from pgtrial.findings.causes import Mark
+from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.associations import association_chart
-from pgtrial.report.charts.budget import budget_charts
-from pgtrial.report.charts.curve import curve_charts
-from pgtrial.report.charts.kinds import KIND_COLOURS, kind_rank
-from pgtrial.report.charts.marks import merge_marks
+from pgtrial.report.charts.base import KIND_COLOURS, kind_rank, place_bytes
+from pgtrial.report.charts.curve import curve_charts, throughput_at
 from pgtrial.report.charts.panels import main_block, run_panels
-from pgtrial.report.charts.ticks import place_bytes
-from pgtrial.report.charts.usl import throughput_at
+from pgtrial.report.charts.time_axis import merge_marks
+from pgtrial.report.charts.waits import budget_charts
 from pgtrial.report.charts.waterfall import MOST_NAMED, name_parts, waterfall_charts
 from pgtrial.report.html import script_json
 
@@ -177,7 +176,7 @@ def test_throughput_is_on_top_and_waits_are_next_below_the_log(sample):
     titles = [chart.title.split(":")[0] for chart in first_runs(sample)[0].charts if chart]
 
     assert titles[:3] == ["Throughput", "The server’s log", "Average sessions by wait type"]
-    assert titles[3:] == ["CPU", "Disk vda", "Disk vda", "Dirty pages", "Available memory"]
+    assert titles[3:] == ["CPU time", "Disk vda", "Disk vda", "Dirty pages", "Memory"]
 
 
 def test_runs_share_the_scale_of_each_row_and_the_time_axis(sample):
@@ -216,7 +215,7 @@ def test_a_gap_in_one_line_is_a_gap_in_the_whole_stack_and_not_a_zero(sample):
 
 
 def test_a_gap_in_a_line_is_only_its_own(sample):
-    response = next(chart for chart in first_runs(sample)[0].charts if chart and "response time" in chart.title)
+    response = next(chart for chart in first_runs(sample)[0].charts if chart and "time of a request" in chart.title)
     (lines,) = response.spec["layer"][-1]["data"]["values"]
 
     assert lines["v00"].count(None) == 0
@@ -227,10 +226,10 @@ def test_titles_of_panels_carry_what_is_seen(sample):
     titles = [chart.title for chart in first_runs(sample)[0].charts if chart]
 
     assert titles[2].startswith("Average sessions by wait type: mostly IO, ")
-    assert titles[3].startswith("CPU: mostly user, ")
+    assert titles[3].startswith("CPU time: mostly user, ")
     assert "Disk vda: bytes: largest is written, " in titles[4]
     assert " MB/s on average, at most " in titles[4]
-    assert titles[-1].startswith("Available memory: ")
+    assert titles[-1].startswith("Memory: ")
 
 
 def test_dips_lie_along_the_bottom_of_the_throughput(sample):
@@ -263,7 +262,7 @@ def test_without_a_log_there_are_no_lanes(sample):
 
 
 def mark(start: float, end: float | None = None) -> Mark:
-    return Mark(run=1, start=start, end=start if end is None else end, kind="error 40001", text="why")
+    return Mark(run=1, start=start, end=start if end is None else end, kind="error 40001", text=verbatim("why"))
 
 
 def test_events_that_no_eye_could_part_are_one_bar_that_counts_them():

@@ -1,4 +1,4 @@
-"""A result folder -> findings: the whole inference in the order in which it happens."""
+"""Result folder -> findings: all of inference, in order."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""What was planned and what was run, as plain facts for the report."""
+"""The plan and the runs as plain facts for the report."""
 
 from collections.abc import Iterable
 

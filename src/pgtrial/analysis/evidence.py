@@ -1,4 +1,4 @@
-"""What a result folder says about an experiment, read once and then only looked at."""
+"""The evidence in a result folder, read once and immutable from then on."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence

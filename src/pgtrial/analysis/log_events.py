@@ -1,4 +1,4 @@
-"""What the servers' logs tell of the measured time: events, sums by arm, and marks for the time axis of a run."""
+"""Server log events in the measured time: events, sums by arm, and marks for the time axis of a run."""
 
 import re
 from collections import Counter
@@ -10,13 +10,12 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED, LogEvent, add_numbers, add_up, pair_entries
 from pgtrial.analysis.slices import stretches, windows
 from pgtrial.findings.causes import LogSummary, Mark
-from pgtrial.language import ntr, tr
+from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry, find_zone
 from pgtrial.store.server_log.facts import Kind
 from pgtrial.store.server_log.stored import read_log
-from pgtrial.units import format_bytes, format_duration
 
 MOST_MARKS = 300  # of a run
 _NAMED = 5  # tables, locks that a summary names
@@ -30,7 +29,7 @@ def read_log_events(evidence: Evidence) -> tuple[LogEvent, ...] | None:
     """Events of the valid runs by run and start, also from before and after their measured time; None where no run has
     a log. Raises StoreError.
     """
-    found: list[LogEvent] = []
+    events: list[LogEvent] = []
     is_there = False
     for run in evidence.valid:
         path = layout.run_folder(evidence.folder, run.folder) / layout.SERVER_LOG
@@ -38,8 +37,8 @@ def read_log_events(evidence: Evidence) -> tuple[LogEvent, ...] | None:
             is_there = True
             zone = find_zone(evidence.settings.get(run.id, {}).get("log_timezone", ("UTC", ""))[0])
             entries = _our_time(evidence, run, read_log(path, zone))
-            found += add_up(pair_entries(run.id, entries, is_own=partial(_is_own, evidence)))
-    return tuple(found) if is_there else None
+            events += add_up(pair_entries(run.id, entries, is_own=partial(_is_own, evidence)))
+    return tuple(events) if is_there else None
 
 
 def _is_own(evidence: Evidence, database: str) -> bool:
@@ -63,7 +62,7 @@ def _ahead(evidence: Evidence, run: RunRow) -> float:
 
 def summarize_log(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[LogSummary, ...]:
     """By arm and kind, what overlaps the measured time of its valid runs; errors by their SQLSTATE."""
-    found = []
+    summaries = []
     for arm in evidence.arms:
         mine: dict[str, list[LogEvent]] = {}
         for run in evidence.runs_of(arm.name):
@@ -73,7 +72,7 @@ def summarize_log(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[LogSu
             numbers: dict[str, float] = {}
             for event in mine[name]:
                 numbers = add_numbers(numbers, event.numbers)
-            found.append(
+            summaries.append(
                 LogSummary(
                     arm=arm.name,
                     kind=name,
@@ -82,7 +81,7 @@ def summarize_log(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[LogSu
                     text=_describe(mine[name], numbers),
                 )
             )
-    return tuple(found)
+    return tuple(summaries)
 
 
 def mark_events(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[Mark, ...]:
@@ -97,7 +96,7 @@ def mark_events(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[Mark, .
         begun = windows(run)[0].started
         longest = sorted(_measured(run, events), key=lambda event: event.start - event.end)[:MOST_MARKS]
         marks += [
-            Mark(run=run.id, start=event.start - begun, end=event.end - begun, kind=_name(event), text=_text(event))
+            Mark(run=run.id, start=event.start - begun, end=event.end - begun, kind=_name(event), text=_tell(event))
             for event in sorted(longest, key=lambda event: event.start)
         ]
     return tuple(marks)
@@ -105,7 +104,7 @@ def mark_events(evidence: Evidence, events: Sequence[LogEvent]) -> tuple[Mark, .
 
 def _measured(run: RunRow, events: Sequence[LogEvent]) -> Iterator[LogEvent]:
     """The events of a run that overlap its measured time."""
-    spans = [(each.started, each.ended) for each in (stretches(run) if run.slices else windows(run))]
+    spans = [(span.started, span.ended) for span in (stretches(run) if run.slices else windows(run))]
     for event in events:
         if event.run == run.id and any(event.start < ended and event.end >= started for started, ended in spans):
             yield event
@@ -115,35 +114,38 @@ def _name(event: LogEvent) -> str:
     return f"{event.kind} {event.object}".strip() if event.kind == Kind.ERROR else event.kind
 
 
-def _text(event: LogEvent) -> str:
-    if event.count == 1:
-        return event.text
-    return ntr("{count} times, such as {text}", "{count} times, such as {text}", event.count, text=event.text)
+def _tell(event: LogEvent) -> Message | None:
+    if event.count == 1 or event.description is None:
+        return event.description
+    return message("log-event.several", count=event.count, event=event.description)
 
 
-def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> str:
+def _describe(events: Sequence[LogEvent], numbers: Mapping[str, float]) -> Message | None:
     """What the sums do not say: how many were timed, which tables, the most frequent message."""
     kind = events[0].kind
     if kind == Kind.CHECKPOINT:
         timed, requested = (int(numbers.get(name, 0.0)) for name in (TIMED, REQUESTED))
         if timed and requested:
-            return tr("{timed} timed, {requested} requested", timed=timed, requested=requested)
-        return tr("all timed") if timed else tr("all requested") if requested else ""
+            return message("log-summary.checkpoints", timed=timed, requested=requested)
+        if timed:
+            return message("log-summary.all-timed")
+        return message("log-summary.all-requested") if requested else None
     if kind == Kind.TEMPORARY_FILE:
-        each = numbers["bytes"] / sum(event.count for event in events)
-        return tr("{bytes} each, on average", bytes=format_bytes(each))
+        return message("log-summary.size", bytes=numbers["bytes"] / sum(event.count for event in events))
     if kind in _BY_OBJECT:
         return _describe_objects(events)
     if kind == Kind.OTHER_LANGUAGE:
-        return tr("what these messages tell is not known; with lc_messages = 'C' the server logs in English")
+        return message("log-summary.other-language")
     texts: Counter[str] = Counter()
     for event in events:
-        texts[event.text.partition(": ")[2] if kind == Kind.SLOW_STATEMENT else event.text] += event.count
+        texts[event.text] += event.count
     text, count = texts.most_common(1)[0]
-    return text if len(texts) == 1 else ntr("{count} times: {text}", "{count} times: {text}", count, text=text)
+    if len(texts) > 1:
+        return message("log-summary.most-frequent", count=count, words=text)
+    return verbatim(text) if text else None
 
 
-def _describe_objects(events: Sequence[LogEvent]) -> str:
+def _describe_objects(events: Sequence[LogEvent]) -> Message:
     """Tables, or modes of locks, by the time they took: "public.t 3 times, 2.1 s; public.u once, 12 ms"."""
     counts: Counter[str] = Counter()
     seconds: dict[str, float] = {}
@@ -152,12 +154,12 @@ def _describe_objects(events: Sequence[LogEvent]) -> str:
         seconds[event.object] = seconds.get(event.object, 0.0) + event.numbers.get("seconds", 0.0)
     longest = sorted(counts, key=lambda name: (-seconds[name], name))
     parts = [_tell_object(name, counts[name], seconds[name]) for name in longest[:_NAMED]]
-    left = len(longest) - _NAMED
-    return "; ".join([*parts, *([tr("{number} more", number=left)] if left > 0 else [])])
+    if (left := len(longest) - _NAMED) > 0:
+        parts.append(message("log-summary.more", number=left))
+    return message("log-summary.objects", objects=tuple(parts))
 
 
-def _tell_object(name: str, count: int, seconds: float) -> str:
-    time = format_duration(seconds)
+def _tell_object(name: str, count: int, seconds: float) -> Message:
     if count == 1:
-        return tr("{name} once, {time}", name=name, time=time)
-    return ntr("{name} {count} times, {time}", "{name} {count} times, {time}", count, name=name, time=time)
+        return message("log-summary.object-once", name=name, time=seconds)
+    return message("log-summary.object", name=name, count=count, time=seconds)

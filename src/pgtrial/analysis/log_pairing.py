@@ -1,12 +1,11 @@
-"""Entries of a run's log, put together to what happened: some things are logged at their start and at their end."""
+"""Combine entries of a run's log into events: some are logged both at their start and at their end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pgtrial.language import tr
+from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Fact, Kind, is_timed, read_fact
-from pgtrial.units import format_bytes, format_count, format_duration
 
 TEXT_LENGTH = 240
 SEPARATE = 2000  # events of a kind in a run that are kept one by one; what comes after is added up by second
@@ -19,7 +18,7 @@ class LogEvent:
 
     ``object`` is the table (schema.table, with its database where that is not the load's), the mode of a lock, the
     SQLSTATE of an error, else "". ``numbers`` are in base units; of several events, ``count``, they are sums. ``text``
-    may hold whatever a session has sent.
+    is the statement, the lock or the message of an error as it was logged, and may hold whatever a session has sent.
     """
 
     run: int
@@ -29,6 +28,7 @@ class LogEvent:
     object: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
     text: str = ""
+    description: Message | None = None
     count: int = 1
 
 
@@ -75,16 +75,16 @@ def pair_entries(run: int, entries: Iterable[LogEntry], *, is_own: Callable[[str
 def add_up(events: Iterable[LogEvent]) -> tuple[LogEvent, ...]:
     """The events of a run by their start; from the 2001st of a kind on, those of a kind, object and second are one."""
     seen: dict[str, int] = {}
-    found: list[LogEvent] = []
+    separate: list[LogEvent] = []
     sums: dict[tuple[str, str, int], LogEvent] = {}
     for event in events:
         seen[event.kind] = seen.get(event.kind, 0) + 1
         if seen[event.kind] <= SEPARATE:
-            found.append(event)
+            separate.append(event)
             continue
         key = (event.kind, event.object, int(event.end))
         sums[key] = _sum(sums[key], event) if key in sums else event
-    return tuple(sorted((*found, *sums.values()), key=lambda event: event.start))
+    return tuple(sorted((*separate, *sums.values()), key=lambda event: event.start))
 
 
 def _sum(first: LogEvent, second: LogEvent) -> LogEvent:
@@ -102,34 +102,49 @@ def add_numbers(first: Mapping[str, float], second: Mapping[str, float]) -> dict
 
 
 def _checkpoint(run: int, start: float, end: float, *, reason: str, numbers: Mapping[str, float]) -> LogEvent:
-    parts = []
+    parts: list[Message] = []
     if reason:
         asked = TIMED if is_timed(reason) else REQUESTED
         numbers = {asked: 1.0, **numbers}
-        parts.append(tr("requested ({reason})", reason=reason) if asked == REQUESTED else tr("timed"))
+        parts.append(
+            message("log-event.requested", reason=reason) if asked == REQUESTED else message("log-event.timed")
+        )
     if "buffers" in numbers:
-        parts.append(tr("{number} buffers", number=format_count(numbers["buffers"])))
-        parts.append(tr("{time} of writing", time=format_duration(numbers["write seconds"])))
-        parts.append(tr("{time} of syncing", time=format_duration(numbers["sync seconds"])))
-        parts.append(tr("{bytes} of WAL since the last one", bytes=format_bytes(numbers["distance bytes"])))
+        parts.append(message("log-event.buffers", number=numbers["buffers"]))
+        parts.append(message("log-event.writing", time=numbers["write seconds"]))
+        parts.append(message("log-event.syncing", time=numbers["sync seconds"]))
+        parts.append(message("log-event.distance", bytes=numbers["distance bytes"]))
     else:
-        parts.append(tr("not over"))
-    return LogEvent(run=run, start=start, end=end, kind=Kind.CHECKPOINT.value, numbers=numbers, text=", ".join(parts))
+        parts.append(message("log-event.not-over"))
+    return LogEvent(
+        run=run,
+        start=start,
+        end=end,
+        kind=Kind.CHECKPOINT.value,
+        numbers=numbers,
+        description=message("log-event", parts=tuple(parts)),
+    )
 
 
 def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool]) -> LogEvent:
     """An event that ends when it is logged, and began as many seconds before as it says that it took."""
     about, text = fact.object, fact.text[:TEXT_LENGTH]
     seconds = fact.numbers.get("seconds", 0.0)
+    description = verbatim(text) if text else None
     match fact.kind:
         case Kind.AUTOVACUUM | Kind.AUTOANALYZE:
             database, _, table = about.partition(".")
             about = table if is_own(database) else about
-            text = ", ".join([about, format_duration(seconds), *_removed(fact.numbers)])
+            took = message("log-event.duration", time=seconds)
+            description = message("log-event", parts=(about, took, *_removed(fact.numbers)))
         case Kind.TEMPORARY_FILE:
-            text = format_bytes(fact.numbers["bytes"])
+            description = message("log-event.size", bytes=fact.numbers["bytes"])
         case Kind.LOCK_WAIT | Kind.SLOW_STATEMENT:
-            text = f"{format_duration(seconds)}: {text}" if text else format_duration(seconds)
+            description = (
+                message("log-event.took", time=seconds, what=text)
+                if text
+                else message("log-event.duration", time=seconds)
+            )
     return LogEvent(
         run=run,
         start=entry.t - seconds,
@@ -138,14 +153,15 @@ def _event(run: int, entry: LogEntry, fact: Fact, is_own: Callable[[str], bool])
         object=about,
         numbers=fact.numbers,
         text=text,
+        description=description,
     )
 
 
-def _removed(numbers: Mapping[str, float]) -> Iterator[str]:
+def _removed(numbers: Mapping[str, float]) -> Iterator[Message]:
     if numbers.get("tuples removed"):
-        yield tr("{number} tuples removed", number=format_count(numbers["tuples removed"]))
+        yield message("log-event.tuples-removed", number=numbers["tuples removed"])
     if numbers.get("pages removed"):
-        yield tr("{number} pages removed", number=format_count(numbers["pages removed"]))
+        yield message("log-event.pages-removed", number=numbers["pages removed"])
 
 
 def _prolonged(wait: LogEvent, end: float) -> LogEvent:

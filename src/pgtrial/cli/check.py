@@ -1,4 +1,4 @@
-"""pgtrial check: everything that is wrong with an experiment file, and what would disturb it on its host."""
+"""pgtrial check: all errors in an experiment file, and everything on its host that would disturb it."""
 
 import asyncio
 import json
@@ -30,14 +30,14 @@ from pgtrial.model.caveat import Severity
     default=None,
     help="Only the host, or only the file. Default: both; without FILE the host.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, errors as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, including errors.")
 def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
-    """Check the experiment in FILE, and look at its host; nothing is started or changed.
+    """Check the experiment in FILE and its host; start and change nothing.
 
-    Prints what the file asks for, or every error with its line, and exits with
-    2 if there is one. Then says what would disturb a measurement on the host,
-    for which it looks at it for a second; these remarks are no errors. Without
-    FILE it does so for this machine.
+    Prints a summary of the experiment, or every error with its line, and exits
+    with 2 if there is one. Then watches the host for a second and warns about
+    anything that would disturb a measurement; these warnings are not errors.
+    Without FILE it checks only this machine.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ _SYMBOLS = {Severity.WARNING: "!", Severity.INFO: "i"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """Remarks about a host; ``situation`` is None, and ``unreachable`` says why, where it could not be looked at."""
+    """Warnings about a host; if it could not be examined, ``situation`` is None and ``unreachable`` says why."""
 
     name: str
     situation: Situation | None
@@ -96,7 +96,7 @@ class HostReport:
 
 
 def check_host(checked: Checked | None) -> HostReport:
-    """Look at the experiment's host, or at this machine where there is no experiment."""
+    """Examine the experiment's host, or this machine if there is no experiment."""
     address = checked.loaded.experiment.target.host if checked else None
 
     async def look() -> Situation:
@@ -121,7 +121,7 @@ def intent_of(checked: Checked) -> Intent:
     wanted = [arm.variant.postgres for arm in plan.arms if experiment.target.host or arm.name in known]
     copies = len(variants) * (2 if is_throwaway else 1) + (len(plan.arms) if is_throwaway and plan.steps else 0)
     return Intent(
-        # Where the data of a server lie that is there already, only that server could say.
+        # Only the server itself could say where the data of an existing server lie.
         places=tuple({(each.data or "/var/tmp", each.wal or each.data or "/var/tmp"): None for each in variants})
         if is_ours
         else (),
@@ -144,7 +144,7 @@ def host_data(report: HostReport) -> dict[str, Any]:
 
 
 def render_host(report: HostReport) -> str:
-    """Plain text of at most 80 columns, but for a word or a command that is longer."""
+    """Plain text of at most 80 columns, except for longer words and commands."""
     name = "this host" if report.name == LOCAL else report.name
     if report.situation is None:
         return _fill(f"{name}: not looked at: {report.unreachable}")
@@ -175,7 +175,7 @@ def _describe(situation: Situation) -> str:
 
 
 def _command_lines(command: str) -> Sequence[str]:
-    """A command is not broken but after a pipe or "&&", where a shell goes on with the next line."""
+    """Commands are broken only after a pipe or "&&", where a shell continues on the next line."""
     if not command:
         return ()
     indent = " " * 8

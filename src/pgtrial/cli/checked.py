@@ -1,4 +1,4 @@
-"""From arguments to a checked experiment: a file, or a text made of options."""
+"""Turn arguments, a file or options, into a checked experiment."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """An experiment without errors; ``servers`` are those of its arms, the control's first.
+    """A valid experiment; ``servers`` are those of its arms, the control's first.
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
     reason that ``without_fio`` says.
@@ -68,7 +68,7 @@ class Checked:
 
     @property
     def version(self) -> int:
-        """The control's major version; the newest that is known where there is no server."""
+        """The control's major version; the newest known version if there is no server."""
         return self.servers[0].version if self.servers else VERSIONS[-1]
 
     @property
@@ -104,9 +104,9 @@ def load_file_or_quick(
 
 
 def check_options(text: str) -> Checked:
-    """Check an experiment that was made of options, and plan it for its host.
+    """Check an experiment made from options, and plan it for its host.
 
-    Its lines, which nobody has seen, are no part of an error.
+    Errors do not mention its lines, which nobody has seen.
     """
     try:
         return check_text(text, "the command line", Path.cwd(), on_host=True)
@@ -117,15 +117,15 @@ def check_options(text: str) -> Checked:
 
 
 def check_file(path: Path, *, on_host: bool = False) -> Checked:
-    """Read a file, check it with everything that is known on this machine, and plan it; SpecError with all problems.
+    """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
 
-    ``on_host``: by a method that is valid on its host as it is now, which the file alone cannot tell.
+    ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
     """
     return check_text(read_text(path), str(path), path.absolute().parent, on_host=on_host)
 
 
 def check_text(text: str, source_name: str, folder: Path, *, on_host: bool = False) -> Checked:
-    """The same for a text; ``source_name`` stands in the messages, ``folder`` is where its relative paths begin."""
+    """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
     examination = examine(text, folder)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
@@ -159,7 +159,7 @@ def _look_for_fio() -> tuple[str, str]:
 
 
 def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
-    """The servers that the arms ask for; that of [target] where the arms cannot be resolved."""
+    """The servers that the arms need; that of [target] if the arms cannot be resolved."""
     if experiment.target.kind == "host":
         return ()
     arms: dict[str | None, tuple[str, ...]] = {}

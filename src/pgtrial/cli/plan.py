@@ -162,7 +162,8 @@ def _time(checked: Checked) -> list[str]:
     return [
         *render_table(("part", "time", ""), rows, width=_WIDTH),
         _fill(
-            "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
+            "The load is as declared; the rest is estimated from the size of the data. Invalid runs are repeated and "
+            "add to it."
         ),
     ]
 
@@ -177,9 +178,9 @@ def _fill(text: str) -> str:
 @options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
-    """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+    """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
-    Nothing is started or changed.
+    Starts and changes nothing.
 
     \b
     Example:

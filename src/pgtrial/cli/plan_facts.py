@@ -1,4 +1,4 @@
-"""The facts of a plan: what check and plan say of an experiment, in words and as data."""
+"""Facts that check and plan show about an experiment, as text and as data."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _AROUND = (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What the file asks for in a few lines, by name; and notes on what is allowed but perhaps not meant."""
+    """The experiment in a few named lines, and notes on choices that are allowed but perhaps unintended."""
     plan, experiment = checked.plan, checked.loaded.experiment
     count = len({name for arm in plan.arms for name in arm.settings})
     facts = {
@@ -149,7 +149,7 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
 
 
 def _disk(arm: Arm) -> dict[str, str]:
-    """The disk class of an arm, which among the knobs stands as what it is made of."""
+    """The disk class of an arm; its knobs hold only the parts the class consists of."""
     name = arm.disk
     if name is None:
         return {}
@@ -184,7 +184,7 @@ def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:
 
 
 def plan_notes(checked: Checked) -> Iterator[str]:
-    """What is allowed but perhaps not meant, and what this machine lacks."""
+    """Choices that are allowed but perhaps unintended, and programs that this machine lacks."""
     plan = checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"

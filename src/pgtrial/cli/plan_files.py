@@ -1,4 +1,4 @@
-"""What check and plan say of a load on files."""
+"""What check and plan show about a load on files."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def program_text(checked: Checked) -> str:
 
 
 def files_text(checked: Checked) -> str:
-    """The files, and how often they are there."""
+    """The files, and how many copies exist."""
     files = largest_files(checked.plan.arms)
     each = ", ".join(f"{name} {format_bytes(size)}" for name, size in files.items())
     places = len({arm.variant for arm in checked.plan.arms})
@@ -45,7 +45,7 @@ def _job_text(jobs: list[FileJob]) -> str:
 
 
 def runs_text(checked: Checked) -> str:
-    """How the runs begin."""
+    """How runs start."""
     when = _SYNCS[checked.loaded.experiment.restore]
     return (
         f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. Random order from seed "
@@ -54,7 +54,7 @@ def runs_text(checked: Checked) -> str:
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
+    """Temporary data outside the result folder."""
     size = format_bytes(checked.plan.data_size)
     for variant in dict.fromkeys(arm.variant for arm in checked.plan.arms):
         yield f"Files: below {variant.data or '/var/tmp'}/pgtrial-<random>, {size}, removed at the end."

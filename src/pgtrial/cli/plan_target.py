@@ -1,4 +1,4 @@
-"""What a plan says of the server, its data and where they lie, for either kind of target."""
+"""The server, its data and their location in a plan, for either kind of target."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def host_changes(previews: Sequence[Preview], *, width: int) -> list[str]:
             arms.setdefault(f"{change.name}: {change.old_text} → {change.new_text}", []).append(preview.arm)
     lines = [_wrap(f"{text} (arm {', '.join(dict.fromkeys(names))})", width) for text, names in arms.items()]
     problems = dict.fromkeys(f"{preview.knob}: {preview.problem}" for preview in previews if preview.problem)
-    lines += [_wrap(f"cannot be had here: {problem}", width) for problem in problems]
+    lines += [_wrap(f"not possible here: {problem}", width) for problem in problems]
     return [*lines, _wrap(_BACK if previews else _NOTHING, width)]
 
 
@@ -67,7 +67,7 @@ def server_text(checked: Checked) -> str:
     if target.kind == "host":
         return plan_files.program_text(checked)
     if target.kind == "server":
-        return f"existing, reached by {target.connection or 'the PG* variables'}{where}"
+        return f"existing, connected by {target.connection or 'the PG* variables'}{where}"
     return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
 
 
@@ -81,24 +81,24 @@ def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
 
 
 def data_text(checked: Checked) -> str:
-    """What the data are and how often they are there."""
+    """The data, and how many copies exist."""
     experiment, size = checked.loaded.experiment, format_bytes(checked.plan.data_size)
     dataset = experiment.dataset
     if experiment.target.kind == "host":
         return plan_files.files_text(checked)
     if dataset.kind == "existing":
-        return f'what is in database "{experiment.target.database}"'
+        return f'the data in database "{experiment.target.database}"'
     scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
-    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "what the set-up file makes"
+    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "the tables of the set-up file"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
     clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
-        snapshots = "the snapshot, what it is of," if clusters == 1 else f"{clusters} snapshots, what they are of,"
+        snapshots = "the snapshot, its source" if clusters == 1 else f"{clusters} snapshots, their sources"
         times = 2 * clusters + len(checked.plan.arms)
-        return f"{made}: about {size}, kept {times} times ({snapshots} and a copy for each arm)"
+        return f"{made}: about {size}, stored {times} times ({snapshots} and a copy for each arm)"
     twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
-    return f"{made}: about {size}, kept twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
+    return f"{made}: about {size}, stored twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
 
 
 def own_settings_text(checked: Checked) -> str:
@@ -113,7 +113,7 @@ def own_settings_text(checked: Checked) -> str:
 
 
 def starts_text(checked: Checked) -> str:
-    """How often the server starts, and when the data are put back."""
+    """How often the server starts, and when the data are restored."""
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
     if experiment.target.kind == "host":
@@ -126,17 +126,17 @@ def starts_text(checked: Checked) -> str:
             else "never restarted"
         )
     else:
-        how = "each with a server start of its own"
+        how = "each with its own server start"
         if plan.steps:
-            how = f"each with a server start of its own: in a block {len(plan.arms)} servers are up at the same time"
+            how = f"each with its own server start: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
     restore = experiment.restore
     restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
-    return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
+    return f"{started}. The data are restored {restores}. Random order from seed {experiment.design.seed}."
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
+    """Temporary data outside the result folder."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
     target = experiment.target
     if target.kind == "host":
@@ -163,5 +163,5 @@ def place_texts(checked: Checked) -> Iterator[str]:
 
 def _database_text(target: TargetTable, size: str) -> str:
     if target.database is not None:
-        return f'Database "{target.database}" is used as it is; what is in it is compared before and after.'
-    return f"Two databases pgtrial_<random>, about {size} together, are made and dropped again."
+        return f'Database "{target.database}" is used as it is; its contents are compared before and after.'
+    return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."

@@ -1,4 +1,4 @@
-"""pgtrial run: do the experiment."""
+"""pgtrial run: run an experiment."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from pgtrial.language import Language
     "settings",
     multiple=True,
     metavar="NAME=A,B",
-    help="Without a file: compare values of a setting; the first is the control. Repeat for every combination; "
-    "a single value holds for all arms. NAME may be KNOB:NAME, such as sysctl:vm.swappiness.",
+    help="Without a file: compare values of a setting; the first is the control. Repeat to combine settings; "
+    "a single value applies to all arms. NAME may be KNOB:NAME, such as sysctl:vm.swappiness.",
 )
 @click.option(
     "--mix",
@@ -42,7 +42,7 @@ from pgtrial.language import Language
     "--budget",
     default=None,
     metavar="TIME",
-    help="Without a file: time for everything, such as 45min, instead of blocks.",
+    help="Without a file: total time, such as 45min, instead of blocks.",
 )
 @click.option(
     "--method",

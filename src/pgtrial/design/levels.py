@@ -13,13 +13,13 @@ def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
     """Every load level in the order of the file.
 
     A ramp of clients is rounded to whole clients, and what rounding makes equal is kept once. With rates, a single
-    number of clients (or a single rate) holds for all levels; two lists go in step. SpecError if their lengths differ.
+    number of clients (or a single rate) holds for all levels; two lists are paired. SpecError if their lengths differ.
     """
     clients = client_levels(workload)
     rates = rate_levels(workload)
     count = max(len(clients), len(rates))
     if {len(clients), len(rates)} - {1, count}:
-        raise SpecError(f"{len(clients)} levels of clients do not go in step with {len(rates)} rates")
+        raise SpecError(f"clients has {len(clients)} levels, rate has {len(rates)}; they must match")
     return tuple(
         LoadLevel(index=index, clients=clients[index % len(clients)], rate=rates[index % len(rates)])
         for index in range(count)

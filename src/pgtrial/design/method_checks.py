@@ -146,11 +146,11 @@ def _check_cache(case: Case) -> Iterator[Objection]:
 
 def _check_load(case: Case) -> Iterator[Objection]:
     if case.experiment.workload.rate is not None:
-        text = "transactions that arrive at a rate do not stop arriving while a server stands still"
+        text = "transactions keep arriving at the rate while a server is frozen"
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     for name in _TIMEOUTS:
         if any(_is_on(arm.settings.get(name)) for arm in case.arms):
-            text = f"{name} goes on by the clock while a server stands still, and may cancel what waits"
+            text = f"{name} keeps running by the clock while a server is frozen, and may cancel waiting statements"
             yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
     if not case.writes:
         return
@@ -205,7 +205,7 @@ def _check_settling(case: Case) -> Iterator[Objection]:
             text = f"{names}: {rule.reason}{common}, so the effect may look smaller"
             yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
         if rule.by_clock:
-            text = f"{names}: {rule.reason}; the clock goes on while a server stands still"
+            text = f"{names}: {rule.reason}; the clock keeps running while a server is frozen"
             yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
         if rule.settling is Settling.BUILDS_UP:
             text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"

@@ -36,8 +36,8 @@ def create_calibration_folder(loaded: LoadedExperiment, results: Path) -> Path:
         (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
     except OSError as err:
         raise StoreError(
-            f'cannot make a result folder in "{results}": {err.strerror}',
-            hint="Choose another place with --results.",
+            f'cannot create a result folder in "{results}": {err.strerror}',
+            hint="Choose another location with --results.",
         ) from err
     return folder
 

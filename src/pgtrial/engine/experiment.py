@@ -222,9 +222,9 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
 
 def _refuse(wanted: Sequence[str]) -> PreflightError:
     return PreflightError(
-        "the experiment changes settings of a host, which has not been allowed",
+        "the experiment changes host settings, which you have not allowed",
         detail=f"It sets {'; '.join(wanted)}.",
-        hint='Look at "pgtrial plan", which shows every change, and then add --allow-host-changes.',
+        hint='Review every change with "pgtrial plan", then add --allow-host-changes.',
     )
 
 

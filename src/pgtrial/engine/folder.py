@@ -37,8 +37,8 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
         part.mkdir(parents=True)
     except OSError as err:
         raise StoreError(
-            f'cannot make a result folder in "{results}": {err.strerror}',
-            hint="Choose another place with --results.",
+            f'cannot create a result folder in "{results}": {err.strerror}',
+            hint="Choose another location with --results.",
         ) from err
     try:
         _fill_folder(part, loaded, plan)
@@ -110,7 +110,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise StoreError(
                 f'result folder "{folder}" is in use by another pgtrial',
-                hint=f'See how far it is with "pgtrial status {folder}".',
+                hint=f'Check its progress with "pgtrial status {folder}".',
             ) from None
         yield
 

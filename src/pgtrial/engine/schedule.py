@@ -98,7 +98,7 @@ class Schedule:
         where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})' if len(unit) == 1 else f"block {slot.block}"
         raise WorkloadError(
             f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
-            hint=f'Finished runs are kept. When the cause is mended, go on with "pgtrial resume {self.folder}".',
+            hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
         )
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:

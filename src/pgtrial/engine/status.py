@@ -37,7 +37,7 @@ def sweep(folder: Path) -> int:
             if role == OWN_ROLE and is_alive(process):
                 raise StoreError(
                     f'result folder "{folder}" is a copy of one that is in use by another pgtrial',
-                    hint="Wait until that one has ended, and copy the folder then.",
+                    hint="Wait until that pgtrial ends, then copy the folder again.",
                 )
             recorded.add(process)
         ended = end({*recorded, *find_marked(mark_of(folder))})

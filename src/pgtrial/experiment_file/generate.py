@@ -157,7 +157,7 @@ def _parse_setting(text: str) -> _Setting:
     knob, colon, key = name.strip().rpartition(":")
     if not equals or not re.fullmatch(_NAME if knob in ("", POSTGRESQL) else _NAME_IN_KNOB, key):
         raise SpecError(
-            f'cannot read the setting "{text}"',
+            f'cannot parse the setting "{text}"',
             hint="Write -s NAME=A,B or -s KNOB:NAME=A,B, such as -s work_mem=4MB,64MB or -s sysctl:vm.swappiness=1,60",
         )
     if colon and knob not in KNOBS:
@@ -173,7 +173,7 @@ def _parse_values(name: str, rest: str) -> tuple[str, ...]:
         match = _VALUE.match(rest, at)
         if match is None:
             raise SpecError(
-                f'cannot read the values of "{name}": {rest}',
+                f'cannot parse the values of "{name}": {rest}',
                 hint=f"""Put a value with a comma in quotation marks as a whole: -s "{name}='a, b',c\"""",
             )
         values.append(next(part for part in match.groups()[:3] if part is not None))

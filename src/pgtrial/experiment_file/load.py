@@ -185,7 +185,7 @@ def read_text(path: Path) -> str:
             size = format_bytes(state.st_size)
             raise SpecError(
                 f'"{path}" is too large for an experiment file: {size}',
-                detail=f"The largest that is read is {format_bytes(LARGEST_FILE)}.",
+                detail=f"The limit is {format_bytes(LARGEST_FILE)}.",
             )
         content = path.read_bytes()
     except FileNotFoundError:
@@ -197,7 +197,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise SpecError(
-            f'"{path}" is not a text file in UTF-8', detail=f"Line {line} has a byte that is no character."
+            f'"{path}" is not a text file in UTF-8', detail=f"Line {line} has a byte that is not a valid character."
         ) from error
     if "\0" in text:
         raise SpecError(f'"{path}" is not a text file', detail="It contains zero bytes.")

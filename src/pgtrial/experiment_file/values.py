@@ -22,7 +22,7 @@ def _read_duration(value: Any) -> Any:
 
 def _program(words: tuple[str, ...]) -> tuple[str, ...]:
     if not all(word.isprintable() for word in words):
-        refuse("a command has to be printable")
+        refuse("a command must be printable")
     if words and (not words[0] or words[0].startswith("-") or "=" in words[0]):
         refuse(f'"{words[0]}" is not a program; begin with the program\'s name or path')
     if len(words) == 1 and " " in words[0]:

@@ -1,6 +1,6 @@
-"""A result folder as one archive for somebody else: the data, the findings made from just these data, and the report.
+"""Bundle a result folder for somebody else: the data, the findings made from exactly these data, and the report.
 
-What only concerns this machine is left out, and what is to be taken out is taken out of the data first.
+Files that concern only this machine are left out, and the data are redacted before the findings are made.
 """
 
 import os
@@ -215,7 +215,7 @@ def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
     """The experiment as it was planned. StoreError where it would not be one any more."""
     if Redaction.QUERIES in names.known.kinds and any(_is_sql(factor) for factor in _tables_of(tables, "factors")):
         raise StoreError(
-            "the texts of queries cannot be taken out: arms are named after the SQL of a factor",
+            "cannot redact the texts of queries: arms are named after the SQL of a factor",
             hint="Leave out --redact queries, or use [arms] with names of their own instead of [factors].",
         )
     cleaned = with_strings(tables, lambda text, key: text if text in names.kept else names.clean(text, key))
@@ -226,8 +226,8 @@ def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
         Experiment.model_validate(cleaned)
     except ValueError as err:
         raise StoreError(
-            "what is taken out is needed to understand the experiment",
-            detail="A name of a host or a secret is also a word of the experiment file.",
+            "the experiment cannot be understood without the redacted words",
+            detail="The name of a host, or a secret, is also a word in the experiment file.",
             hint="Leave out that kind of --redact.",
         ) from err
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Strings inside of what JSON and TOML files hold, with the key that each is the value of."""
+"""The strings in JSON and TOML data, each with its key."""
 
 import json
 from collections.abc import Callable, Iterator

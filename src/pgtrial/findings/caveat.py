@@ -34,7 +34,8 @@ class CaveatFinding(Record):
         if not isinstance(given, dict) or "text" not in given:
             return given
         read = {name: value for name, value in given.items() if name not in ("units", "text", "hint")}
-        if not is_known(_key(given["code"], given.get("variant", "")), given.get("values", {})):
+        is_sentence = "values" not in given  # of version 1, which has no variants by which to find its words
+        if is_sentence or not is_known(_key(given["code"], given.get("variant", "")), given["values"]):
             read |= {"variant": _VERBATIM, "values": {"text": given["text"], "hint": given.get("hint", "")}}
         return read
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import CaveatFinding
@@ -290,12 +290,27 @@ class Fact(Record):
     value: str
 
 
+class PlacedValue(Record):
+    """What something was in an arm, or in some runs."""
+
+    where: str | Message  # "off", "runs 1–3"
+    value: str | Message  # "60"; "60, then 1" of what changed while the load was on
+
+
 class Difference(Record):
     """Something that was not the same in all runs although nobody asked for it."""
 
     name: str
-    values: dict[str, str]  # run or arm to value
+    values: tuple[PlacedValue, ...]
     declared: bool
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _read_values(cls, given: Any) -> Any:
+        """In findings of version 1 it is an object, from where to what."""
+        if isinstance(given, dict):
+            return tuple({"where": where, "value": value} for where, value in given.items())
+        return given
 
 
 class Fingerprint(Record):

@@ -1,5 +1,6 @@
 """What the experiment says about the size of memory's pages, as data."""
 
+from pgtrial.findings.message import MaybeMessage
 from pgtrial.findings.record import Estimate, Record
 from pgtrial.model.verdict import Decision
 
@@ -60,11 +61,11 @@ class TranslationCost(Record):
 
 
 class HugePages(Record):
-    """``reason`` says why misses are not known, "" where they are."""
+    """``reason`` says why misses are not known, None where they are."""
 
     gains: tuple[PageGain, ...]
     fits: tuple[DataFit, ...]
     checks: tuple[PageCheck, ...]
     translations: tuple[TranslationCost, ...]
-    reason: str
-    text: str  # in two or three sentences
+    reason: MaybeMessage
+    text: MaybeMessage  # in two or three sentences

@@ -37,15 +37,15 @@ class KnobTables(Table):
     extensions: Annotated[ExtensionsTable, Extensions()] = Field(
         default=ExtensionsTable(), description="Libraries and extensions."
     )
-    sql: Annotated[SqlTable | None, Sql()] = Field(default=None, description="SQL that is run before the load.")
+    sql: Annotated[SqlTable | None, Sql()] = Field(default=None, description="SQL to run before the load.")
     dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
-    storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Where the data lie.")
+    storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
     filesystem: Annotated[FilesystemTable, Filesystem()] = Field(
         default=FilesystemTable(), description="The file system under the data."
     )
     cgroup: Annotated[CgroupTable, Cgroup()] = Field(default=CgroupTable(), description="Limits for the server.")
     transparent_huge_pages: Annotated[TransparentHugePagesTable, TransparentHugePages()] = Field(
-        default=TransparentHugePagesTable(), description="Huge pages that the kernel uses by itself."
+        default=TransparentHugePagesTable(), description="Huge pages that the kernel uses automatically."
     )
     sysctl: Annotated[SysctlTable, Sysctl()] = Field(
         default={}, description='Kernel settings by name: "vm.swappiness" = 1.'
@@ -57,12 +57,12 @@ class KnobTables(Table):
         default=None, description="Huge pages for shared memory."
     )
     memory_pressure: Annotated[MemoryPressureTable, MemoryPressure()] = Field(
-        default=MemoryPressureTable(), description="Memory that is taken away."
+        default=MemoryPressureTable(), description="Memory to withhold from the server."
     )
     tracing: Annotated[TracingTable, Tracing()] = Field(
-        default=TracingTable(), description="What the kernel counts beside its counters."
+        default=TracingTable(), description="Additional counts by the kernel."
     )
-    fio: Annotated[FilesTable, Fio()] = Field(default=FilesTable(), description="What the jobs of a load on files do.")
+    fio: Annotated[FilesTable, Fio()] = Field(default=FilesTable(), description="The jobs of a load on files.")
 
     def texts(self) -> dict[str, dict[str, str]]:
         """Knob to name to value as text, only what was given; lists are joined by ", "."""

@@ -71,12 +71,14 @@ _RULES = (
 class BlockDeviceTable(Table):
     """The queue of a block device."""
 
-    device: Name | None = Field(default=None, description='Its name ("sda"). Left out: the one under the data.')
+    device: Name | None = Field(
+        default=None, description='Name of the device ("sda"). Left out: the one under the data.'
+    )
     scheduler: Name | None = Field(default=None, description='I/O scheduler: "none", "mq-deadline", "bfq", "kyber".')
     read_ahead_kb: Natural | None = Field(default=None, description="Read-ahead in kB.")
     nr_requests: Natural | None = Field(default=None, description="Requests in its queue.")
     wbt_lat_usec: Annotated[int, Field(strict=True, ge=-1)] | None = Field(
-        default=None, description="Latency in µs that write-back throttling aims at; 0 is off, -1 the kernel's default."
+        default=None, description="Target latency of write-back throttling in µs; 0 is off, -1 the kernel's default."
     )
     max_sectors_kb: Natural | None = Field(default=None, description="Largest request in kB.")
 
@@ -86,14 +88,15 @@ class BlockDevice(HostKnob):
 
     name = "block_device"
     about = About(
-        sets="scheduler, nr_requests, wbt_lat_usec and max_sectors_kb of the disks at the bottom of what the data lie "
-        "on, below partitions, volumes, arrays and loop devices; read_ahead_kb of the device that the file system is "
-        "on (btrfs: of the file system). Or those of the device that is named",
-        takes_effect="at once, read_ahead_kb for files that are opened afterwards",
+        sets="scheduler, nr_requests, wbt_lat_usec and max_sectors_kb of the physical disks under the data, "
+        "below partitions, volumes, arrays and loop devices; read_ahead_kb of the device under the file system "
+        "(btrfs: of the file system). Or those of a named device",
+        takes_effect="at once; read_ahead_kb for files opened afterwards",
         rights="root",
-        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
-        "what was got. Read again at the end of the run",
-        undone="the old values are written back and read, the scheduler first, then what setting it has changed",
+        verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
+        "again at the end of the run",
+        undone="the old values are written back and read: the scheduler first, then the values that setting it "
+        "has changed",
     )
     among_twins = Among.SWITCHED
     rules = _RULES

@@ -69,7 +69,7 @@ _RULES = (
 
 
 class CgroupTable(Table):
-    """Limits of a control group in which the server runs, with its share of the page cache."""
+    """Limits of a control group for the server and its share of the page cache."""
 
     memory: Size | None = Field(default=None, description='Memory and page cache together: "2GB".')
     cpus: Annotated[float, Field(strict=True, gt=0, le=10_000)] | None = Field(default=None, description="CPUs: 1.5.")
@@ -84,16 +84,16 @@ class Cgroup(HostKnob):
 
     name = "cgroup"
     about = About(
-        sets="a control group for the server (version 1 or 2), with limits of memory and page cache, of CPU time, and "
-        "of reads from and writes to the device that the data's file system is on. In version 1 the write-back of "
+        sets="a control group for the server (version 1 or 2), which limits memory and page cache, CPU time, and "
+        "reads from and writes to the device under the data's file system. In version 1 the write-back of "
         "buffered writes is not limited, only reads and direct or synchronous writes; in version 2 it is on ext4, "
         "btrfs and xfs. Swap is not limited, and huge pages do not count as memory unless version 2 is mounted with "
         "memory_hugetlb_accounting",
-        takes_effect="at the start of the server, with an empty page cache of its data where memory is limited",
+        takes_effect="at server start, with none of its data in the page cache if memory is limited",
         rights="root",
         verified="every limit is read back, a size after rounding down to whole pages, and again at the end of the "
-        "run, with the kernel's count of processes that it ended for want of memory",
-        undone="what still runs in the group is ended and the group removed; controllers that were enabled for it "
+        "run, with the kernel's count of processes killed for lack of memory",
+        undone="processes left in the group are ended and the group is removed; controllers that were enabled for it "
         "(version 2) are disabled again",
     )
     among_twins = Among.OWN
@@ -155,7 +155,7 @@ class Cgroup(HostKnob):
             got = {name: ops.read(f"{group}/{name}").strip() for name in change.new if name != "group"}
         except FileExistsError as err:
             raise SettingError(
-                f'the control group "{group}" is there already', hint='Remove it with "pgtrial restore" or rmdir.'
+                f'control group "{group}" already exists', hint='Remove it with "pgtrial restore" or rmdir.'
             ) from err
         except OSError as err:
             raise _refused(path, change.new.get(path.rpartition("/")[2], ""), err) from err
@@ -226,7 +226,7 @@ def _device(context: KnobContext) -> Device:
         raise SettingError(
             f'cannot limit reads from and writes to the device under "{directory}"',
             detail=found.reason or f"It lies on {' and '.join(names)}; a limit is for one device.",
-            hint="Choose another place with data in the table storage.",
+            hint="Choose another location with data in the table storage.",
         )
     return Device(name=names[0], number=context.host.ops.read(f"/sys/class/block/{names[0]}/dev").strip())
 

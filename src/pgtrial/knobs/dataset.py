@@ -11,10 +11,10 @@ Scale = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 
 
 class ScaleTable(Table):
-    """Another size of pgbench's tables than [dataset] has."""
+    """A size of pgbench's tables that differs from [dataset]."""
 
     scale: Scale | None = Field(
-        default=None, description="pgbench's scale; every scale has a cluster and a snapshot of its own."
+        default=None, description="pgbench's scale; every scale has its own cluster and snapshot."
     )
 
 
@@ -22,10 +22,10 @@ class Dataset(Knob):
     name = "dataset"
     about = About(
         sets="the scale of pgbench's tables",
-        takes_effect="arms with another scale have a cluster and a snapshot of their own",
+        takes_effect="arms with another scale have their own cluster and snapshot",
         rights="none",
-        verified="pgbench makes the tables of the cluster at that scale, and fails loudly",
-        undone="goes with the cluster",
+        verified="pgbench creates the tables of the cluster at that scale, and fails loudly",
+        undone="removed with the cluster",
     )
     scope = Scope.CLUSTER
     among_twins = Among.OWN

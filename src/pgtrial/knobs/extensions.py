@@ -27,9 +27,9 @@ class Extensions(Knob):
     about = About(
         sets="shared_preload_libraries, and extensions in the load's database",
         takes_effect="libraries at the server's start, extensions before the load",
-        rights="none in a throw-away cluster; else those of CREATE EXTENSION",
+        rights="none in a throw-away cluster; otherwise those of CREATE EXTENSION",
         verified="settings are read back; CREATE EXTENSION fails loudly",
-        undone="the data are put back before the next run",
+        undone="the data are restored before the next run",
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN

@@ -21,17 +21,17 @@ _POINT, _DEVICE = "mount point", "device"
 
 
 class FilesystemTable(Table):
-    """The file system under the data: one made for the experiment, or the one that is there with other options."""
+    """The file system under the data: one created for the experiment, or the existing one with other mount options."""
 
     type: Literal["ext4", "xfs", "btrfs"] | None = Field(
         default=None,
-        description="Make a file system of this kind in an image file in the storage directory. "
-        "Left out: the one that is there is remounted with the options.",
+        description="Create a file system of this kind in an image file in the storage directory. Left out: "
+        "remount the existing one with the options.",
     )
     size: Size | None = Field(default=None, description='Size of the image: "20GB".')
     options: MountOptions | None = Field(
         default=None,
-        description="Mount options that bear on speed, such as noatime, nobarrier, commit=30, compress=zstd.",
+        description="Mount options that affect performance, such as noatime, nobarrier, commit=30, compress=zstd.",
     )
 
 
@@ -40,21 +40,21 @@ class Filesystem(HostKnob):
 
     name = "filesystem"
     about = About(
-        sets="a file system of its own in an image file on a loop device, its space reserved and its device without "
-        "discard; or, with options alone, the mount options of the file system under the data, which are then those of "
-        "everything on it. Only options that bear on speed are taken, when remounting only those that can be switched "
-        "both ways",
+        sets="a new file system in an image file on a loop device, with its space reserved and discard disabled; "
+        "or, with options alone, the mount options of the file system under the data, which then affect "
+        "everything on it. Only options that affect performance are accepted; when remounting, only those that "
+        "can be switched both ways",
         takes_effect="at once",
         rights="root",
-        verified="kind, size and every option are read from /proc/self/mountinfo (ext4: /proc/fs/ext4) after mounting, "
-        "and again at the end of the run; an option that the kernel passes over is an error",
-        undone="the image is unmounted, its loop device given back and the file removed; a remounted file system gets "
-        "the options that it had, and they are read",
+        verified="kind, size and every option are read from /proc/self/mountinfo (ext4: /proc/fs/ext4) after "
+        "mounting, and again at the end of the run; an option that the kernel ignores is an error",
+        undone="the image is unmounted, its loop device released and the file removed; a remounted file system "
+        "gets its old options, which are read back",
     )
     rules = (
         Rule(
             settling=Settling.BUILDS_UP,
-            reason="has a journal and write-back, which go on while a server stands still",
+            reason="has a journal and write-back, which continue while a server is frozen",
             shares=ON_DEVICE,
         ),
     )
@@ -146,7 +146,7 @@ def _apply_remount(ops: Operations, change: Change) -> Mapping[str, str]:
         if not same_option(asked, got[item]):
             raise SettingError(
                 f"{change.name}: asked for {asked}, got {got[item] or 'nothing'}",
-                detail=f"The kernel took the option for {mount.kind}, and passed over it or limited it.",
+                detail=f"The kernel took the option for {mount.kind}, and ignored or limited it.",
             )
     return {**change.new, **got}
 
@@ -209,7 +209,7 @@ def _mount_under(ops: Operations, path: str) -> Mount:
     if mount.kind not in ITEMS:
         raise SettingError(
             f'the mount options of "{mount.point}" cannot be varied, it is {mount.kind}',
-            hint=f'They can for {", ".join(ITEMS)}. Name another place for the data, or give a "type": then a file '
+            hint=f'They can for {", ".join(ITEMS)}. Name another location for the data, or give a "type": then a file '
             "system is made.",
         )
     top = mount_at(ops, mount.point)

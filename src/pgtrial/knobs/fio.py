@@ -32,28 +32,28 @@ class FileWork(Table):
 
     pattern: Pattern | None = Field(
         default=None,
-        description="read, write: from the beginning to the end, and again. randread, randwrite: blocks in random "
-        "order, each once before any of them again.",
+        description="read, write: from beginning to end, repeatedly. randread, randwrite: blocks in random "
+        "order, each once before any is repeated.",
     )
     size: Size | None = Field(default=None, description="Size of the file, which all processes of the job share.")
     block_size: Size | None = Field(
         default=None, description=f"Bytes of one request to the file. Left out: {DEFAULT_BLOCK_SIZE}."
     )
-    direct: Flag | None = Field(default=None, description="Past the page cache (O_DIRECT). Left out: false.")
+    direct: Flag | None = Field(default=None, description="Bypass the page cache (O_DIRECT). Left out: false.")
     fsync: Writes | None = Field(
-        default=None, description="fsync after so many writes of a process. Left out or 0: never."
+        default=None, description="Number of writes of a process between calls of fsync. Left out or 0: never."
     )
     engine: Engine | None = Field(
         default=None,
-        description=f"How fio asks the kernel. Left out: {DEFAULT_ENGINE}, one pread or pwrite after the other.",
+        description=f"fio's I/O engine. Left out: {DEFAULT_ENGINE}, one pread or pwrite after the other.",
     )
     depth: Count | None = Field(
-        default=None, description="Requests that a process has under way, for libaio and io_uring. Left out: 1."
+        default=None, description="Requests that a process keeps in flight, for libaio and io_uring. Left out: 1."
     )
 
 
 class FileJobTable(FileWork):
-    """One job of a load on files: processes that do the same with one file."""
+    """One job of a load on files: processes that do the same to one file."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,40}$")] = Field(description="Name in all tables.")
     share: Positive | None = Field(
@@ -62,7 +62,7 @@ class FileJobTable(FileWork):
 
 
 class FilesTable(FileWork):
-    """What every job of a load on files does, where arms differ in it."""
+    """Settings for every job of a load on files, if arms differ in them."""
 
     cache: Cache | None = Field(
         default=None,
@@ -74,11 +74,11 @@ class FilesTable(FileWork):
 class Fio(Knob):
     name = FIO
     about = About(
-        sets="what the jobs of a load on files do: pattern, size of the file, block size, direct, fsync, engine and "
+        sets="the jobs of a load on files: pattern, size of the file, block size, direct, fsync, engine and "
         "depth, and the state of the page cache before a run",
-        takes_effect="for the load of the arm; the files are made once, as large as any arm needs them",
+        takes_effect="for the load of the arm; the files are created once, at the largest size that any arm needs",
         rights="none",
-        verified="each job does a few requests before anything is measured; fio fails loudly",
+        verified="each job makes a few requests before anything is measured; fio fails loudly",
         undone="the files are removed at the end of the experiment",
     )
     scope = Scope.LOAD

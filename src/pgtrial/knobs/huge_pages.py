@@ -74,20 +74,20 @@ class HugePagesTable(Table):
     """Explicit huge pages for the server's shared memory; sets huge_pages and huge_page_size."""
 
     size: Literal["none", "2MB", "1GB"] = Field(
-        description="Page size; the pool is made as large as the server needs, and given back. none: no huge pages."
+        description="Page size; the pool is made as large as the server needs, and released afterwards. none: no "
+        "huge pages."
     )
 
 
 class HugePages(HostKnob):
     name = "huge_pages"
     about = About(
-        sets="the kernel's pool of huge pages, grown by what the server needs beyond the free ones; "
+        sets="the kernel's pool of huge pages, enlarged by what the server needs beyond the free ones; "
         "huge_pages and huge_page_size of the server",
         takes_effect="at the start of the server",
         rights="root",
         verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
-        undone="the pool gets its old size, on each memory node (NUMA) as well, and the pages of the ended server are "
-        "waited for",
+        undone="the pool gets its old size, on each memory node (NUMA), once the ended server has released its pages",
     )
     rules = (
         Rule(
@@ -130,7 +130,7 @@ class HugePages(HostKnob):
                 f"the server needs {short} more huge pages of {size}, "
                 f"but only {format_bytes(available)} of memory are available",
                 detail=f"That is {format_bytes(short * _SIZES[size])}. The server's shared memory is {needed} pages.",
-                hint="Make shared_buffers smaller, or end what else uses memory.",
+                hint="Make shared_buffers smaller, or stop other programs that use memory.",
             )
         # A pool that grows takes surplus pages into it first, which are in use; hence on top of all there are.
         return (

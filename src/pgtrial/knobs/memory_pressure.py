@@ -56,20 +56,21 @@ while True:
 
 
 class MemoryPressureTable(Table):
-    """Memory that is taken away: locked by a process of its own. A size or a share."""
+    """Memory to withhold from the server, locked by a separate process. A size or a share."""
 
     size: Size | None = Field(default=None, description='So much: "8GB".')
-    share: Ratio | None = Field(default=None, description='This share of the memory that is available: "50%".')
+    share: Ratio | None = Field(default=None, description='Share of the available memory: "50%".')
 
 
 class MemoryPressure(HostKnob):
     name = "memory_pressure"
     about = About(
-        sets="memory that a process of pgtrial's own locks, so that server and page cache have so much less",
+        sets="memory locked by a process of pgtrial, so that server and page cache have that much less",
         takes_effect="at once",
         rights="root, or a limit of locked memory (ulimit -l) that allows it",
-        verified="the kernel's count of the process's locked memory, and at the end of the run that it still lives",
-        undone="the process is ended; it also ends with pgtrial, however that happens",
+        verified="the kernel's count of the process's locked memory; at the end of the run, that the process is "
+        "still alive",
+        undone="the process is ended; it also ends with pgtrial in any case",
     )
     rules = (
         Rule(
@@ -101,7 +102,7 @@ class MemoryPressure(HostKnob):
             raise SettingError(
                 f"cannot take {format_bytes(asked)} of memory away, only {format_bytes(available)} are available",
                 detail=f"{format_bytes(_MARGIN)} of them are kept for the server's start.",
-                hint="Take less, or end what else uses memory.",
+                hint="Take less, or stop other programs that use memory.",
             )
         # The kernel counts what is locked for the group, and may end all of it, as containers and services ask for.
         own = smallest_limit(ops, "memory", _GROUP_LIMITS)
@@ -208,7 +209,7 @@ async def _until_held(host: Host, process: HostProcess, asked: int) -> int:
         raise SettingError(
             f"cannot take {format_bytes(asked)} of memory away, got {format_bytes(max(reported, held))}",
             detail=f"The process that holds it said: {words}.",
-            hint="Take less, or end what else uses memory.",
+            hint="Take less, or stop other programs that use memory.",
         )
     return held
 

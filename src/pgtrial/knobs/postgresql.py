@@ -56,7 +56,7 @@ _RULES = (
     Rule(
         patterns=("shared_buffers",),
         settling=Settling.SECONDS,
-        reason="fills during the warm-up and stays filled while the server stands still, but reads from and evicts to "
+        reason="fills during the warm-up and stays filled while the server is frozen, but reads from and evicts to "
         "the page cache",
         seconds=10.0,
         shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
@@ -70,7 +70,7 @@ _RULES = (
     Rule(
         patterns=("*_buffers", "temp_buffers"),
         settling=Settling.SECONDS,
-        reason="is a cache of the server's own, filled during the warm-up and kept while it stands still",
+        reason="is a cache of the server's own, filled during the warm-up and kept while it is frozen",
         seconds=5.0,
     ),
     Rule(
@@ -142,11 +142,12 @@ class Postgresql(Knob):
     name = POSTGRESQL
     about = About(
         sets="PostgreSQL settings",
-        takes_effect="throw-away cluster: at the server's start; existing server: at a reload, or at the restart that "
-        "the file's command makes",
+        takes_effect="throw-away cluster: at server start; existing server: at a reload, or at a restart by the "
+        "file's command",
         rights="existing server: ALTER SYSTEM on the setting, pg_reload_conf()",
         verified="every setting of the server is read back with its source (pg_settings)",
-        undone="throw-away cluster: goes with it; existing server: postgresql.auto.conf is byte for byte as before",
+        undone="throw-away cluster: removed with the cluster; existing server: postgresql.auto.conf is byte for "
+        "byte as before",
     )
     scope = Scope.SETTINGS
     among_twins = Among.OWN

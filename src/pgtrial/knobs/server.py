@@ -1,4 +1,4 @@
-"""The server's programs, where arms differ in them."""
+"""The server's programs, if arms differ in them."""
 
 from pydantic import Field
 
@@ -7,14 +7,15 @@ from pgtrial.knobs.values import Flag, Table, Version
 
 
 class ServerTable(Table):
-    """The server's programs, where arms differ in them."""
+    """The server's programs, if arms differ in them."""
 
     postgres: Version | None = Field(
         default=None, description='Major version ("18") or a directory with the server\'s programs.'
     )
     checksums: Flag | None = Field(
         default=None,
-        description="Data checksums of the cluster. Left out: what the version's initdb does, which is on from 18.",
+        description="Data checksums of the cluster. Left out: the default of the version's initdb, which is on "
+        "from 18.",
     )
 
 
@@ -22,10 +23,10 @@ class Server(Knob):
     name = "server"
     about = About(
         sets="the server's programs: version or build",
-        takes_effect="arms with other programs have a cluster of their own, from their own initdb",
+        takes_effect="arms with other programs have their own cluster, from their own initdb",
         rights="none",
         verified="the version is asked of the running server",
-        undone="goes with the cluster",
+        undone="removed with the cluster",
     )
     scope = Scope.CLUSTER
     among_twins = Among.OWN

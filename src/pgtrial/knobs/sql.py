@@ -7,22 +7,22 @@ from pgtrial.knobs.values import Table
 
 
 class SqlTable(Table):
-    """SQL that is run in the load's database once the server is up: indexes, storage options, statistics targets."""
+    """SQL to run in the load's database once the server is up: indexes, storage options, statistics targets."""
 
-    apply: str = Field(description="Statements, separated by semicolons; each is a transaction of its own.")
+    apply: str = Field(description="Statements, separated by semicolons; each runs in its own transaction.")
     undo: str | None = Field(
-        default=None, description="What undoes them; needed where the data are not put back before each run."
+        default=None, description="Statements that undo them; required if the data are not restored before each run."
     )
 
 
 class Sql(Knob):
     name = "sql"
     about = About(
-        sets="whatever SQL can: indexes, fillfactor, table options, statistics targets",
-        takes_effect="before the load, after the data are put back",
+        sets="anything SQL can change: indexes, fillfactor, table options, statistics targets",
+        takes_effect="after the data are restored, before the load",
         rights="those of the statements",
         verified="each statement fails loudly",
-        undone="the data are put back before the next run, or by its own undo statements",
+        undone="the data are restored before the next run, or the arm's undo statements run",
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN

@@ -7,12 +7,12 @@ from pgtrial.knobs.values import Directory, Name, Table
 
 
 class StorageTable(Table):
-    """Where the data lie."""
+    """Location of the data."""
 
     disk: Name | None = Field(
-        default=None, description="Name of a disk class, [disks.NAME]: a place, or an emulation with limits."
+        default=None, description="Name of a disk class, [disks.NAME]: directories, or an emulation with limits."
     )
-    data: Directory | None = Field(default=None, description="Existing directory in which the cluster's data are put.")
+    data: Directory | None = Field(default=None, description="Existing directory for the cluster's data.")
     wal: Directory | None = Field(default=None, description="Existing directory for the WAL. Left out: with the data.")
 
 
@@ -21,10 +21,10 @@ class Storage(Knob):
     about = About(
         sets="the directories of the data and of the WAL, or the disk class that they are on ([disks.NAME]): a place, "
         "or an emulation, which is a filesystem and limits of a cgroup, below",
-        takes_effect="arms with other directories have a cluster of their own",
-        rights="the server's user may write there; an emulation needs root",
+        takes_effect="arms with other directories have their own cluster",
+        rights="write access for the server's user; an emulation needs root",
         verified="data_directory and the link pg_wal are read back",
-        undone="goes with the cluster",
+        undone="removed with the cluster",
     )
     scope = Scope.CLUSTER
     rules = (

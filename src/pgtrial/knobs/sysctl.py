@@ -82,15 +82,15 @@ class Sysctl(HostKnob):
 
     name = "sysctl"
     about = About(
-        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and pairs like them, one is in "
-        "force and the other 0. What acts when it is written (vm.drop_caches), or cannot be put back "
-        "(kernel.modules_disabled), is refused. vm.swappiness is not for control groups of version 1, which have a "
-        "memory.swappiness of their own",
+        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and similar pairs, one "
+        "is in effect and the other is 0. Settings that act when written (vm.drop_caches) or cannot be undone "
+        "(kernel.modules_disabled) are refused. vm.swappiness does not affect control groups of version 1, which "
+        "have their own memory.swappiness",
         takes_effect="at once",
         rights="root",
-        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
-        "what was got. Read again at the end of the run",
-        undone="the old value is written back and read; of a pair, the one that was in force",
+        verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
+        "again at the end of the run",
+        undone="the old value is written back and read; for a pair, the one that was in effect",
     )
     among_twins = Among.SWITCHED
     rules = RULES
@@ -116,7 +116,7 @@ class Sysctl(HostKnob):
             if _is_name(named)
             else 'Write it as "sysctl -a" shows it: "vm.swappiness".'
         )
-        return f'"{key}" is not a name of a kernel setting', hint
+        return f'"{key}" is not the name of a kernel setting', hint
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """The fact of the setting's name, or of what changes along with it."""
@@ -195,7 +195,7 @@ def _ask(ops: Operations, wanted: Mapping[str, str]) -> dict[str, str]:
 def _read(ops: Operations, path: str) -> str:
     if not ops.mode(path) & 0o444:
         raise SettingError(
-            f"{name_of(path)} cannot be varied", detail="It can only be written, so nobody knows what to put back."
+            f"{name_of(path)} cannot be varied", detail="It can only be written, so its old value is unknown."
         )
     return read_setting(ops, path, name_of(path))
 
@@ -284,7 +284,7 @@ def find_file(ops: Operations, name: str) -> str:
     """
     parts = path_of(standard_name(name)).removeprefix(f"{ROOT}/").split("/")
     if not parts or any(part in ("", ".", "..") or not part.isprintable() for part in parts):
-        raise SettingError(f'"{name}" is not a name of a kernel setting', hint='Names are like "vm.swappiness".')
+        raise SettingError(f'"{name}" is not the name of a kernel setting', hint='Names are like "vm.swappiness".')
     path = "/".join((ROOT, *parts))
     if ops.is_directory(path):
         raise SettingError(f'"{name}" is a group of kernel settings, not one of them')

@@ -35,11 +35,11 @@ _RESERVE = "/proc/sys/vm/min_free_kbytes"
 
 
 class TransparentHugePagesTable(Table):
-    """Huge pages that the kernel uses by itself."""
+    """Huge pages that the kernel uses automatically."""
 
     enabled: Literal["always", "madvise", "never"] | None = Field(default=None, description="For ordinary memory.")
     defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = Field(
-        default=None, description="How hard it tries to get them."
+        default=None, description="How hard the kernel tries to get them."
     )
     shmem: Literal["always", "within_size", "advise", "never", "deny", "force"] | None = Field(
         default=None, description="For shared memory (shmem_enabled)."
@@ -51,12 +51,12 @@ class TransparentHugePages(HostKnob):
 
     name = "transparent_huge_pages"
     about = About(
-        sets="the files enabled, defrag and shmem_enabled of /sys/kernel/mm/transparent_hugepage. With enabled and "
-        "shmem the kernel also adapts vm.min_free_kbytes, which is a part of their effect",
-        takes_effect="at once, for memory that is touched afterwards",
+        sets="the files enabled, defrag and shmem_enabled of /sys/kernel/mm/transparent_hugepage. With enabled "
+        "and shmem the kernel also adjusts vm.min_free_kbytes, which is part of their effect",
+        takes_effect="at once, for memory touched afterwards",
         rights="root",
         verified="read back, and again at the end of the run",
-        undone="the old choice is written back and read, and then the old vm.min_free_kbytes if it is another one",
+        undone="the old choice is written back and read, and then the old vm.min_free_kbytes if it differs",
     )
     among_twins = Among.SWITCHED
     rules = (

@@ -63,7 +63,7 @@ def _setting_value(value: Any) -> bool | int | float | str:
     if isinstance(value, float) and not math.isfinite(value):
         refuse(f"{value} is not a finite number")
     if isinstance(value, str) and not value.isprintable():
-        refuse("a value has to fit on one line and be printable")
+        refuse("a value must fit on one line and be printable")
     return value
 
 
@@ -78,7 +78,7 @@ def _size(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str):
         refuse('expected a size such as "4GB"')
     if parse_bytes(value) < 1:
-        refuse("a size has to be above 0")
+        refuse("a size must be above 0")
     return value.strip()
 
 
@@ -86,7 +86,7 @@ def _absolute(value: str) -> str:
     if not PurePosixPath(value).is_absolute():
         refuse(f'directory "{value}" is not an absolute path')
     if not value.isprintable():
-        refuse("a path has to be printable")
+        refuse("a path must be printable")
     return value
 
 

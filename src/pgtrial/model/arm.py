@@ -1,4 +1,4 @@
-"""A named combination of levels with all that it comes to, as the schedule, the engine and the analysis know it."""
+"""Arm: a named combination of levels with all its values, as the schedule, the engine and the analysis use it."""
 
 import json
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """What a cluster is made with: its programs, its places, and a file system of its own ((key, value), () for none).
+    """How a cluster is created: its programs, its directories, and its own file system ((key, value), () for none).
 
-    ``postgres`` is as in the file, None for what is found first; ``checksums`` None for the version's default;
-    ``scale`` that of pgbench's tables, None where pgtrial makes none.
+    ``postgres`` is as in the file, None for the first found; ``checksums`` is None for the version's default; ``scale``
+    is that of pgbench's tables, None if pgtrial creates none.
     """
 
     postgres: str | None = None
@@ -34,7 +34,7 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """A text that tells it from the others, also for another pgtrial that goes on with the experiment."""
+        """A text that identifies it, also for another pgtrial that continues the experiment."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
@@ -42,10 +42,10 @@ class Variant:
 class Arm:
     """An arm with all its values, as texts. ``own_settings`` and ``own_knobs`` are what it declares or inherits.
 
-    ``settings`` are the PostgreSQL settings that its server is given: those of all arms, overridden by its own.
-    ``knobs`` is everything else that it has, likewise, with what its ``disk`` class stands for in place of the name.
-    ``origins`` has the place in the file of each of these values, knob to name to path. ``jobs`` are those of a load on
-    files, ``cache`` the state of the caches in which its runs begin.
+    ``settings`` are all PostgreSQL settings of its server: those of all arms, overridden by its own. ``knobs`` holds
+    everything else in the same way, with its ``disk`` class resolved. ``origins`` has the path in the file of each of
+    these values, by knob and name. ``jobs`` are those of a load on files, ``cache`` is the state of the caches in which
+    its runs start.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Arm:
 
     @property
     def scale(self) -> int | None:
-        """Scale of the pgbench tables that pgtrial makes for it; None where it makes none."""
+        """Scale of the pgbench tables that pgtrial creates for it; None if it creates none."""
         return self.variant.scale
 
     def origin(self, knob: str, name: str) -> str:
-        """Where the value of a knob stands in the file; where it would stand if the file has none."""
+        """Path of a knob's value in the file, or where it would be if the file has none."""
         return self.origins.get(knob, {}).get(name, f"arms.{self.name}.{knob}.{name}")

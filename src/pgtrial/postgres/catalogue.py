@@ -1,7 +1,7 @@
-"""The settings each supported PostgreSQL version has, and whether an experiment file uses them rightly.
+"""The settings of each supported PostgreSQL version, and checks of an experiment file against them.
 
-The data are collected from running servers by tools/collect_settings.py and lie in ``catalogue/``. A version
-without data is not checked here; its server says what it does not take.
+The data are collected from running servers by tools/collect_settings.py and are stored in ``catalogue/``. A version
+without data is not checked here; its server reports what it does not accept.
 """
 
 import contextlib
@@ -168,7 +168,7 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     for arm in resolve_arms(experiment):
         if arms is not None and arm.name not in arms:
             continue
-        # What a server has that is there already, only that server can say.
+        # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
         allowed = read_number(facts, arm.settings.get(facts.name, default))
         if allowed is not None and allowed < needed:
@@ -182,7 +182,7 @@ def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, need
     return SpecProblem(
         path=arm.origins.get(POSTGRESQL, {}).get("max_connections", "workload.clients"),
         message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
+        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections besides the clients. "
         f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",
     )
 

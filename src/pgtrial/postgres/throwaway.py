@@ -1,4 +1,4 @@
-"""A cluster made for one experiment: it listens on a Unix socket in a private directory, and goes without a trace."""
+"""A cluster created for one experiment: it listens on a Unix socket in a private directory and leaves no trace."""
 
 import asyncio
 import json
@@ -183,7 +183,7 @@ class ThrowawayCluster:
                         raise SettingError(
                             "the server does not start",
                             detail="\n".join(self._complaints(startup)) or self._end_of(startup),
-                            hint="Correct the setting the server complains about.",
+                            hint="Fix the setting the server complains about.",
                         )
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:
@@ -257,7 +257,7 @@ class ThrowawayCluster:
     async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
         """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
 
-        Whoever is cancelled while it waits has to stop the server once more.
+        A caller that is cancelled while waiting must stop the server again.
         """
         if self.process is None:
             return

@@ -1,4 +1,4 @@
-"""Calibrations that were made on this machine, found again by what makes them comparable with an experiment."""
+"""Calibrations made on this machine, found by a key that says for which experiments they hold."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ def calibration_key(loaded: LoadedExperiment, *, machine: str | None = None) -> 
 
 
 def identify_machine() -> str:
-    """A digest that is the same after a reboot, and another one where the machine got other CPUs or other memory.
+    """A digest that stays the same after a reboot and changes with the machine's CPUs or memory.
 
     The machine's id is not to be shown to others as it is (machine-id(5)); it goes into a digest of our own.
     """
@@ -66,7 +66,7 @@ def keep_calibration(key: str, text: str) -> Path:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as err:
         raise StoreError(
-            f'cannot make "{state / DIRECTORY}": {err.strerror}',
+            f'cannot create "{state / DIRECTORY}": {err.strerror}',
             hint=f"Make its directory writable, or name another one with {VARIABLE}.",
         ) from err
     return _write(_place(key), text)

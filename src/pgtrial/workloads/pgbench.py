@@ -1,4 +1,4 @@
-"""Call pgbench: one process per scenario, or one for all, whose clients, rates and weights are as the file asks."""
+"""Call pgbench: one process per scenario, or one for all, with clients, rates and weights from the experiment file."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""The scenarios of an experiment: what each one runs, and the set-up SQL that they need.
+"""The scenarios of an experiment: the script of each, and the set-up SQL they need.
 
-The shipped mixes are pgbench scripts below ``mixes/``, one folder per mix and one file per scenario.
+The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and one file per scenario.
 """
 
 from collections.abc import Iterable

@@ -3,16 +3,18 @@ import pytest
 from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric
 from pgtrial.analysis.timelines.metrics import METRICS, SESSION_METRICS, find_metric
 from pgtrial.collectors import COLLECTORS
+from pgtrial.findings.catalogue.series import SERIES
+from pgtrial.findings.naming import name_series
 
 UNITS = {"", "1/s", "B", "B/s", "s", "s/s", "share"}
 
 
-def test_names_are_unique_and_every_metric_is_explained() -> None:
+def test_names_are_unique_and_the_catalogue_has_words_for_every_metric_and_for_nothing_else() -> None:
     names = [metric.name for metric in (*METRICS, *SESSION_METRICS)]
 
     assert len(set(names)) == len(names)
+    assert {name_series(name).code for name in names} == SERIES.keys()
     for metric in (*METRICS, *SESSION_METRICS):
-        assert metric.text
         assert metric.unit in UNITS
         assert find_metric(metric.name) is metric
 

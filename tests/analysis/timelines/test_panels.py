@@ -7,7 +7,9 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.metrics import METRICS
 from pgtrial.analysis.timelines.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
+from pgtrial.findings.catalogue.series import LINE_NAMES
 from pgtrial.findings.causes import Panel
 from pgtrial.model.run import RunRow
 
@@ -124,7 +126,7 @@ def test_every_device_has_its_panels(evidence: Evidence, run: RunRow) -> None:
 
     panels = make_panels(evidence, [make_timeline(run, series)])
 
-    assert [(panel.title, panel.unit) for panel in panels] == [
+    assert [(panel.title.say(), panel.unit) for panel in panels] == [
         (f"disk {device}: {title}", unit)
         for device in ("vda", "vdb")
         for title, unit in (
@@ -136,6 +138,16 @@ def test_every_device_has_its_panels(evidence: Evidence, run: RunRow) -> None:
     ]
     assert list(lines(panels[0])) == ["reads", "writes", "flushes"]
     assert list(lines(panels[4])) == ["reads", "writes"]
+
+
+def test_the_catalogue_has_words_for_every_line_and_for_nothing_else(evidence: Evidence, run: RunRow) -> None:
+    types = [f"waits.{number}" for number in range(MAX_TYPES + 1)]
+    names = (*(metric.name for metric in METRICS), "sessions.active", *types)
+    series = {(name, device): [1.0, 2.0] for name in names for device in ("", "vda")}
+
+    panels = make_panels(evidence, [make_timeline(run, series)])
+
+    assert {name for panel in panels for name in lines(panel) if f"waits.{name}" not in types} == set(LINE_NAMES)
 
 
 def test_memory_and_write_back_are_told_with_their_limits(evidence: Evidence, run: RunRow) -> None:

@@ -1,4 +1,4 @@
-"""Which of the calibrated methods to use, and what each of them finds in the experiment itself."""
+"""Which calibrated method to use, and what each would detect in the experiment itself."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

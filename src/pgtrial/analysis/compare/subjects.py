@@ -1,4 +1,4 @@
-"""The experiments that are compared, each read and analysed by itself, and what has to be the same in them.
+"""The experiments to compare, each analysed separately, and what must be the same in them.
 
 An effect is of an arm against a control, under a load, by a metric. All four are compared by what defines them, never
 by their names. How often and in which order runs were made, how long each measured, and on which machine, is how well
@@ -76,13 +76,13 @@ def read_subjects(folders: Sequence[Path]) -> tuple[Subject, ...]:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise StoreError(f'there is no folder "{folder}"', hint='Name result folders that "pgtrial run" made.')
+            raise StoreError(f'folder "{folder}" does not exist', hint='Name result folders that "pgtrial run" made.')
     records = [read_evidence(folder) for folder in folders]  # whatever is unreadable is told before the long part
     for folder, evidence in zip(folders, records, strict=True):
         if not evidence.valid:
             raise StoreError(
                 f'result folder "{folder}" has no finished run, so there is nothing to compare',
-                hint=f'Go on with it: "pgtrial resume {folder}".',
+                hint=f'Continue it: "pgtrial resume {folder}".',
             )
     subjects = tuple(
         Subject(key=letter(number), folder=folder, evidence=evidence, findings=analyze(folder))

@@ -1,4 +1,4 @@
-"""What is asked while an experiment runs: the effect so far, and whether a rule for stopping ends it now.
+"""Questions during an experiment: the effect so far, and whether a stopping rule ends it now.
 
 This is the only module of the analysis that the engine imports; pyproject.toml has the contract.
 """

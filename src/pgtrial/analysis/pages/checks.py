@@ -1,4 +1,4 @@
-"""Whether the runs had the pages that they were to have, and what finding pages cost them: what the engine noted."""
+"""Whether the runs had the requested pages, and what translating addresses cost, as noted by the engine."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,13 @@ from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.evidence import Event, Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
+from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import PageCheck, TranslationCost
 from pgtrial.findings.record import Estimate
-from pgtrial.language import N_, tr
 from pgtrial.model.run import AFTER, BEFORE, PAGES, TRANSLATIONS, UNDER_LOAD
 from pgtrial.units import parse_bytes
 
 _ORDINARY = 64 << 10  # B; no pool has smaller pages, and no ordinary page is larger
-_NOT_COUNTED = N_("The misses were not counted in these runs.")
 
 
 def check_pages(evidence: Evidence, pages: Mapping[str, str]) -> Iterator[PageCheck]:
@@ -39,7 +38,7 @@ def _events(evidence: Evidence, run: int, kind: str) -> Sequence[Event]:
 def _check(arm: str, page: str, noted: Sequence[Mapping[str, Mapping[str, Any]]]) -> PageCheck:
     under_load = [notes[UNDER_LOAD] for notes in noted if UNDER_LOAD in notes]
     shared = [note["shared"] for note in under_load if "shared" in note]
-    found = [float(each["page"]) for each in shared]
+    sizes = [float(pages["page"]) for pages in shared]
     pools = [_pool_bytes(note["pools"]) for note in under_load]
     both = [(notes[BEFORE]["pools"], notes[AFTER]["pools"]) for notes in noted if {BEFORE, AFTER} <= notes.keys()]
     back = sum(_sizes(before) == _sizes(after) for before, after in both)
@@ -47,10 +46,10 @@ def _check(arm: str, page: str, noted: Sequence[Mapping[str, Mapping[str, Any]]]
         arm=arm,
         page=page,
         runs=len(noted),
-        seen=len(found),
-        confirmed=sum(_is_as_asked(page, size) for size in found),
-        found=tuple(sorted(set(found))),
-        transparent=max((float(each["transparent"]) for each in shared), default=None),
+        seen=len(sizes),
+        confirmed=sum(_is_as_asked(page, size) for size in sizes),
+        found=tuple(sorted(set(sizes))),
+        transparent=max((float(pages["transparent"]) for pages in shared), default=None),
         pool=max((total for total, _ in pools), default=None),
         used=max((used for _, used in pools), default=None),
         given_back=back,
@@ -58,10 +57,10 @@ def _check(arm: str, page: str, noted: Sequence[Mapping[str, Mapping[str, Any]]]
     )
 
 
-def _is_as_asked(page: str, found: float) -> bool:
+def _is_as_asked(page: str, size: float) -> bool:
     if page in ("", "none"):
-        return found <= _ORDINARY
-    return found == parse_bytes(page)
+        return size <= _ORDINARY
+    return size == parse_bytes(page)
 
 
 def _pool_bytes(pools: Mapping[str, Mapping[str, int]]) -> tuple[float, float]:
@@ -80,8 +79,8 @@ def _sizes(pools: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
     return {size: pool["nr"] for size, pool in pools.items()}
 
 
-def describe_translations(evidence: Evidence, values: Values) -> tuple[tuple[TranslationCost, ...], str]:
-    """Misses per arm and load level, and why there are none ("" where there are)."""
+def describe_translations(evidence: Evidence, values: Values) -> tuple[tuple[TranslationCost, ...], Message | None]:
+    """Misses per arm and load level, and why there are none (None where there are)."""
     costs: list[TranslationCost] = []
     reasons: list[str] = []
     for arm in evidence.arms:
@@ -100,8 +99,9 @@ def describe_translations(evidence: Evidence, values: Values) -> tuple[tuple[Tra
                         counted.append((per_second, rate))
             if counted:
                 costs.append(_cost(evidence, arm.name, level.index, counted))
-    reason = "" if costs else next(iter(dict.fromkeys(reasons)), tr(_NOT_COUNTED))
-    return tuple(costs), reason
+    if costs:
+        return tuple(costs), None
+    return (), verbatim(reasons[0]) if reasons else message("translations.not-counted")
 
 
 def _cost(

@@ -1,4 +1,4 @@
-"""What huge pages gain, in sentences."""
+"""What huge pages gain, and where the data stop fitting in shared buffers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,114 +6,78 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
-from pgtrial.analysis.causes.words import join
 from pgtrial.analysis.effects.estimate import compare_when_due
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
 from pgtrial.design.data_size import BYTES_PER_SCALE
-from pgtrial.findings.message import say
-from pgtrial.findings.naming import name_level
+from pgtrial.findings.message import Message, Value, message
+from pgtrial.findings.naming import name_data, name_gain, name_level
 from pgtrial.findings.pages import DataFit, HugePages, PageGain
-from pgtrial.language import N_, tr
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.equivalence import decide
-from pgtrial.units import format_bytes, format_change, parse_bytes
+from pgtrial.units import parse_bytes
 
 
-def gain_text(gain: PageGain) -> str:
-    """ "+6.1 % (+4.0 % to +8.2 %)"."""
-    if gain.ratio is None:
-        return "–"
-    change = format_change(gain.ratio)
-    if gain.low is None or gain.high is None:
-        return change
-    return tr("{change} ({low} to {high})", change=change, low=format_change(gain.low), high=format_change(gain.high))
-
-
-def data_text(fit: DataFit) -> str:
-    """ "scale 10, about 150 MB"."""
-    if fit.scale is None:
-        return tr("the data")
-    if fit.data is None:
-        return tr("scale {scale}", scale=fit.scale)
-    return tr("scale {scale}, about {bytes}", scale=fit.scale, bytes=format_bytes(fit.data))
-
-
-def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, str]) -> str:
+def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, Message]) -> Message:
     """The largest gain, and what remains of it where the data no longer fit in shared buffers."""
-    sentences = [_tell_largest(gains, labels)]
-    for page in dict.fromkeys(gain.page for gain in gains):
-        sentences.append(_tell_fit(page, gains, fits))
-    sentences.append(_tell_boundary(fits))
-    return " ".join(sentence for sentence in sentences if sentence)
+    pages = dict.fromkeys(gain.page for gain in gains)
+    sentences = (_tell_largest(gains, labels), *(_tell_fit(page, gains, fits) for page in pages), _tell_boundary(fits))
+    return message("sentences", parts=tuple(sentence for sentence in sentences if sentence is not None))
 
 
 # By whether there are several data sizes, and whether it is a single load level.
 _LARGEST = {
-    (True, True): N_("Pages of {page} gain most at scale {scale} with {level}: {gain}"),
-    (True, False): N_("Pages of {page} gain most at scale {scale}: {gain}"),
-    (False, True): N_("Pages of {page} gain most with {level}: {gain}"),
-    (False, False): N_("Pages of {page} gain most: {gain}"),
+    (True, True): "page-gain.most-at-both",
+    (True, False): "page-gain.most-at-scale",
+    (False, True): "page-gain.most-with-level",
+    (False, False): "page-gain.most",
 }
 
 
-def _tell_largest(gains: Sequence[PageGain], labels: Mapping[int, str]) -> str:
+def _tell_largest(gains: Sequence[PageGain], labels: Mapping[int, Message]) -> Message:
     """Of the cells, not of their mean; only a gain that its interval shows to be one."""
     clear = [gain for gain in gains if gain.ratio is not None and gain.low is not None and gain.low > 1]
     cells = [gain for gain in clear if gain.load_level != ALL] or clear
     if not cells:
-        return tr("In no cell is a gain from huge pages shown.")
+        return message("page-gain.none")
     best = max(cells, key=lambda gain: gain.ratio or 0.0)
-    told = {
-        "page": best.page,
-        "gain": gain_text(best),
-        "level": "" if best.load_level == ALL else labels[int(best.load_level)],
-        "scale": best.scale,
-    }
-    found = tr(_LARGEST[best.scale is not None, best.load_level != ALL], **told)
-    if best.decision is Decision.EQUIVALENT:
-        return tr("{gain}, which is less than matters here.", gain=found)
-    return f"{found}."
+    values: dict[str, Value] = {"page": best.page, "gain": name_gain(best)}
+    if best.scale is not None:
+        values["scale"] = best.scale
+    if best.load_level != ALL:
+        values["level"] = labels[int(best.load_level)]
+    largest = message(_LARGEST["scale" in values, "level" in values], **values)
+    is_small = best.decision is Decision.EQUIVALENT
+    return message("page-gain.is-small" if is_small else "page-gain.matters", gain=largest)
 
 
-def _tell_fit(page: str, gains: Sequence[PageGain], fits: Sequence[DataFit]) -> str:
+def _tell_fit(page: str, gains: Sequence[PageGain], fits: Sequence[DataFit]) -> Message | None:
     """The gain over all load levels, of data that fit and of data that do not."""
     over_all = [gain for gain in gains if gain.page == page and gain.load_level == ALL]
-    told = {}
+    by_fit = {}
     for does_fit in (True, False):
         scales = {fit.scale for fit in fits if fit.fits is does_fit}
-        told[does_fit] = [
-            tr("{gain} at scale {scale}", gain=gain_text(gain), scale=gain.scale)
+        by_fit[does_fit] = tuple(
+            message("gain.at-scale", gain=name_gain(gain), scale=gain.scale)
             for gain in over_all
             if gain.scale in scales
-        ]
-    if not told[True] or not told[False]:
-        return ""
-    return tr(
-        "Over all load levels pages of {page} change throughput by {inside}, where the data fit in shared_buffers, and "
-        "by {outside}, where they do not.",
-        page=page,
-        inside=join(told[True]),
-        outside=join(told[False]),
-    )
+        )
+    if not by_fit[True] or not by_fit[False]:
+        return None
+    return message("page-gain.by-fit", page=page, inside=by_fit[True], outside=by_fit[False])
 
 
-def _tell_boundary(fits: Sequence[DataFit]) -> str:
+def _tell_boundary(fits: Sequence[DataFit]) -> Message | None:
     """Between which sizes the data stop fitting."""
     inside = [fit for fit in fits if fit.fits]
     outside = [fit for fit in fits if fit.fits is False]
     if not inside or not outside:
-        return ""
-    buffers = dict.fromkeys(format_bytes(fit.shared_buffers) for fit in fits if fit.shared_buffers is not None)
-    return tr(
-        "The data stop fitting in shared_buffers ({buffers}) between {inside}, and {outside}.",
-        buffers=join(list(buffers)),
-        inside=data_text(inside[-1]),
-        outside=data_text(outside[0]),
-    )
+        return None
+    buffers = tuple(dict.fromkeys(fit.shared_buffers for fit in fits if fit.shared_buffers is not None))
+    return message("page-data.boundary", buffers=buffers, inside=name_data(inside[-1]), outside=name_data(outside[0]))
 
 
 # Huge pages: what they gain, cell by cell, and whether the runs really had them.
@@ -148,7 +112,7 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
         checks=tuple(check_pages(evidence, {arm.name: page_of(arm) for arm in _compared(evidence)})),
         translations=translations,
         reason=reason,
-        text=tell_pages(gains, fits, {level.index: say(name_level(level)) for level in evidence.levels}),
+        text=tell_pages(gains, fits, {level.index: name_level(level) for level in evidence.levels}),
     )
 
 
@@ -190,15 +154,15 @@ def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterat
 
 
 def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, comparisons: int) -> PageGain:
-    one, other = (
+    baseline, arm = (
         {run.slot.block: values.get((run.id, TPS.name, None, level), np.nan) for run in evidence.runs_of(arm.name)}
         for arm in (pair.baseline, pair.arm)
     )
-    blocks = sorted(one.keys() & other.keys())
+    blocks = sorted(baseline.keys() & arm.keys())
     comparison = compare_when_due(
         evidence,
-        np.array([one[block] for block in blocks], dtype=np.float64),
-        np.array([other[block] for block in blocks], dtype=np.float64),
+        np.array([baseline[block] for block in blocks], dtype=np.float64),
+        np.array([arm[block] for block in blocks], dtype=np.float64),
         comparisons=comparisons,
     )
     return PageGain(
@@ -246,13 +210,13 @@ def _shared_buffers(evidence: Evidence, arm: Arm) -> float | None:
 
 def _hit_shares(evidence: Evidence, values: Values, arms: Sequence[Arm]) -> list[float | None]:
     """(blocks,) share of the blocks found in shared buffers, mean over the arms of a block of the experiment."""
-    found: dict[int, list[float]] = {}
+    shares: dict[int, list[float]] = {}
     for arm in arms:
         for run in evidence.runs_of(arm.name):
             share = _hit_share(values, run.id, [level.index for level in evidence.levels])
             if share is not None:
-                found.setdefault(run.slot.block, []).append(share)
-    return [float(np.mean(shares)) for _, shares in sorted(found.items())]
+                shares.setdefault(run.slot.block, []).append(share)
+    return [float(np.mean(of_block)) for _, of_block in sorted(shares.items())]
 
 
 def _hit_share(values: Values, run: int, levels: Sequence[int]) -> float | None:
@@ -262,8 +226,8 @@ def _hit_share(values: Values, run: int, levels: Sequence[int]) -> float | None:
         of_level: Mapping[str, float | None] = {
             name: values.get((run, name, None, level)) for name in (_HIT, _READ, TPS.name)
         }
-        found, missed, rate = of_level[_HIT], of_level[_READ], of_level[TPS.name]
-        if found is None or missed is None or rate is None:
+        hits, reads, rate = of_level[_HIT], of_level[_READ], of_level[TPS.name]
+        if hits is None or reads is None or rate is None:
             return None
-        hit, read = hit + found * rate, read + missed * rate
+        hit, read = hit + hits * rate, read + reads * rate
     return hit / (hit + read) if hit + read > 0 else None

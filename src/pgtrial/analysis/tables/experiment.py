@@ -1,4 +1,4 @@
-"""What was asked, planned and done, and the world in which it was done."""
+"""Tables of the experiment: hypothesis, plan, runs and environment."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -149,9 +149,9 @@ def differences_table(findings: Findings) -> Table:
         truth("declared", "the experiment file asks for it"),
     )
     rows = (
-        (found.name, where, value, found.declared)
-        for found in findings.fingerprint.differences
-        for where, value in found.values.items()
+        (difference.name, say(placed.where), say(placed.value), difference.declared)
+        for difference in findings.fingerprint.differences
+        for placed in difference.values
     )
     return table("differences", "What was not the same in all runs", columns, rows)
 

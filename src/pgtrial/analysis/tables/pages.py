@@ -1,4 +1,4 @@
-"""Huge pages: what they gain, whether the runs had them, and misses of the translation caches (docs/huge-pages.md)."""
+"""Tables of huge pages: their gain, whether the runs had them, and TLB misses (docs/huge-pages.md)."""
 
 from pgtrial.analysis.tables.base import ARM, LEVEL, Table, integer, level_row, number, table, text
 from pgtrial.findings.findings import Findings
@@ -8,7 +8,7 @@ _PAGE = text("page", 'page size that the file declares, "none" for ordinary page
 
 
 def page_tables(findings: Findings) -> tuple[Table, ...]:
-    """All of them; none where no two arms differ in the page size alone."""
+    """All of them; none where no two arms differ in the page size algain."""
     pages = findings.pages
     return () if pages is None else (_gains(findings, pages), _checks(pages), _translations(findings, pages))
 
@@ -30,11 +30,11 @@ def _gains(findings: Findings, pages: HugePages) -> Table:
     )
     rows = (
         (
-            *(one.arm, one.baseline, one.page, one.baseline_page, one.scale),
-            *level_row(findings, one.load_level),
-            *(one.ratio, one.low, one.high, one.confidence, one.decision, one.blocks),
+            *(gain.arm, gain.baseline, gain.page, gain.baseline_page, gain.scale),
+            *level_row(findings, gain.load_level),
+            *(gain.ratio, gain.low, gain.high, gain.confidence, gain.decision, gain.blocks),
         )
-        for one in pages.gains
+        for gain in pages.gains
     )
     return table("page_gains", "What huge pages gain", columns, rows)
 
@@ -54,10 +54,10 @@ def _checks(pages: HugePages) -> Table:
     )
     rows = (
         (
-            *(one.arm, one.page, one.runs, one.seen, one.confirmed),
-            *(one.transparent, one.pool, one.used, one.given_back, one.not_given_back),
+            *(check.arm, check.page, check.runs, check.seen, check.confirmed),
+            *(check.transparent, check.pool, check.used, check.given_back, check.not_given_back),
         )
-        for one in pages.checks
+        for check in pages.checks
     )
     return table("page_checks", "The pages that runs had", columns, rows)
 
@@ -73,13 +73,13 @@ def _translations(findings: Findings, pages: HugePages) -> Table:
     )
     rows = (
         (
-            one.arm,
-            *level_row(findings, one.load_level),
+            cost.arm,
+            *level_row(findings, cost.load_level),
             *(
-                None if each is None else each.value
-                for each in (one.misses, one.miss_share, one.code_misses, one.instructions)
+                None if estimate is None else estimate.value
+                for estimate in (cost.misses, cost.miss_share, cost.code_misses, cost.instructions)
             ),
         )
-        for one in pages.translations
+        for cost in pages.translations
     )
     return table("page_translations", "Misses of the translation caches", columns, rows)

@@ -1,4 +1,4 @@
-"""What a metric of timelines is: a formula over the readings of samples.parquet, or what sampled sessions were at."""
+"""Formulas of timeline metrics, over readings of samples.parquet or over sampled sessions."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,6 @@ class TimelineMetric:
 
     name: str
     unit: str
-    text: str
     kind: Kind  # of the sources
     of: tuple[Source, ...]
     minus: tuple[Source, ...] = ()
@@ -89,7 +88,6 @@ class SessionMetric:
     """A metric of timelines that comes from the sampled sessions, waits.parquet: sessions / polls of the second."""
 
     name: str
-    text: str
     unit: str = ""
     formula: str = "sessions / polls"
     better: Better = Better.NEITHER
@@ -108,7 +106,6 @@ def make_metric(
     kind: Kind,
     name: str,
     unit: str,
-    text: str,
     of: str,
     *,
     minus: str = "",
@@ -127,7 +124,6 @@ def make_metric(
         kind=kind,
         name=name,
         unit=unit,
-        text=text,
         of=_sources(of),
         minus=_sources(minus),
         per=_sources(per),

@@ -1,4 +1,4 @@
-"""What the report draws over the time of a run: waits, CPU, disks, memory and write-back, with few enough points."""
+"""Time series for the report's panels: waits, CPU, disks, memory and write-back, reduced to few points."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,12 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.analysis.timelines.metrics import WAITS
 from pgtrial.findings.causes import Panel, PanelLine
-from pgtrial.language import N_, tr
+from pgtrial.findings.message import Message, message
 
 MAX_POINTS = 300  # per line
 MAX_RUNS = 3  # per arm
 MAX_TYPES = 6  # wait types with a line of their own
-OTHER = N_("other waits")
+OTHER = "other waits"
 _DIGITS = 4  # significant ones; more than can be seen
 
 
@@ -24,11 +24,11 @@ _DIGITS = 4  # significant ones; more than can be seen
 class _Part:
     """A panel: ``lines`` are (name, metric). Lines of ``seldom`` are only there where they are not zero throughout.
 
-    The names of lines are the same in findings of all languages, since charts go by them; they are shown translated.
+    Charts go by the names of lines; their words in other languages stand in the catalogue.
     """
 
     topic: str
-    title: str
+    title: Message
     unit: str
     lines: tuple[tuple[str, str], ...]
     seldom: tuple[str, ...] = ()
@@ -37,71 +37,71 @@ class _Part:
 
 _CPU = _Part(
     topic="cpu",
-    title=N_("CPU time"),
+    title=message("panel.cpu"),
     unit="share",
     stacked=True,
     lines=(
-        (N_("programs"), "vmstat.us"),
-        (N_("kernel"), "vmstat.sy"),
-        (N_("waiting for I/O"), "vmstat.wa"),
-        (N_("stolen"), "vmstat.st"),
+        ("programs", "vmstat.us"),
+        ("kernel", "vmstat.sy"),
+        ("waiting for I/O", "vmstat.wa"),
+        ("stolen", "vmstat.st"),
     ),
 )
 _DISK = (
     _Part(
         topic="disk",
-        title=N_("requests"),
+        title=message("panel.requests"),
         unit="1/s",
         lines=(
-            (N_("reads"), "iostat.r"),
-            (N_("writes"), "iostat.w"),
-            (N_("flushes"), "iostat.f"),
-            (N_("discards"), "iostat.d"),
+            ("reads", "iostat.r"),
+            ("writes", "iostat.w"),
+            ("flushes", "iostat.f"),
+            ("discards", "iostat.d"),
         ),
         seldom=("flushes", "discards"),
     ),
     _Part(
         topic="disk",
-        title=N_("bytes"),
+        title=message("panel.bytes"),
         unit="B/s",
-        lines=((N_("read"), "iostat.r_bytes"), (N_("written"), "iostat.w_bytes")),
+        lines=(("read", "iostat.r_bytes"), ("written", "iostat.w_bytes")),
     ),
     _Part(
         topic="disk",
-        title=N_("time of a request"),
+        title=message("panel.request-time"),
         unit="s",
-        lines=((N_("read"), "iostat.r_await"), (N_("write"), "iostat.w_await"), (N_("flush"), "iostat.f_await")),
+        lines=(("read", "iostat.r_await"), ("write", "iostat.w_await"), ("flush", "iostat.f_await")),
     ),
-    _Part(topic="disk", title=N_("requests under way"), unit="", lines=((N_("average"), "iostat.aqu"),)),
+    _Part(topic="disk", title=message("panel.queue"), unit="", lines=(("average", "iostat.aqu"),)),
 )
 _MEMORY = (
     _Part(
         topic="memory",
-        title=N_("memory"),
+        title=message("panel.memory"),
         unit="B",
         lines=(
-            (N_("available"), "vmstat.available"),
-            (N_("page cache"), "vmstat.cache"),
-            (N_("swap in use"), "vmstat.swpd"),
+            ("available", "vmstat.available"),
+            ("page cache", "vmstat.cache"),
+            ("swap in use", "vmstat.swpd"),
         ),
         seldom=("swap in use",),
     ),
     _Part(
         topic="write-back",
-        title=N_("dirty pages"),
+        title=message("panel.dirty"),
         unit="B",
         lines=(
-            (N_("dirty"), "dirty.bytes"),
-            (N_("being written"), "dirty.writeback"),
-            (N_("limit for writers"), "dirty.threshold"),
-            (N_("limit for background writing"), "dirty.background"),
+            ("dirty", "dirty.bytes"),
+            ("being written", "dirty.writeback"),
+            ("limit for writers", "dirty.threshold"),
+            ("limit for background writing", "dirty.background"),
         ),
     ),
     _Part(
         topic="write-back",
-        title=N_("writers asleep because of dirty pages"),
+        title=message("panel.throttling"),
         unit="",
-        lines=((N_("asleep"), "throttling.paused"),),
+        lines=(("asleep", "throttling.paused"),),
     ),
 )
 
@@ -140,16 +140,16 @@ def make_panels(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[Pane
     nothing is known, such as between two load levels. What was not read has no line, and no panel.
     """
     runs = [_make_axis(mine) for arm in evidence.arms for mine in _choose_runs(timelines, arm.name)]
-    types = _largest_types([each for axis in runs for each in axis.timelines])
+    types = _largest_types([timeline for axis in runs for timeline in axis.timelines])
     return tuple(panel for axis in runs for panel in _panels_of(axis, types))
 
 
 def _choose_runs(timelines: Iterable[Timeline], arm: str) -> list[tuple[Timeline, ...]]:
     """Timelines of the chosen runs of an arm, by block."""
     by_run: dict[tuple[int, int], list[Timeline]] = {}
-    for each in timelines:
-        if each.arm == arm and each.seconds:
-            by_run.setdefault((each.block, each.run), []).append(each)
+    for timeline in timelines:
+        if timeline.arm == arm and timeline.seconds:
+            by_run.setdefault((timeline.block, timeline.run), []).append(timeline)
     runs = [tuple(by_run[key]) for key in sorted(by_run)]
     if len(runs) <= MAX_RUNS:
         return runs
@@ -157,20 +157,22 @@ def _choose_runs(timelines: Iterable[Timeline], arm: str) -> list[tuple[Timeline
 
 
 def _make_axis(timelines: tuple[Timeline, ...]) -> _Axis:
-    end = max(each.offset + each.seconds for each in timelines)
+    end = max(timeline.offset + timeline.seconds for timeline in timelines)
     width = max(1, math.ceil(end / MAX_POINTS))
-    bins = tuple(((each.offset + np.arange(each.seconds) + 0.5) // width).astype(np.int64) for each in timelines)
-    return _Axis(timelines=timelines, bins=bins, count=max(int(each[-1]) for each in bins) + 1, width=width)
+    bins = tuple(
+        ((timeline.offset + np.arange(timeline.seconds) + 0.5) // width).astype(np.int64) for timeline in timelines
+    )
+    return _Axis(timelines=timelines, bins=bins, count=max(int(numbers[-1]) for numbers in bins) + 1, width=width)
 
 
 def _largest_types(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     """Wait types by the sessions in them over all seconds, largest first."""
     sessions: dict[str, float] = {}
-    for each in timelines:
-        for metric, _ in each.series:
+    for timeline in timelines:
+        for metric, _ in timeline.series:
             if metric.startswith(WAITS):
                 name = metric.removeprefix(WAITS)
-                sessions[name] = sessions.get(name, 0.0) + float(np.nansum(each.series[metric, ""]))
+                sessions[name] = sessions.get(name, 0.0) + float(np.nansum(timeline.series[metric, ""]))
     return tuple(
         sorted((name for name, sum_ in sessions.items() if sum_ > 0), key=lambda name: (-sessions[name], name))
     )
@@ -179,7 +181,7 @@ def _largest_types(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 def _panels_of(axis: _Axis, types: tuple[str, ...]) -> Iterator[Panel]:
     yield from _waits(axis, types)
     yield from _panel(axis, _CPU)
-    devices = {about for each in axis.timelines for about in each.objects("iostat.util")}
+    devices = {about for timeline in axis.timelines for about in timeline.objects("iostat.util")}
     for device in sorted(devices):
         for part in _DISK:
             yield from _panel(axis, part, device=device)
@@ -190,33 +192,31 @@ def _panels_of(axis: _Axis, types: tuple[str, ...]) -> Iterator[Panel]:
 def _waits(axis: _Axis, types: tuple[str, ...]) -> Iterator[Panel]:
     def sessions(names: Sequence[str]) -> Array:
         """Sessions in any of the types, per bin."""
-        found: Array = np.sum(
-            [axis.means([each.get(WAITS + name) for each in axis.timelines]) for name in names], axis=0
+        total: Array = np.sum(
+            [axis.means([timeline.get(WAITS + name) for timeline in axis.timelines]) for name in names], axis=0
         )
-        return found
+        return total
 
     own, others = types[:MAX_TYPES], types[MAX_TYPES:]
     lines = [_line(name, sessions([name])) for name in own]
     if others:
         lines.append(_line(OTHER, sessions(others)))
-    if any(each.get("sessions.active") is not None for each in axis.timelines):
-        part = _Part(topic="waits", title=N_("average sessions by wait type"), unit="", lines=(), stacked=True)
-        yield from _make_panel(axis, part, tr(part.title), lines)
+    if any(timeline.get("sessions.active") is not None for timeline in axis.timelines):
+        part = _Part(topic="waits", title=message("panel.waits"), unit="", lines=(), stacked=True)
+        yield from _make_panel(axis, part, part.title, lines)
 
 
 def _panel(axis: _Axis, part: _Part, *, device: str = "") -> Iterator[Panel]:
     lines = []
     for name, metric in part.lines:
-        value = axis.means([each.get(metric, device) for each in axis.timelines])
+        value = axis.means([timeline.get(metric, device) for timeline in axis.timelines])
         if not np.isnan(value).all() and not (name in part.seldom and np.nanmax(value) == 0):
             lines.append(_line(name, value))
-    title = tr(part.title)
-    if device:
-        title = tr("disk {device}: {title}", device=device, title=title)
+    title = message("panel.of-disk", device=device, title=part.title) if device else part.title
     yield from _make_panel(axis, part, title, lines)
 
 
-def _make_panel(axis: _Axis, part: _Part, title: str, lines: Sequence[PanelLine]) -> Iterator[Panel]:
+def _make_panel(axis: _Axis, part: _Part, title: Message, lines: Sequence[PanelLine]) -> Iterator[Panel]:
     run = axis.timelines[0]
     if lines:
         yield Panel(
@@ -233,6 +233,5 @@ def _make_panel(axis: _Axis, part: _Part, title: str, lines: Sequence[PanelLine]
 
 
 def _line(name: str, value: Array) -> PanelLine:
-    return PanelLine(
-        name=name, value=tuple(None if math.isnan(each) else float(f"{each:.{_DIGITS}g}") for each in value.tolist())
-    )
+    rounded = (None if math.isnan(mean) else float(f"{mean:.{_DIGITS}g}") for mean in value.tolist())
+    return PanelLine(name=name, value=tuple(rounded))

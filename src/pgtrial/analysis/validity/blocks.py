@@ -1,4 +1,4 @@
-"""Checks of the design: are there enough blocks, are they alike, and does the placebo do nothing."""
+"""Checks of the design: are there enough blocks, are they alike, and does the placebo show no effect?"""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Checks of what else the host did during the runs: other programs, swap, throttling, space; by thresholds."""
+"""Checks of other activity on the host during the runs: programs, swap, throttling, disk space; by thresholds."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Checks of the runs: was the load steady, did the machine and the load generator keep up, was it all seen."""
+"""Checks of the runs: was the load steady, did the machine and the load generator keep up, are samples complete?"""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Checks of runs that shared the time of a block: did the turns go as planned, and do the arms disturb each other.
+"""Checks of runs that shared the time of a block: did the turns go as planned, and do the arms disturb each other?
 
 Sources of the thresholds: none of them decides a verdict; each is where a disturbance would show beside a margin of a
 few percent.

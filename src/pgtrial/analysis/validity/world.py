@@ -1,11 +1,12 @@
-"""Checks of what surrounds the load: settings, machine, and what was noted while measuring."""
+"""Checks of the environment: settings, machine, and caveats noted while measuring."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_of_server, find_undeclared
 from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
+from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
 
@@ -39,11 +40,11 @@ def check_settings_read(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:
     """What a declared difference of servers brings along beside the version itself."""
     of_server = find_of_server(assessment.evidence)
-    of_build = [found for found in of_server if found.name in _OF_BUILD]
-    rest = [found for found in of_server if found.name not in _OF_BUILD | _VERSION]
-    for found in of_build:
-        yield caveat("server-build", setting=found.name, values=_values(found.values))
-    changed = tuple(_named(found.name, found.values) for found in rest if ABSENT not in found.values.values())
+    of_build = [difference for difference in of_server if difference.name in _OF_BUILD]
+    rest = [difference for difference in of_server if difference.name not in _OF_BUILD | _VERSION]
+    for difference in of_build:
+        yield caveat("server-build", setting=difference.name, values=_values(difference.values))
+    changed = tuple(_named(difference.name, difference.values) for difference in rest if not _is_absent(difference))
     absent = len(rest) - len(changed)
     if changed and absent:
         yield caveat("server-defaults.both", settings=changed, count=absent)
@@ -71,16 +72,23 @@ def check_fingerprint(assessment: Assessment) -> Iterator[CaveatFinding]:
     for (kind, severity), differences in groups.items():
         code = _CODES[kind]
         yield caveat(
-            code, severity=severity, facts=tuple(_named(found.phrase, found.values()) for found in differences)
+            code,
+            severity=severity,
+            facts=tuple(_named(difference.phrase, difference.values()) for difference in differences),
         )
 
 
-def _named(name: str | Message, values: Mapping[str, str]) -> Message:
+def _is_absent(difference: Difference) -> bool:
+    """Whether a server has no such setting."""
+    return any(placed.value == ABSENT for placed in difference.values)
+
+
+def _named(name: str | Message, values: Iterable[PlacedValue]) -> Message:
     return message("named-values", name=name, values=_values(values))
 
 
-def _values(values: Mapping[str, str]) -> tuple[Message, ...]:
-    return tuple(message("value-at", where=where, value=value or repr("")) for where, value in values.items())
+def _values(values: Iterable[PlacedValue]) -> tuple[Message, ...]:
+    return tuple(message("value-at", where=placed.where, value=placed.value or repr("")) for placed in values)
 
 
 def check_recorded(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -1,18 +1,19 @@
-"""The published rule: what becomes of a fact of the world that is not the same everywhere.
+"""The published rule for facts of the environment that differ between runs.
 
 docs/fingerprint.md shows it. Also which facts a knob changes: these may differ where arms set the knob differently.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.world.settings import find_undeclared
-from pgtrial.findings.findings import Difference, Fact, Fingerprint
+from pgtrial.findings.findings import Difference, Fact, Fingerprint, PlacedValue
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_runs
 from pgtrial.knobs import KNOBS
-from pgtrial.language import tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import NOW
 from pgtrial.units import parse_bytes
@@ -125,6 +126,9 @@ def changes(knob: str, name: str, fact: str) -> bool:
 # The world around the runs: facts of the machine and the server, and what was not the same in all runs.
 
 
+Reading = tuple[str, str]  # a fact before and after the load of a run
+
+
 class Kind(StrEnum):
     """``arms``: between arms, in half of the blocks or more; ``runs``: it was changed some time; ``within``: it changed
     while the load was on, in every run in the same way; ``declared``: as the arms declare it.
@@ -138,12 +142,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDifference:
-    """A fact that was not the same everywhere; ``by_run`` is its value in each valid run that has it."""
+    """A fact that was not the same everywhere; ``by_run`` has its readings in each valid run that has it.
+
+    ``by_arm`` has the distinct ones of an arm's runs.
+    """
 
     name: str
     kind: Kind
-    by_run: Mapping[int, str]
-    by_arm: Mapping[str, str]
+    by_run: Mapping[int, Reading]
+    by_arm: Mapping[str, tuple[Reading, ...]]
     rule: Rule
 
     @property
@@ -158,22 +165,33 @@ class FactDifference:
         return self.name.replace("/", ": ", 1)
 
     @property
-    def phrase(self) -> str:
+    def phrase(self) -> str | Message:
         """As it reads in a sentence: "vm.swappiness", "kernel release", "limit of memory"."""
         group, _, name = self.name.partition("/")
         if group == "limits":
-            return tr("limit of {name}", name=name)
+            return message("fact.limit", name=name)
         is_clear = group in ("machine", "storage", "system") or (group == "kernel" and "." in name)
         return name if is_clear else f"{group} {name}"
 
-    def values(self) -> dict[str, str]:
+    def values(self) -> tuple[PlacedValue, ...]:
         """Where it had which value: by arm where they differ, otherwise by runs ("runs 1–3")."""
         if self.kind in (Kind.DECLARED, Kind.ARMS):
-            return dict(self.by_arm)
-        runs: dict[str, list[int]] = {}
-        for run, value in self.by_run.items():
-            runs.setdefault(value, []).append(run)
-        return {name_runs(found): value for value, found in runs.items()}
+            return tuple(PlacedValue(where=arm, value=_name_values(own)) for arm, own in self.by_arm.items())
+        runs: dict[Reading, list[int]] = {}
+        for run, reading in self.by_run.items():
+            runs.setdefault(reading, []).append(run)
+        return tuple(PlacedValue(where=name_runs(own), value=_name_value(reading)) for reading, own in runs.items())
+
+
+def _name_value(reading: Reading) -> str | Message:
+    before, after = reading
+    return before if before == after else message("fact.changed", before=before, after=after)
+
+
+def _name_values(readings: Sequence[Reading]) -> str | Message:
+    """Several beside each other: "1 / 60"."""
+    values = tuple(_name_value(reading) for reading in readings)
+    return values[0] if len(values) == 1 else message("fact.several", values=values)
 
 
 def describe_world(evidence: Evidence) -> Fingerprint:
@@ -187,8 +205,8 @@ def describe_world(evidence: Evidence) -> Fingerprint:
         ),
         differences=(
             *(
-                Difference(name=found.label, values=found.values(), declared=found.kind is Kind.DECLARED)
-                for found in compare_facts(evidence)
+                Difference(name=fact.label, values=fact.values(), declared=fact.kind is Kind.DECLARED)
+                for fact in compare_facts(evidence)
             ),
             *find_undeclared(evidence),
         ),
@@ -214,16 +232,14 @@ def collect_facts(evidence: Evidence) -> dict[str, str]:
 def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
     """Facts that were not the same in all valid runs, or not before and after their load, by name."""
     arms = {arm.name: arm.knobs for arm in evidence.arms}
-    found = []
+    differences = []
     for name, by_run in _by_run(evidence).items():
         rule = rule_of(name)
         is_compared = rule.arms is not None or rule.runs is not None
         if not is_compared or is_same((value for values in by_run.values() for value in values), rule.tolerance):
             continue
-        texts = {
-            run: before
-            if is_same((before, after), rule.tolerance)
-            else tr("{before}, then {after}", before=before, after=after)
+        readings = {
+            run: (before, before if is_same((before, after), rule.tolerance) else after)
             for run, (before, after) in by_run.items()
         }
         declared = {
@@ -236,27 +252,27 @@ def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
             for arm, knobs in arms.items()
         }
         by_arm = {
-            arm.name: " / ".join(dict.fromkeys(texts[run.id] for run in evidence.runs_of(arm.name) if run.id in texts))
+            arm.name: tuple(dict.fromkeys(readings[run.id] for run in evidence.runs_of(arm.name) if run.id in readings))
             for arm in evidence.arms
         }
-        found.append(
+        differences.append(
             FactDifference(
                 name=name,
-                kind=_kind(evidence, texts, declared),
-                by_run=texts,
-                by_arm={arm: value for arm, value in by_arm.items() if value},
+                kind=_kind(evidence, readings, declared),
+                by_run=readings,
+                by_arm={arm: own for arm, own in by_arm.items() if own},
                 rule=rule,
             )
         )
-    return tuple(found)
+    return tuple(differences)
 
 
 def _kind(
-    evidence: Evidence, by_run: Mapping[int, str], declared: Mapping[str, tuple[tuple[str, str, str], ...]]
+    evidence: Evidence, by_run: Mapping[int, Reading], declared: Mapping[str, tuple[tuple[str, str, str], ...]]
 ) -> Kind:
     """What arms declare the same must be the same in their runs of a block, and over the blocks."""
-    overall: dict[object, set[str]] = {}
-    blocks: dict[tuple[int, object], list[str]] = {}
+    overall: dict[object, set[Reading]] = {}
+    blocks: dict[tuple[int, object], list[Reading]] = {}
     for run in evidence.valid:
         if run.id in by_run:
             key = declared[run.slot.arm]
@@ -269,14 +285,14 @@ def _kind(
     return Kind.ARMS if different and 2 * len(different) >= len(comparable) else Kind.RUNS
 
 
-def _by_run(evidence: Evidence) -> dict[str, dict[int, tuple[str, str]]]:
+def _by_run(evidence: Evidence) -> dict[str, dict[int, Reading]]:
     """Fact to valid run to value before and after its load, by name; where only one was read, it is taken for both."""
-    found: dict[str, dict[int, tuple[str, str]]] = {}
+    facts: dict[str, dict[int, Reading]] = {}
     for run in evidence.valid:
         after = evidence.fingerprints_after.get(run.id, {})
         for name, value in evidence.fingerprints.get(run.id, {}).items():
-            found.setdefault(name, {})[run.id] = value, after.get(name, value)
-    return dict(sorted(found.items()))
+            facts.setdefault(name, {})[run.id] = value, after.get(name, value)
+    return dict(sorted(facts.items()))
 
 
 def is_same(values: Iterable[str], tolerance: float) -> bool:
@@ -289,20 +305,6 @@ def is_same(values: Iterable[str], tolerance: float) -> bool:
     except ValueError:
         return False
     return max(sizes) - min(sizes) <= tolerance * max(sizes)
-
-
-def name_runs(runs: Iterable[int]) -> str:
-    """ "run 3", "runs 1–4, 7"."""
-    ranges: list[list[int]] = []
-    for run in sorted(runs):
-        if ranges and run == ranges[-1][1] + 1:
-            ranges[-1][1] = run
-        else:
-            ranges.append([run, run])
-    texts = [str(first) if first == last else f"{first}–{last}" for first, last in ranges]
-    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return tr("run {runs}", runs=texts[0])
-    return tr("runs {runs}", runs=", ".join(texts))
 
 
 def _fact(name: str, value: str) -> Fact:

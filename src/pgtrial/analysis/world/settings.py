@@ -1,9 +1,9 @@
-"""Settings as they were read back: which differ between arms, and whether the experiment asked for it."""
+"""Settings as read back: which differ between arms, and whether the experiment declared it."""
 
 from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.findings import Difference, SettingFinding
+from pgtrial.findings.findings import Difference, PlacedValue, SettingFinding
 from pgtrial.knobs import KNOBS
 from pgtrial.model.arm import Arm
 
@@ -61,13 +61,13 @@ def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
     common = {name.lower() for name in evidence.experiment.target.postgresql}
     by_knobs = {name for arm in evidence.arms for knob in arm.knobs for name in KNOB_SETTINGS.get(knob, ())}
     declared = common.union(by_knobs, *(_declared(arm) for arm in evidence.arms))
-    found = []
+    settings = []
     for name, by_run in _read_back(evidence).items():
         values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
         sources = sorted({_source(evidence, run, name) for run in by_run} - {""})
         is_declared, differs = name.lower() in declared, len(set(values.values())) > 1
         if is_declared or differs or any(source != "default" for source in sources):
-            found.append(
+            settings.append(
                 SettingFinding(
                     name=name,
                     values=values,
@@ -76,7 +76,7 @@ def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
                     differs=differs,
                 )
             )
-    return tuple(found)
+    return tuple(settings)
 
 
 def find_undeclared(evidence: Evidence) -> tuple[Difference, ...]:
@@ -104,7 +104,7 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     arms = {arm.name: arm for arm in evidence.arms}
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
     declared = {arm.name: (_declared(arm), arm.knobs) for arm in evidence.arms}
-    found = []
+    differences = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
             continue
@@ -115,8 +115,9 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
             groups.setdefault(keys[run_arms[run].name], set()).add(value)
         if any(len(values) > 1 for values in groups.values()):
             values = {arm: " / ".join(sorted(texts)) for arm, texts in _by_arm(evidence, by_run).items()}
-            found.append(Difference(name=name, values=values, declared=False))
-    return tuple(found)
+            placed = tuple(PlacedValue(where=arm, value=value) for arm, value in values.items())
+            differences.append(Difference(name=name, values=placed, declared=False))
+    return tuple(differences)
 
 
 def _key(
@@ -127,7 +128,7 @@ def _key(
     causes = [knob for knob, changed in KNOB_SETTINGS.items() if not {*changed}.isdisjoint(names)]
     server = [tuple(knobs.get("server", {}).items())] if with_server else []
     return (
-        *(settings.get(each) for each in names),
+        *(settings.get(setting) for setting in names),
         *(tuple(knobs.get(knob, {}).items()) for knob in causes),
         *server,
     )
@@ -158,7 +159,7 @@ def _by_arm(evidence: Evidence, by_run: Mapping[int, str]) -> dict[str, set[str]
     for run in evidence.valid:
         if run.id in by_run:
             values[run.slot.arm].add(by_run[run.id])
-    return {arm: found for arm, found in values.items() if found}
+    return {arm: texts for arm, texts in values.items() if texts}
 
 
 def _source(evidence: Evidence, run: int, name: str) -> str:

@@ -53,7 +53,7 @@ class FioLoad:
                 said = "; ".join(OUTPUT.find_errors("", err.detail)) or err.detail
                 raise WorkloadError(
                     f'arm "{arm.name}": job "{job.name}" fails: {said}',
-                    hint="Correct the job, or choose another place for the files; nothing has been measured.",
+                    hint="Fix the job, or choose another location for the files; nothing has been measured.",
                 ) from err
 
     async def make_cold(self, arm: Arm) -> None:

@@ -89,7 +89,7 @@ class PgbenchLoad:
         except HostCommandError as err:
             raise WorkloadError(
                 f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
-                hint="Correct the script; nothing has been measured.",
+                hint="Fix the script; nothing has been measured.",
             ) from err
 
     async def make_cold(self, arm: Arm) -> None:

@@ -194,7 +194,7 @@ class Sampler:
             if not ready:
                 complaint = await self._end()
         if not ready:
-            raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
+            raise TargetError("the sampler does not start", detail=complaint or "It gave no reason.")
 
     async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
         """Stop the process in order, and report gaps in what it wrote. Raises StoreError.

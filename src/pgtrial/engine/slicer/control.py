@@ -81,7 +81,7 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         await end_process(process)  # it thaws all before it ends
         thaw(everybody)  # unless it was killed
     if status != 0 or len(lines) != len(task.steps):
-        raise WorkloadError(f"the arms do not take turns any more: {said or 'the slicer was killed'}")
+        raise WorkloadError(f"the arms no longer take turns: {said or 'the slicer was killed'}")
     return _slices(task.steps, [json.loads(line) for line in lines], level)
 
 
@@ -127,7 +127,7 @@ def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | N
         return None
     cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
     if cpu_sets is None:
-        raise PreflightError(f"a duet of {arms} arms needs as many CPUs, and this machine has fewer")
+        raise PreflightError(f"a duet of {arms} arms needs at least {arms} CPUs, but this machine has fewer")
     return SlicePlan(choice=choice, cpu_sets=cpu_sets)
 
 
@@ -229,7 +229,7 @@ class SlicedMeasurement(Measurement):
 
         outcome = await self._run_load(label, generators, conduct=conduct)
         if not slices:
-            raise InvalidRunError(f"{label}: the load ended before its time")
+            raise InvalidRunError(f"{label}: the load ended early")
         if logged:
             for name, own in slices.items():
                 window = (own[0].counted, own[-1].ended)

@@ -228,8 +228,8 @@ def _check_version(state: State, server: ExistingServer) -> None:
     before = state.fingerprints().get(None, {}).get(VERSION_FACT, now)
     if before != now:
         raise PreflightError(
-            f"the experiment was begun with PostgreSQL {before}, but the server is {now} by now",
-            hint="Begin a new experiment; runs of two versions cannot be compared.",
+            f"the experiment was started with PostgreSQL {before}, but the server is now {now}",
+            hint="Start a new experiment; runs of different versions cannot be compared.",
         )
 
 

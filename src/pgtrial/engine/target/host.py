@@ -165,11 +165,11 @@ def _check_space(host: Host, place: Path, size: int) -> None:
     except OSError as err:
         raise PreflightError(
             f'cannot use "{place}" for the files: {err.strerror or err}',
-            hint="Choose another place with directory in [target] or --work-directory.",
+            hint="Choose another location with directory in [target] or --work-directory.",
         ) from err
     needed = size + _ROOM
     if free < needed:
         raise PreflightError(
             f'not enough space in "{place}": {format_bytes(free)} free, {format_bytes(needed)} needed',
-            hint="Choose another place with directory in [target] or --work-directory, or smaller files.",
+            hint="Choose another location with directory in [target] or --work-directory, or smaller files.",
         )

@@ -116,8 +116,8 @@ def _check_versions(state: State, programs: Iterable[Programs]) -> None:
     if before != now:
         places = ", ".join(f'"{found.directory}"' for found in programs)
         raise PreflightError(
-            f"the experiment was begun with PostgreSQL {before}, but {now} is in {places}",
-            hint="Put the programs of the earlier version first in PATH, or begin a new experiment.",
+            f"the experiment was started with PostgreSQL {before}, but {now} is in {places}",
+            hint="Put the programs of the earlier version first in PATH, or start a new experiment.",
         )
 
 
@@ -268,5 +268,5 @@ def _check_space(host: Host, base: Path, scale: int | None, *, copies: int = 2) 
     if free < needed:
         raise PreflightError(
             f'not enough space in "{base}": {format_bytes(free)} free, about {format_bytes(needed)} needed',
-            hint="Choose another place with directory in [target] or --work-directory, or a smaller scale.",
+            hint="Choose another location with directory in [target] or --work-directory, or a smaller scale.",
         )

@@ -8,6 +8,11 @@ _MORE_MEMORY = N_("Leave more memory free: smaller shared_buffers or work_mem, f
 
 WORLD_PARTS = {
     "value-at": Entry(text="{where}: {value}"),  # of an arm, or of some runs
+    "run": Entry(text=N_("run {runs}")),
+    "runs": Entry(text=N_("runs {runs}")),
+    "fact.limit": Entry(text=N_("limit of {name}")),
+    "fact.changed": Entry(text=N_("{before}, then {after}")),  # while the load was on
+    "fact.several": Entry(text="{values:beside}"),
     "named-values": Entry(text="{name} ({values:items})"),
 }
 

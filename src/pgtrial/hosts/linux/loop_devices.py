@@ -28,7 +28,7 @@ async def attach(host: Host, file: str) -> str:
         raise SettingError(
             "there are no loop devices on this machine",
             detail='"/dev/loop-control" does not exist.',
-            hint="Load the kernel's module (modprobe loop); into a container they have to be passed.",
+            hint="Load the kernel's module (modprobe loop); in a container, loop devices must be passed into it.",
         )
     found = await run_step(
         host, "get a loop device", "losetup", "--find", "--show", "--nooverlap", *_sector_size(host.ops, file), file

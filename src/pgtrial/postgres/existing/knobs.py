@@ -1,4 +1,4 @@
-"""What is changed on an existing server, with the journal: its settings, and a database of pgtrial's own."""
+"""Journaled changes to an existing server: its settings, and pgtrial's own database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class ServerSettings(HostKnob):
     name: ClassVar[str] = SETTINGS
     about: ClassVar[About] = About(
         sets="PostgreSQL settings of an existing server",
-        takes_effect="after a reload, or the restart command of [target] where the setting needs one",
+        takes_effect="after a reload, or the restart command of [target] if the setting needs one",
         rights="ALTER SYSTEM on each setting, and reading postgresql.auto.conf; for a restart also its directory",
         verified="read back from pg_settings in the load's database",
         undone="postgresql.auto.conf is byte for byte as before, and the server has loaded it",
@@ -66,11 +66,11 @@ class ServerDatabase(HostKnob):
 
     name: ClassVar[str] = DATABASE
     about: ClassVar[About] = About(
-        sets="a database of pgtrial's own on an existing server",
+        sets="pgtrial's own database on an existing server",
         takes_effect="at once",
         rights="CREATEDB",
         verified="by the server",
-        undone="dropped, with whoever is connected to it",
+        undone="dropped, ending its connections",
     )
 
     server: ExistingServer | None = None

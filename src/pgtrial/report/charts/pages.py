@@ -2,15 +2,22 @@
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.pages.gains import data_text, gain_text
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageGain
 from pgtrial.language import tr
-from pgtrial.report.charts.axis_labels import bytes_label
-from pgtrial.report.charts.base import CANDIDATE_COLOURS, Chart, Spec, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.base import (
+    CANDIDATE_COLOURS,
+    Chart,
+    Spec,
+    bytes_label,
+    is_plottable,
+    place_changes,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, level_label
 from pgtrial.units import format_bytes, format_change, format_count
@@ -71,7 +78,7 @@ def _drawn(pages: HugePages) -> list[PageGain]:
 def _title_by_clients(fit: DataFit | None) -> str:
     if fit is None:
         return tr("Gain from huge pages by load")
-    data = data_text(fit)
+    data = name_data(fit).say()
     if fit.fits is None:
         return tr("Gain from huge pages by load with {data}", data=data)
     if fit.fits:
@@ -102,7 +109,7 @@ def _chart(
             "ratio": shorten(gain.ratio),
             "low": shorten(gain.low) if is_plottable(gain.low) and is_plottable(gain.high) else None,
             "high": shorten(gain.high) if is_plottable(gain.low) and is_plottable(gain.high) else None,
-            "text": f"{gain.page}: {gain_text(gain)}, {decision_word(gain.decision)}",
+            "text": f"{gain.page}: {name_gain(gain).say()}, {decision_word(gain.decision)}",
         }
         for gain, place in points
     ]

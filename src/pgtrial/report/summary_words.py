@@ -1,9 +1,22 @@
-"""What speaks for and against trusting the numbers: the placebo, and what one run alone would have said."""
+"""What a short summary says: which effects, what the placebo and single runs tell, how far a running experiment is."""
 
-from pgtrial.findings.findings import Findings, SingleRuns
+from pgtrial.findings.findings import Effect, Findings, SingleRuns
 from pgtrial.language import ntr, tr
 from pgtrial.model.verdict import Decision
-from pgtrial.report.words import RATES, change_text, placebo_arm, placebo_effect
+from pgtrial.report.words import (
+    ALL,
+    LATENCIES,
+    RATES,
+    change_text,
+    interval_text,
+    latency_of,
+    metric_label,
+    placebo_arm,
+    placebo_effect,
+    plural,
+    throughput_of,
+)
+from pgtrial.units import format_share
 
 
 def find_single_runs(findings: Findings, arm: str | None) -> SingleRuns | None:
@@ -76,4 +89,58 @@ def placebo_text(findings: Findings) -> str:
         return tr("A small difference was found where there is none; it is not beyond the margin.")
     return tr(
         "A difference was found where there is none, and it may be beyond the margin: other effects may be off by it."
+    )
+
+
+def overall_effects(findings: Findings) -> list[Effect]:
+    """Those over all load levels and scenarios, the claim's metric first; before them those of the claim's scenario."""
+    asked = findings.hypothesis
+    every = (*findings.effects, *findings.placebo)
+    latencies = (latency_of(findings, name) for name in LATENCIES)
+    metrics = dict.fromkeys((asked.metric, throughput_of(findings), *latencies))
+    wanted: list[tuple[str, str | None]] = [(metric, None) for metric in metrics]
+    if asked.scenario is not None:
+        wanted = [(asked.metric, asked.scenario), *wanted]
+    return [
+        effect
+        for metric, scenario in wanted
+        for effect in every
+        if (effect.metric, effect.scenario, effect.load_level) == (metric, scenario, ALL)
+    ]
+
+
+def effects_by_level(findings: Findings) -> list[Effect]:
+    """Those of the claim's metric at each load level, in the order of the levels."""
+    asked = findings.hypothesis
+    return [
+        effect
+        for level in findings.experiment.levels
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario, effect.load_level) == (asked.metric, asked.scenario, level.index)
+    ]
+
+
+def running_effect_text(
+    *,
+    arm: str,
+    control: str,
+    metric: str,
+    ratio: float | None,
+    low: float | None,
+    high: float | None,
+    confidence: float,
+    margin: float,
+    blocks: int,
+) -> str:
+    """The effect that the claim is about as far as it is known, in one phrase without a judgement.
+
+    A word such as "better" would invite to stop there, and an experiment that ends when it looks good finds too much.
+    """
+    if low is None or high is None:
+        interval = "without an interval yet"
+    else:
+        interval = f"{format_share(confidence)} interval {interval_text(low, high)}"
+    return (
+        f"{arm} against {control}, {metric_label(metric)}: {change_text(ratio)} ({interval}) after "
+        f"{plural(blocks, 'block')}; margin ±{format_share(margin)}"
     )

@@ -1,23 +1,23 @@
-"""The load curve, the law fitted to it, and where arms change places."""
+"""The load curve, the law fitted to it, and the distributions of latency."""
 
 from pgtrial.findings.causes import Crossing, CurveModel
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, estimate_text, format_value, place_arm
-from pgtrial.report.charts.curve import curve_charts
-from pgtrial.report.charts.usl import fitted_models
-from pgtrial.report.sections.base import Section
+from pgtrial.report.charts.curve import curve_charts, fitted_models
+from pgtrial.report.charts.distribution import distribution_charts, heat_maps
+from pgtrial.report.charts.time_axis import is_long, widest_times
+from pgtrial.report.sections.base import Section, always
 from pgtrial.report.words import arm_label, level_label
 from pgtrial.units import format_percent, format_share
 
 
-def _build(findings: Findings) -> dict[str, object]:
-    levels, causes = findings.experiment.levels, causes_of(findings)
+def _build_curve(findings: Findings) -> dict[str, object]:
+    causes = causes_of(findings)
     models = sorted(causes.curve_models, key=lambda model: place_arm(findings, model.arm))
     return {
         "charts": curve_charts(findings),
-        "only_level": level_label(findings, levels[0].index) if len(levels) == 1 else "",
         "confidence": format_share(findings.hypothesis.confidence),
         "models": [_model(findings, model) for model in models],
         "is_fitted": bool(fitted_models(findings)),
@@ -51,4 +51,31 @@ def _crossing(findings: Findings, crossing: Crossing) -> str:
     )
 
 
-CURVE = Section(name="curve", title=N_("Load curve"), build=_build)
+CURVE = Section(
+    name="curve",
+    title=N_("Load curve"),
+    build=_build_curve,
+    is_open=always,
+    is_shown=lambda findings: len(findings.experiment.levels) > 1,
+)
+
+
+def _build_latency(findings: Findings) -> dict[str, object]:
+    maps = heat_maps(findings) if is_long(findings) else []
+    levels = findings.experiment.levels
+    only_level = level_label(findings, levels[0].index) if len(levels) == 1 else ""
+    return {
+        "only_level": only_level,
+        "charts": distribution_charts(findings),
+        "maps": maps,
+        "times": widest_times(maps),
+    }
+
+
+LATENCY = Section(
+    name="latency",
+    title=N_("Latency"),
+    build=_build_latency,
+    is_open=always,
+    is_shown=lambda findings: bool(distribution_charts(findings)),
+)
