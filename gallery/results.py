@@ -62,7 +62,7 @@ def describe_result(findings: Findings) -> dict[str, Any]:
         "limits": _limits(findings),
         "disks": _disks(findings),
         "files": _files(findings),
-        "pages": escape(findings.pages.text) if findings.pages is not None else "",
+        "pages": escape(say(findings.pages.text)) if findings.pages is not None else "",
         "gains": _gains(findings),
         "figures": _figures(findings),
         "figures_level": escape(level_label(findings, _last_level(findings))),
@@ -121,13 +121,13 @@ def _limits(findings: Findings) -> list[str]:
 
 def _disks(findings: Findings) -> list[str]:
     """What each arm's disk is to the load, and the size of server that it can feed."""
-    return [f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}" for use in causes_of(findings).disks]
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in causes_of(findings).disks]
 
 
 def _files(findings: Findings) -> list[str]:
     """Where the speed of a load on files ends, in each arm."""
     uses = sorted(causes_of(findings).files, key=lambda use: (place_arm(findings, use.arm), use.load_level))
-    return [f"- {escape(arm_label(findings, use.arm))}: {escape(use.text)}" for use in uses]
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in uses]
 
 
 def _gains(findings: Findings) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from gallery import charts, entries, pages, results
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import say
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart, wrap_spec
 from pgtrial.report.markdown import escape
@@ -97,11 +98,11 @@ def test_a_page_shows_question_answer_file_and_context(page):
 
 
 def test_what_is_said_of_a_disk_is_said_once(found, page):
-    sizes = [use.size.text for use in causes_of(found).disks if use.size is not None]
+    sizes = [say(use.size.text) for use in causes_of(found).disks if use.size is not None]
 
     assert sizes
     for text in sizes:
-        told = sum(use.text.count(text) for use in causes_of(found).disks)
+        told = sum(say(use.text).count(text) for use in causes_of(found).disks)
         assert pages.read_result(page).count(escape(text)) == told
 
 
