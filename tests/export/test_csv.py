@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from pgtrial.analysis.tables import Kind, Table, tables_of
-from pgtrial.analysis.tables.base import integer, number, table, text, time, truth
-from pgtrial.report.export.csv import render_csv, safe_text
+from pgtrial.export.csv import render_csv, safe_text
+from pgtrial.export.tables import Kind, Table, tables_of
+from pgtrial.export.tables.base import integer, number, table, text, time, truth
 from pgtrial.report.words import make_visible
 
 
