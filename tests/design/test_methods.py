@@ -90,8 +90,8 @@ def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) 
 @pytest.mark.parametrize(
     ("method", "tables", "reason"),
     [
-        ("interleaved", {"workload": {"rate": 10.0}}, "do not stop arriving"),
-        ("interleaved", {"arms": arms_with(postgresql={"autovacuum": False})}, "the clock goes on"),
+        ("interleaved", {"workload": {"rate": 10.0}}, "keep arriving"),
+        ("interleaved", {"arms": arms_with(postgresql={"autovacuum": False})}, "the clock keeps running"),
         ("interleaved", {"arms": arms_with(postgresql={"lock_timeout": "5s"})}, "is a time by the clock"),
         ("interleaved", {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "SELECT 1"})}, "which need 5 s"),
         (

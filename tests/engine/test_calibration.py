@@ -125,7 +125,7 @@ def test_host_changes_have_to_be_allowed_as_for_an_experiment(tmp_path: Path, mo
     plan = small_plan(loaded)
     folder = create_calibration_folder(loaded, tmp_path / "results")
 
-    with pytest.raises(PreflightError, match="has not been allowed"):
+    with pytest.raises(PreflightError, match="you have not allowed"):
         run_calibration(loaded, plan, folder, permission=Permission(), tell=ignore, begin=lambda *_: None)
 
     discard_if_empty(folder)

@@ -95,7 +95,7 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         (
             "[workload]\nmix = 'olap'\nclients = [4, 5, 6]\nrate = [1, 2]\n" + ARMS,
             "workload.rate",
-            "3 levels of clients",
+            "clients has 3 levels",
         ),
         ("[workload]\nmix = 'olap'\nclients = [4, 4]\n" + ARMS, "workload.clients[1]", "load level 4 appears twice"),
         ("[workload]\nmix = 'olap'\nduration = '1500ms'\n" + ARMS, "workload.duration", "whole number of seconds"),

@@ -97,7 +97,7 @@ def test_other_programs_can_check_it_too(packed: Path, tmp_path: Path) -> None:
         ({"exp/experiment.toml": b"format = 2\n"}, {}, 'the checksum of "experiment.toml" does not match'),
         ({"exp/empty": None}, {}, 'it has no "empty", which is'),
         ({}, {"exp/more": b"x"}, 'it has "more", which is not in its list'),
-        ({f"exp/{SUMS}": b"what?\n"}, {}, "a line that is no checksum"),
+        ({f"exp/{SUMS}": b"what?\n"}, {}, "a line that is not a checksum"),
         ({f"exp/{SUMS}": None}, {}, f"it has no {SUMS}"),
         ({f"exp/{FACTS}": None}, {}, f"it has no {FACTS}"),
         ({f"exp/{FACTS}": b"[]"}, {}, f"{FACTS} is not what it should be"),

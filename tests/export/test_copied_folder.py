@@ -159,7 +159,7 @@ def test_a_name_that_the_file_needs_is_an_error_and_not_another_experiment(tmp_p
     to = tmp_path / "copy"
     to.mkdir()
 
-    with pytest.raises(StoreError, match="is needed to understand the experiment"):
+    with pytest.raises(StoreError, match="cannot be understood without the redacted words"):
         copy_folder(folder, to, [Redaction.HOSTS])
 
 

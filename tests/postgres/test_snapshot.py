@@ -46,7 +46,7 @@ def test_data_that_cannot_be_removed_are_never_used_again(snapshot, throwaway, r
     runner.run(snapshot.take())
     monkeypatch.setattr(module, "remove_until_gone", keep)
 
-    with pytest.raises(TargetError, match="cannot remove the data of the run before"):
+    with pytest.raises(TargetError, match="cannot remove the data of the previous run"):
         runner.run(snapshot.restore())
     assert not (throwaway.data / "snapshot").exists()
 

@@ -187,7 +187,7 @@ def test_a_copy_of_an_experiment_is_refused(monday, tmp_path, compare):
 
 
 def test_a_missing_folder_is_named(monday, tmp_path):
-    with pytest.raises(StoreError, match=f'there is no folder "{tmp_path / "gone"}"'):
+    with pytest.raises(StoreError, match=f'folder "{tmp_path / "gone"}"'):
         compare_experiments([monday, tmp_path / "gone"])
 
 

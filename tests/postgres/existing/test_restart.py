@@ -196,7 +196,7 @@ def test_a_restart_does_not_bring_in_what_somebody_else_wants_to_decide_on(forei
     foreign.set_auto_conf(BEFORE + "max_worker_processes = 12\n")
     server = opened(("true",))
 
-    with pytest.raises(SettingError, match='"max_worker_processes" wait for a restart'):
+    with pytest.raises(SettingError, match='"max_worker_processes" are waiting for a server restart'):
         runner.run(plan_settings(server, {"max_connections": "40"}, database=None))
 
 

@@ -421,7 +421,7 @@ def test_what_somebody_else_has_not_loaded_yet_is_not_brought_in(foreign, runner
     runner.run(asyncio.sleep(1.1))  # files have times in whole seconds
     foreign.write_auto_conf(HEADER + "log_min_duration_statement = '7s'\n")
 
-    with pytest.raises(SettingError, match='"log_min_duration_statement" stand in a configuration file with values'):
+    with pytest.raises(SettingError, match='"log_min_duration_statement" have values in a configuration file'):
         runner.run(plan_settings(server, {"work_mem": "9MB"}, database=None))
 
 
@@ -460,7 +460,7 @@ def test_a_role_without_the_right_is_told_so(foreign, runner, role):
 
 @on_one
 @pytest.mark.parametrize(
-    ("right", "message"), [("reload", "may not let the server load"), ("read_auto_conf", "may not read")]
+    ("right", "message"), [("reload", "may not make the server reload"), ("read_auto_conf", "may not read")]
 )
 def test_each_further_right_that_is_lacking_is_named(foreign, runner, right, message):
     rights = runner.run(probe_rights(runner.run(foreign.open("tuner", elsewhere=True)), ["work_mem"]))
@@ -600,7 +600,7 @@ def test_a_statement_that_a_killed_pgtrial_left_is_waited_for(foreign, runner, m
         async with connect(foreign.conninfo()) as other, connect(foreign.conninfo()) as own:
             sleeping = asyncio.create_task(other.execute("SELECT pg_sleep(60)"))
             await asyncio.sleep(0.2)
-            with pytest.raises(TargetError, match='still at work: "SELECT pg_sleep'):
+            with pytest.raises(TargetError, match='still running: "SELECT pg_sleep'):
                 await await_left(own, "SELECT pg_sleep")
             await await_left(own, "SELECT pg_sleep", end=True)
             await asyncio.wait({sleeping})
