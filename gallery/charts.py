@@ -12,14 +12,13 @@ from pgtrial.findings.causes import Panel
 from pgtrial.findings.findings import Findings
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.base import Chart
-from pgtrial.report.charts.blocks import blocks_chart
-from pgtrial.report.charts.budget import budget_charts
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.disks import disk_charts
 from pgtrial.report.charts.forest import primary_forest, scenario_forest
 from pgtrial.report.charts.pages import gain_charts_by_clients, gain_charts_by_size
-from pgtrial.report.charts.panel import largest_value, panel_chart
-from pgtrial.report.charts.panels import RunPanels, main_block, run_panels
+from pgtrial.report.charts.panels import RunPanels, largest_value, main_block, panel_chart, run_panels
+from pgtrial.report.charts.picture import blocks_chart
+from pgtrial.report.charts.waits import budget_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.words import arm_label, placebo_arm
 

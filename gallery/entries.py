@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Scope
+
 FOLDER = Path(__file__).parent
 ENTRIES = FOLDER / "gallery.toml"
 EXAMPLES = FOLDER.parent / "examples" / "gallery"
@@ -27,17 +30,6 @@ CHARTS = (
     "write-back",
 )
 NEEDS = ("swap",)
-# Tables of an experiment file whose values are not the server's own.
-_OF_HOST = {
-    "block_device",
-    "cgroup",
-    "filesystem",
-    "huge_pages",
-    "memory_pressure",
-    "sysctl",
-    "tracing",
-    "transparent_huge_pages",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +62,8 @@ class Entry:
         factors = table.get("factors", {})
         knobs = {*(name for arm in arms for name in arm), *(factor.get("knob") for factor in factors.values())}
         empties_cache = table.get("design", {}).get("cache") == "cold"
-        return bool(knobs & _OF_HOST) or "disks" in table or empties_cache or bool(self.needs)
+        changes_host = any(KNOBS[knob].scope is Scope.HOST for knob in knobs & KNOBS.keys())
+        return changes_host or "disks" in table or empties_cache or bool(self.needs)
 
     @property
     def scripts(self) -> tuple[Path, ...]:

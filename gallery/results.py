@@ -10,8 +10,8 @@ from pgtrial.findings.naming import name_gain
 from pgtrial.model.caveat import Severity
 from pgtrial.report.cause_words import causes_of, format_value, place_arm, place_level
 from pgtrial.report.markdown import escape, table
-from pgtrial.report.sections.stability import RARE
-from pgtrial.report.trust_words import placebo_text
+from pgtrial.report.sections.over_time import RARE
+from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -58,7 +58,7 @@ def describe_result(findings: Findings) -> dict[str, Any]:
         "control": escape(arm_label(findings, asked.control)),
         "effects": _effects(findings),
         "placebo": escape(placebo_text(findings)) if placebo_arm(findings) else "",
-        "why": escape(causes_of(findings).text),
+        "why": escape(say(causes_of(findings).text)),
         "limits": _limits(findings),
         "disks": _disks(findings),
         "files": _files(findings),
@@ -113,7 +113,7 @@ def _limits(findings: Findings) -> list[str]:
         key=lambda limit: (place_arm(findings, limit.arm), place_level(findings, limit.load_level)),
     )
     rows = [
-        [escape(arm_label(findings, each.arm)), escape(level_label(findings, each.load_level)), escape(each.text)]
+        [escape(arm_label(findings, each.arm)), escape(level_label(findings, each.load_level)), escape(say(each.text))]
         for each in limits
     ]
     return table(["arm", "load", "what limits it"], rows) if rows else []
@@ -192,7 +192,7 @@ def _stability(findings: Findings) -> list[str]:
     for each in causes_of(findings).stability:
         where = f"{arm_label(findings, each.arm)}, {level_label(findings, each.load_level)}"
         if each.aligned:
-            lines.append(f"- {escape(where)}: {escape(each.aligned)}")
+            lines.append(f"- {escape(where)}: {escape(say(each.aligned))}")
         lines += [
             f"- {escape(where)}: a rhythm of {format_duration(period.seconds)}"
             + (f", as {escape(period.like)}" if period.like else "")

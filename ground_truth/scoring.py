@@ -9,6 +9,7 @@ from typing import Any
 from ground_truth.cases import Case
 from pgtrial.analysis.causes.stability import LIKELY
 from pgtrial.findings.causes import Causes, LatencyBudget, Limit, Resource
+from pgtrial.findings.message import say
 from pgtrial.units import parse_bytes
 
 LEVEL = 0  # every case has one load level
@@ -65,7 +66,7 @@ def judge(case: Case, document: Mapping[str, Any]) -> Outcome:
         case=case,
         state=State.RIGHT,
         found=limit.resource if limit else None,
-        detail=limit.detail if limit else "",
+        detail=say(limit.detail) if limit else "",
         without=relieved.resource if relieved else None,
         relief=relief,
         excess=excess,
@@ -108,7 +109,7 @@ def _missed_in_time(case: Case, causes: Causes) -> Iterator[str]:
         periods = found.periods if found else ()
         if not any(period.like == case.rhythm and period.false_alarm <= LIKELY for period in periods):
             yield f"throughput is not found to go up and down with {case.rhythm}"
-    if case.beside and (found is None or not _lie_beside(found.aligned, case.beside)):
+    if case.beside and (found is None or not _lie_beside(say(found.aligned), case.beside)):
         yield f"the dips are not found beside each {case.beside} of the log"
 
 

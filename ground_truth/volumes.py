@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pgtrial.errors import SettingError
+from pgtrial.hosts.linux.control_groups import Hierarchy, hierarchies
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.cgroup_limits import Device, limit_files, place_limits, to_enable
-from pgtrial.knobs.control_groups import Hierarchy, hierarchies
 
 PLACE = Path("/var/tmp/pgtrial-ground-truth")  # experiment files name the volumes below it
 LIMITED, FREE = "limited", "free"

@@ -27,6 +27,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost, server_account
@@ -100,22 +101,40 @@ _SERIAL = {
     "tests/collectors": "collectors",  # they share servers, one of each version
     "tests/postgres/existing": "existing",
 }
+# Pages of the documentation take long, and have nothing to do with each other.
+_APART = "tests/docs/test_transcripts.py::test_commands_do"
 
 
-@pytest.hookimpl(tryfirst=True)  # before the marks are used, to select by pytest and to distribute by xdist
+@pytest.hookimpl(tryfirst=True)  # before the marks are used to select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"programs", "each_programs"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.pg)
-        group = next((group for start, group in _SERIAL.items() if item.nodeid.startswith(start)), _file(item))
-        item.add_marker(pytest.mark.xdist_group(group))
     # What waits for servers takes longest and is begun first.
-    waiting = {_file(item) for item in items if item.get_closest_marker("pg") or item.get_closest_marker("browser")}
-    items.sort(key=lambda item: _file(item) not in waiting)
+    marked = (item for item in items if item.get_closest_marker("pg") or item.get_closest_marker("browser"))
+    waiting = {_file(item.nodeid) for item in marked}
+    items.sort(key=lambda item: _file(item.nodeid) not in waiting)
 
 
-def _file(item: pytest.Item) -> str:
-    return item.nodeid.partition("::")[0]
+class SerialGroups(LoadScopeScheduling):
+    """Gives all tests of a group to one process.
+
+    ``--dist=loadgroup`` of xdist 3.8 does not: it writes groups into node ids, which pytest 9.2 does not read there.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_APART):
+            return nodeid
+        return next((group for start, group in _SERIAL.items() if nodeid.startswith(start)), _file(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)  # without xdist the tests run in one process
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SerialGroups:
+    return SerialGroups(config, log)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
-from pgtrial.design.settling import RULES, STANDING, SWITCHED, Rule
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     LONGEST_DUET_SLICE,
@@ -22,15 +21,11 @@ from pgtrial.design.slice_time import (
     SECONDS_PER_CLIENT,
 )
 from pgtrial.design.slices import DUET_GUARD, GUARD
-from pgtrial.experiment_file import cause_tables, disk_tables, file_tables
+from pgtrial.experiment_file import cause_tables, disk_tables
 from pgtrial.experiment_file import experiment as spec
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
-from pgtrial.experiment_file.fields import UNIONS, choices_of
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables
-from pgtrial.experiment_file.schema import render_schema
-from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
-from pgtrial.experiment_file.values import Form, Name
+from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
 from pgtrial.findings.catalogue import ENTRIES
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
@@ -38,9 +33,11 @@ from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS
-from pgtrial.knobs import HOST_KNOBS, restoring_knobs
-from pgtrial.knobs.base import About
-from pgtrial.knobs.cluster import CLUSTER_KNOBS
+from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.declaration import About, Among, Rule, Scope
+from pgtrial.knobs.fio import FileJobTable
+from pgtrial.knobs.values import Form, Name
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -62,7 +59,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[dataset]", spec.DatasetTable),
     ("[workload]", spec.WorkloadTable),
     ("[[workload.scenario]]", spec.ScenarioTable),
-    ("[[workload.job]]", file_tables.FileJobTable),
+    ("[[workload.job]]", FileJobTable),
     ("Load levels as a ramp", spec.RampTable),
     ("Warm-up with a cap", spec.WarmupTable),
     ("[arms.NAME]", spec.ArmTable),
@@ -80,30 +77,31 @@ _INTRODUCTION = """\
 
 <!-- Written by tools/generate_docs.py from src/pgtrial/experiment_file/; change the models, not this page. -->
 
-An experiment is one TOML file. `pgtrial init` writes a commented example, `pgtrial check FILE` says everything that is
-wrong with a file, `pgtrial plan FILE` shows what it will do. For completion in an editor there is a JSON Schema:
-`pgtrial schema`, or [experiment.schema.json](experiment.schema.json).
+An experiment is one TOML file. `pgtrial init` writes a commented example, `pgtrial check FILE` lists everything wrong
+with a file, and `pgtrial plan FILE` shows what the experiment will do. For completion in an editor there is a JSON
+Schema: `pgtrial schema`, or [experiment.schema.json](experiment.schema.json).
 
 - The file begins with `format = {format}`. Unknown keys are errors.
-- Times and sizes have PostgreSQL's units: `us`, `ms`, `s`, `min`, `h`, `d`; `B`, `kB`, `MB`, `GB`, `TB`. A time without
+- Times and sizes use PostgreSQL's units: `us`, `ms`, `s`, `min`, `h`, `d`; `B`, `kB`, `MB`, `GB`, `TB`. A time without
   a unit is in seconds.
-- PostgreSQL settings stand under their own names; values are as in postgresql.conf, or TOML's numbers, `true` and
-  `false`. A name with a dot needs quotation marks: `"auto_explain.log_analyze" = true`. Names, units, ranges and
-  allowed values are checked for the version of the server (15 to 18).
+- PostgreSQL settings have their own names; write values as in postgresql.conf, or as TOML numbers, `true` and
+  `false`. A name with a dot needs quotation marks: `"auto_explain.log_analyze" = true`. pgtrial checks names, units,
+  ranges and allowed values for the version of the server (15 to 18).
 - Paths of scripts are relative to the experiment file.
 - Give either `[arms.NAME]` tables or `[factors.NAME]` tables. The first arm is the control. With factors every
-  combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each makes the control.
-- A factor varies a PostgreSQL setting, or with `knob = "sysctl"` and the like a value of another table of an arm. For
-  a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
-- A disk class is declared once, `[disks.NAME]`, and named by arms or by a factor: `storage = {{ disk = "NAME" }}`.
-  With a size it is an emulation; see [disks.md](disks.md).
-- What stands in a table of `[target]`, such as `[target.sysctl]`, holds for all arms, unless an arm says otherwise.
-- What is set on a machine is written down first, read back after, and put back when the run is over, also after a
-  failure. Most of it needs root.
-- The settings by which pgtrial reaches and reads its own cluster cannot be set:
+  combination is an arm, named like `shared_buffers=1GB,work_mem=64MB`; the first level of each factor makes the
+  control.
+- A factor varies a PostgreSQL setting or, with a knob such as `knob = "sysctl"`, a value in another table of an arm.
+  For a list, a level is one text: `"auto_explain, pg_prewarm"`, or `""` for none.
+- Declare a disk class once, as `[disks.NAME]`, and name it in arms or in a factor: `storage = {{ disk = "NAME" }}`.
+  With a size it is emulated; see [disks.md](disks.md).
+- A table of `[target]`, such as `[target.sysctl]`, applies to all arms unless an arm overrides it.
+- Each change to a machine is journaled first, read back afterwards, and undone when the run is over, even after a
+  failure. Most of these changes need root.
+- You cannot set the settings through which pgtrial reaches and reads its own cluster:
 {owned}.
-- A server that is there (`kind = "server"`) keeps its programs, its place and its way to be reached. These tables
-  cannot be set for it: {refused}; nor these settings:
+- An existing server (`kind = "server"`) keeps its programs, its location and the way to connect to it. You cannot set
+  these tables for it: {refused}; nor these settings:
 {owned_by_server}.
 """
 
@@ -114,7 +112,7 @@ def render_page() -> str:
         _INTRODUCTION.format(
             format=spec.FORMAT,
             owned=_listed(OWNED),
-            refused=", ".join(f"`{name}`" for name in NOT_ON_SERVER),
+            refused=", ".join(f"`{name}`" for name, knob in KNOBS.items() if knob.not_on_server),
             owned_by_server=_listed(OWNED_BY_SERVER),
         )
     ]
@@ -129,10 +127,10 @@ def render_page() -> str:
 
 
 _CHECKS = """\
-A check of the share of the time holds every second against its threshold; the level follows from the share of the time
-beyond it, and a share that equals a limit has that level. For others the level follows from the value itself: of the
-whole time, its change over the measured time (trend), or entries of the log per minute. A trend that may be zero is
-worth a remark at most. The series that each looks at are in
+A check by share of time compares every second with its threshold; the level follows from the share of the time
+beyond it, and a share that equals a limit has that level. For other checks the level follows from the value itself:
+over the whole time, its change over the measured time (trend), or log entries per minute. A trend whose interval
+includes zero is `info` at most. The series that each check reads are in
 [checks.toml](../src/pgtrial/experiment_file/checks.toml).
 
 | Name | Looks at | Threshold | `info` | `warning` | `alarm` |
@@ -176,8 +174,8 @@ def _rows(model: type[BaseModel]) -> Iterator[str]:
     yield "| Key | Value | Left out | Meaning |"
     yield "|---|---|---|---|"
     # An arm's own keys come before those that it shares with the target, where they are not repeated.
-    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] in KNOB_NAMES):
-        if name in KNOB_NAMES and model is spec.TargetTable:
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] in KNOBS):
+        if name in KNOBS and model is spec.TargetTable:
             continue
         cells = (f"`{field.alias or name}`", _form(field), _default(field), field.description or "")
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -238,15 +236,15 @@ _KNOBS = """\
 
 <!-- Written by tools/generate_docs.py from src/pgtrial/knobs/; change what a knob says about itself, not this page. -->
 
-Each of these is a table of an arm, or of `[target]` for all arms; [experiment-file.md](experiment-file.md) has their
-keys. Those in the second table change the host: they need `--allow-host-changes`, `pgtrial plan` shows each change with
-the value now, and each is written to the journal before it is made, verified, and put back after the run, last change
-first: after success, an error, Ctrl-C and SIGTERM by the run itself, after `kill -9` and a reboot by `pgtrial restore`.
-What somebody else has changed meanwhile is left as it is, and said.
+Each knob is a table of an arm, or of `[target]` for all arms; [experiment-file.md](experiment-file.md) lists their
+keys. Knobs in the second table change the host and need `--allow-host-changes`. `pgtrial plan` shows each change next
+to the current value. Each change is journaled before it is made, then verified, and undone after the run, last change
+first: by the run itself after success, an error, Ctrl-C or SIGTERM, and by `pgtrial restore` after `kill -9` or a
+reboot. A value that somebody else has changed in the meantime is left as it is and reported.
 
-An arm's settings are in force only while the arm runs. The journal is one file per machine and user,
-`/var/lib/pgtrial/journal.sqlite` for root and below `$XDG_STATE_HOME/pgtrial` for others; `PGTRIAL_STATE_DIRECTORY`
-names another directory.
+An arm's settings are in effect only while the arm runs. The journal is one file per machine and user,
+`/var/lib/pgtrial/journal.sqlite` for root and under `$XDG_STATE_HOME/pgtrial` for others; `PGTRIAL_STATE_DIRECTORY`
+sets another directory.
 
 ## In and around the server
 
@@ -264,9 +262,10 @@ names another directory.
 
 def render_knobs() -> str:
     """Another page: what each knob says about itself."""
-    host = {knob.name: knob.about for knob in HOST_KNOBS}
-    server = {knob.name: knob.about for knob in restoring_knobs({}) if knob.name not in host}
-    return _KNOBS.format(cluster=_abouts(CLUSTER_KNOBS), host=_abouts(host), server=_abouts(server, named=False))
+    host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
+    cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
+    server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
+    return _KNOBS.format(cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False))
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
@@ -282,72 +281,73 @@ def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:
 _METHODS = """\
 # Methods
 
-<!-- Written by tools/generate_docs.py from src/pgtrial/design/settling.py; change the rules, not this page. -->
+<!-- Written by tools/generate_docs.py from the rules in src/pgtrial/knobs/; change those, not this page. -->
 
-`method` in [design] says how the arms share the time of a block. The block stays the unit of analysis: it gives one
-ratio per arm, whatever its method. `pgtrial plan` says which methods are valid for an experiment on this machine, and
-why the others are not; the method and its reason are kept in the result folder.
+`method` in [design] sets how the arms share the time of a block. The block stays the unit of analysis: it gives one
+ratio per arm, whatever the method. `pgtrial plan` shows which methods are valid for an experiment on this machine, and
+why the others are not. The result folder records the method and the reason for it.
 
 | Method | In a block | Valid for |
 |---|---|---|
-| `blocks` | each arm has a run of its own, one after the other, with the whole machine | everything |
+| `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
-| `duet` | all servers are at work at once on CPUs of their own, which they exchange | loads bound by the CPU |
-| `auto` | the first of interleaved, duet and blocks against which nothing speaks | everything |
+| `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
+| `auto` | the first of interleaved, duet and blocks to which there is no objection | everything |
 
-Machines have good and bad minutes. What changes more slowly than the arms take turns is common to them and cancels, so
-slices of a second find in minutes what runs of a minute find in hours. The price is what arms have in common.
+Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and
+cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
+resources, through which an effect can leak.
 
 ## Interleaved
 
-The arms' clusters are twins: copies of one snapshot. While one is at work, the servers of the others and their load
-stand still (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
-squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count, and more
-where a setting of the machine is switched with the arm.
+The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
+frozen (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
+squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count; the
+guard time is longer where a machine setting is switched with the arm.
 
-Refused are:
+pgtrial refuses this method for:
 
-- existing servers and servers on other machines, `cache = "cold"`, and arrivals at a rate, which would go on while a
-  server stands still;
-- arms whose effect builds up in what twins share, or is timed by the clock, by the tables below;
-- servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB for a session); data
-  that fit into the page cache once but not once for each arm;
-- slices in which the guard time is more than half, and slices below {building:g} s where an effect builds up.
+- existing servers, servers on other machines, `cache = "cold"`, and arrivals at a rate, which would continue while a
+  server is frozen;
+- arms whose effect builds up in what twins share, or follows the clock, according to the tables below;
+- servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB per session), and data
+  that fit into the page cache once but not once per arm;
+- slices of which the guard time is more than half, and slices below {building:g} s where an effect builds up.
 
-An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: what
-is paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
-causes it. `auto` takes another method for it, and where a timeout such as statement_timeout is set, whose clock goes
-on while a server stands still.
+An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: work
+paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
+causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
+because its clock keeps running while a server is frozen.
 
-The twins' data are put back at the beginning of each block, unless `restore = "never"`.
+The twins' data are restored at the beginning of each block, unless `restore = "never"`.
 
 ## Duet
 
-Needs as many CPUs as arms; each arm gets equally many, whole cores where there are enough. In every block each arm has
-each set of CPUs for the same time, so that a better core favours none. They exchange CPUs every
+A duet needs at least as many CPUs as arms. Each arm gets the same number, whole cores if there are enough. In every
+block each arm has each set of CPUs for the same time, so a faster core favours none. The arms exchange CPUs every
 {duet_slice:g} s (with many clients {per_client:g} ms times their number, in long runs 1/{duet_most} of the duration,
 both up to {duet_longest:g} s), of which the first third, but at most {duet:g} s, does not count; `slice` sets another
 time.
-Disk and memory bandwidth are shared: `auto` does not take a duet where commits wait for the disk. Settings of the
-machine cannot differ between arms, and a control group's limit of CPUs has no meaning.
+The arms share disk and memory bandwidth, so `auto` does not choose a duet where commits wait for the disk. Machine
+settings cannot differ between arms, and a control group's CPU limit has no meaning.
 
 ## How effects settle
 
-`pgtrial` knows this of each setting. **Shared** is what twins have in common and through which an effect leaks from one
-arm to another. Leaks through dirty pages are of no account where the load is select-only, and those through the page
-cache where all data and servers fit into memory.
+The tables below show what `pgtrial` knows about each setting. **Shared** is the resource that twins have in common,
+through which an effect leaks from one arm to another. Leaks through dirty pages do not matter if the load is
+select-only, and leaks through the page cache do not matter if all data and servers fit into memory.
 
 | Effect | interleaved | duet |
 |---|---|---|
 | at once, or within seconds | valid | valid |
-| the same, and shared | valid, with a doubt; refused if it is the page cache | the same |
-| builds up in the arm's own cluster | valid, with a doubt | valid, with a doubt |
+| at once, or within seconds, and shared | valid with a warning; refused if the page cache is shared | the same |
+| builds up in the arm's own cluster | valid with a warning | valid with a warning |
 | builds up and is shared | refused | refused |
-| timed by the clock | refused | valid, with a doubt |
-| of the machine, switched with the arm ({switched}) | valid, with a longer guard, unless it builds up | refused |
+| follows the clock | refused | valid with a warning |
+| of the machine, switched with the arm ({switched}) | valid with a longer guard time, unless it builds up | refused |
 | of the machine, for as long as a server runs ({standing}) | refused | refused |
 
-An asterisk stands for any text; the first row of a table that fits holds. A setting of an extension, such as
+An asterisk matches any text; the first matching row of a table applies. A setting of an extension, such as
 `auto_explain.log_analyze`, settles as its extension does.
 
 {rules}"""
@@ -356,9 +356,9 @@ An asterisk stands for any text; the first row of a table that fits holds. A set
 def render_methods() -> str:
     """A third page: what is valid when, and how each setting settles."""
     tables = []
-    for knob, rules in RULES.items():
-        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in rules)
-        tables.append(f"### `{knob}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+    for name, knob in KNOBS.items():
+        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in knob.rules)
+        tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
@@ -367,10 +367,14 @@ def render_methods() -> str:
         duet_longest=LONGEST_DUET_SLICE,
         duet_most=MOST_DUET_SLICES,
         per_client=SECONDS_PER_CLIENT * 1000,
-        switched=", ".join(f"`{knob}`" for knob in SWITCHED),
-        standing=", ".join(f"`{knob}`" for knob in STANDING),
+        switched=", ".join(f"`{knob}`" for knob in _among(Among.SWITCHED)),
+        standing=", ".join(f"`{knob}`" for knob in _among(Among.STANDING)),
         rules="\n".join(tables),
     )
+
+
+def _among(among: Among) -> list[str]:
+    return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
 def _settling_cells(rule: Rule) -> tuple[str, ...]:
@@ -383,12 +387,12 @@ def _settling_cells(rule: Rule) -> tuple[str, ...]:
 _CAVEATS = """\
 # Caveats
 
-A caveat limits the trust that a number deserves. "invalid" takes the verdict away, "warning" takes some trust, "info"
-none. Each has a code that stays the same, the values that it names, and a sentence and a hint, which stand in
+A caveat limits how far you can trust a number. "invalid" voids the verdict, "warning" reduces trust in it, "info" does
+not. Each caveat has a stable code, the values it names, and a sentence and a hint, which stand in
 `src/pgtrial/findings/catalogue/`; findings.json has all of them ([result-folder.md](result-folder.md#findingsjson)).
-Caveats that are noted while measuring are in [result-folder.md](result-folder.md#caveats-noted-while-measuring).
+[result-folder.md](result-folder.md#caveats-noted-while-measuring) lists the caveats noted while measuring.
 
-This page is written by `tools/generate_docs.py`.
+`tools/generate_docs.py` writes this page.
 """
 _CAVEAT_TABLES = {
     "Experiment and runs": VALIDITY_CAVEATS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from segments import DUET, Segment
 
-from pgtrial.design.cpu_sets import split_cpus
+from pgtrial.design.slices import split_cpus
 from pgtrial.engine.host_facts import read_facts
 from pgtrial.engine.loads.base import run_generators
 from pgtrial.engine.slicer.control import Task, Twin, take_turns

@@ -13,7 +13,7 @@ __all__ = ["__version__", "open"]
 def open(folder: "str | PathLike[str]") -> "Results":
     """Open a result folder from Python: its findings, and its tables for Arrow, pandas or polars; see docs/python.md.
 
-    The folder is analysed again and only read. Raises pgtrial.errors.StoreError when it is no result folder, is
+    Analyses the folder again without writing to it. Raises pgtrial.errors.StoreError if it is not a result folder, is
     damaged, or comes from a newer pgtrial.
     """
     from pathlib import Path

@@ -5,13 +5,13 @@
     PgTrialError(message, *, detail="", hint="")     exit 1
     ├── SpecError           the experiment file or an option is wrong   exit 2
     ├── PreflightError      this machine or server cannot run it
-    ├── TargetError         the server or its host did not do as told
+    ├── TargetError         the server or its host failed to do something
     │   ├── ConnectError
     │   ├── SettingError
     │   └── HostCommandError
     ├── WorkloadError       the load generator failed
     ├── StoreError          result folder unreadable, locked, or of a newer format
-    └── RestoreError        something could not be put back            exit 6
+    └── RestoreError        a change could not be undone               exit 6
 
 A message follows PostgreSQL's error style: the primary text is one lower-case line without a period, the
 detail states facts in full sentences, and the hint says in a full sentence what to do.
@@ -34,7 +34,7 @@ class PgTrialError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecProblem:
-    """One thing that is wrong in an experiment file.
+    """One error in an experiment file.
 
     ``path`` is dotted ("workload.clients"), ``line`` is 1-based or None where it is not known.
     """
@@ -46,7 +46,7 @@ class SpecProblem:
 
 
 class SpecError(PgTrialError):
-    """The experiment file is wrong; carries every problem found, not only the first.
+    """The experiment file is wrong; carries every error in it, not only the first.
 
     ``source`` is the file's name, as it stands before the line number of a problem.
     """
@@ -72,7 +72,7 @@ class PreflightError(PgTrialError):
 
 
 class TargetError(PgTrialError):
-    """The server or its host did not do as told."""
+    """The server or its host failed to do something."""
 
 
 class ConnectError(TargetError):
@@ -96,6 +96,6 @@ class StoreError(PgTrialError):
 
 
 class RestoreError(PgTrialError):
-    """Something that was changed could not be put back."""
+    """A change could not be undone."""
 
     exit_code = 6

@@ -1,11 +1,11 @@
-"""The language of what people read: English as it is written, or what a catalogue has in its place.
+"""Translation of the texts that people read: English from the source, or its entry in a catalogue.
 
-A text is written in English where it arises and passes through ``tr`` or ``ntr`` there, which put it into the language
-in use (``speak``). So whoever concludes something also phrases it, in whole sentences, and nobody takes sentences apart
-later. What programs read (findings.json, tables, exit codes) is made while English is in use.
+Sentences of the analysis stand in ``findings/catalogue/``; the report adds its own texts where it uses them. Both pass
+through ``tr``, ``ptr`` or ``ntr``, which translate whole sentences into the language in use (``speak``). Output for
+programs (findings.json, tables, exit codes) is written while English is in use.
 
 The catalogues are gettext's: ``locale/<code>/LC_MESSAGES/pgtrial.po``, and the same compiled; ``make catalogues``
-collects the texts and compiles them. Messages have ``{name}`` in them, which a translation may put elsewhere.
+collects the texts and compiles them. Messages contain ``{name}`` placeholders, which a translation may reorder.
 """
 
 import gettext
@@ -39,7 +39,7 @@ _in_use: ContextVar[Language | None] = ContextVar("language", default=None)  # N
 
 @cache
 def find_language(code: str) -> Language:
-    """The language of a code in LANGUAGES. Raises KeyError for others, OSError where its catalogue is missing."""
+    """The language of a code in LANGUAGES. Raises KeyError for other codes, OSError if its catalogue is missing."""
     if code not in LANGUAGES:
         raise KeyError(code)
     if code == ENGLISH:
@@ -70,27 +70,27 @@ def decimal_sign() -> str:
 
 
 def find_text(text: str, /) -> str:
-    """The text in the language in use, with the places for values as they are."""
+    """The text in the language in use, with its placeholders not filled in."""
     language = _in_use.get()
     # To gettext the empty text is the catalogue's header.
     return text if language is None or not text else language.catalogue.gettext(text)
 
 
 def find_plural(one: str, many: str, count: int, /) -> str:
-    """The same for a text that depends on a number, in the plural form of the language in use."""
+    """``find_text`` for a text that depends on a number, in the plural form of the language in use."""
     language = _in_use.get()
     catalogue = _PLAIN if language is None else language.catalogue
     return catalogue.ngettext(one, many, count)
 
 
 def tr(text: str, /, **values: object) -> str:
-    """The text in the language in use, with values in the places that it names; without any it is no template."""
+    """The text in the language in use, with values filled in; without values it is not treated as a template."""
     template = find_text(text)
     return template.format(**values) if values else template
 
 
 def ptr(context: str, text: str, /, **values: object) -> str:
-    """The same for a text that means different things in different places, told apart by a context: ("unit", "s")."""
+    """``tr`` for a text whose meaning depends on a context: ("unit", "s")."""
     language = _in_use.get()
     template = text if language is None else language.catalogue.pgettext(context, text)
     return template.format(**values) if values else template

@@ -1,4 +1,4 @@
-"""Human units at the two doors: read "64MB" and "5min", write "1.42 ms" and "12.3 k/s"; inside are base units."""
+"""Convert human-readable units at the boundary: read "64MB" and "5min", write "1.42 ms" and "12.3 k/s"."""
 
 import math
 import re
@@ -90,7 +90,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_percent(share: float, *, signed: bool = False) -> str:
-    """ "12.3 %" of 0.123, for what was measured; with a plus sign where it is a difference."""
+    """A measured ratio: 0.123 is "12.3 %"; a difference has a plus sign."""
     if not math.isfinite(share):
         return "–"
     digits = 1 if abs(share) < 0.9995 else 0
@@ -100,7 +100,7 @@ def format_percent(share: float, *, signed: bool = False) -> str:
 
 
 def format_share(share: float) -> str:
-    """ "95 %", "2.5 %": a share that somebody chose, without digits that nobody gave."""
+    """ "95 %", "2.5 %": a share that somebody chose, without superfluous digits."""
     return _local(f"{share * 100:.4g} %")
 
 

@@ -17,10 +17,10 @@ from pgtrial.analysis.calibration.promise import (
 )
 from pgtrial.analysis.calibration.summary import block_times, forecast_method, recommend, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
-from pgtrial.experiment_file.control_twice import control_twice
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.findings.findings import RunFinding
 from pgtrial.stats.power import detectable_ratio
@@ -52,7 +52,7 @@ ONE_CPU = HostFacts(local=True, cores=((0,),), memory_available=None)  # which r
 @pytest.fixture(scope="module")
 def plan() -> CalibrationPlan:
     """Blocks and slices of 1 s in two portions of three blocks, of runs of 4 s."""
-    whole = plan_calibration(EXPERIMENT, TEXT, ONE_CPU, budget=3600)
+    whole = plan_calibration(EXPERIMENT, ONE_CPU, budget=3600)
     chosen = {one.label: replace(one, duration=4.0, warmup=1.0) for one in whole.candidates if one.slice in (None, 1)}
     parts = [
         replace(part, candidate=chosen[part.candidate.label], blocks=3)
@@ -71,7 +71,7 @@ def simulate(
             continue
         candidate = part.candidate
         text = control_twice(
-            TEXT,
+            EXPERIMENT,
             name=candidate.label,
             method=candidate.method,
             slice=candidate.slice,

@@ -7,12 +7,14 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.effects.stopping import FEWEST_BLOCKS, Estimator
 from pgtrial.report.words import primary_effect
 from pgtrial.store import layout
+from pgtrial.store.plans import read_plan
 from support import write_result_folder
 
 
 def test_it_is_what_the_report_says_of_the_same_runs(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "stopped", runs=12)
     estimate, effect = Estimator(folder=folder).estimate(), primary_effect(analyze(folder))
+    found, effect = Estimator(folder=folder, plan=read_plan(folder)).estimate(), primary_effect(analyze(folder))
 
     assert estimate is not None
     assert effect is not None
@@ -25,14 +27,14 @@ def test_it_is_what_the_report_says_of_the_same_runs(tmp_path: Path) -> None:
 def test_there_is_none_before_three_blocks(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "stopped", runs=3 * (FEWEST_BLOCKS - 1))
 
-    assert Estimator(folder=folder).estimate() is None
+    assert Estimator(folder=folder, plan=read_plan(folder)).estimate() is None
 
 
 def test_a_run_is_read_once(tmp_path: Path) -> None:
     """The same experiment goes on, and what was read of its first blocks is not there any more."""
     whole = write_result_folder(tmp_path / "whole")
     folder = write_result_folder(tmp_path / "growing", runs=9)
-    estimator = Estimator(folder=folder)
+    estimator = Estimator(folder=folder, plan=read_plan(folder))
     assert estimator.estimate() is not None
 
     early = {path.name for path in (folder / layout.RUNS).iterdir()}

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.errors import StoreError
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
+from pgtrial.store.sqlite import connect
 from pgtrial.store.state import State
 from support import EXPERIMENT, write_result_folder
 
@@ -56,8 +58,16 @@ def test_a_folder_that_is_none_of_ours_says_so(tmp_path: Path) -> None:
         read_evidence(tmp_path)
 
 
+def write_old_folder(folder: Path) -> Path:
+    """A folder of a pgtrial that stored no plan."""
+    write_result_folder(folder, runs=0)
+    with contextlib.closing(connect(folder / layout.STATE, mode="rw")) as db, db:
+        db.execute("DELETE FROM meta WHERE key = 'plan'")
+    return folder
+
+
 def test_a_missing_experiment_file_is_named(tmp_path: Path) -> None:
-    folder = write_result_folder(tmp_path / "r", runs=0)
+    folder = write_old_folder(tmp_path / "r")
     (folder / layout.EXPERIMENT).unlink()
 
     with pytest.raises(StoreError, match=r"experiment\.toml"):
@@ -66,7 +76,7 @@ def test_a_missing_experiment_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["format = ", EXPERIMENT + "\n[later]\nkey = 1\n"])
 def test_an_experiment_file_that_is_not_understood_is_named(tmp_path: Path, text: str) -> None:
-    folder = write_result_folder(tmp_path / "r", runs=0)
+    folder = write_old_folder(tmp_path / "r")
     (folder / layout.EXPERIMENT).write_text(text)
 
     with pytest.raises(StoreError, match=r"experiment\.toml.*not an experiment") as caught:

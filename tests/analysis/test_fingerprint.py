@@ -5,11 +5,13 @@ import pytest
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.world.fingerprint import Kind, compare_facts, describe_world
+from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import KnobTables
 from pgtrial.findings.findings import Fact, PlacedValue
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_runs
+from pgtrial.knobs import KnobTables
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 
@@ -29,12 +31,7 @@ def declaring(evidence: Evidence, **arms: Mapping[str, Mapping[str, str]]) -> Ev
     """The evidence with knobs that arms declare; the placebo is as the control."""
     arms = {**arms, **({"placebo": arms["on"]} if "on" in arms else {})}
     changed = tuple(
-        replace(
-            arm,
-            knobs=tuple(
-                (knob, key, value) for knob, table in arms.get(arm.name, {}).items() for key, value in table.items()
-            ),
-        )
+        complete_arm(evidence.experiment, arm.name, arm.role, {POSTGRESQL: arm.own_settings, **arms.get(arm.name, {})})
         for arm in evidence.arms
     )
     return replace(evidence, arms=changed)

@@ -8,7 +8,7 @@ import pytest
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import check_emulation
-from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.caveat import Severity
 

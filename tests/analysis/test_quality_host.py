@@ -1,11 +1,11 @@
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity import machine, runs
+from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import (
@@ -105,11 +105,11 @@ def test_swapping_is_told(assess: Assess, worlds: Callable[..., Worlds]) -> None
     assert "up to 300 MB in and out" in caveat.text
 
 
-@pytest.mark.parametrize("knob", [("memory_pressure", "size", "2GB"), ("sysctl", "vm.swappiness", "1")])
+@pytest.mark.parametrize("knob", [{"memory_pressure": {"size": "2GB"}}, {"sysctl": {"vm.swappiness": "1"}}])
 def test_swapping_that_is_looked_at_is_no_warning(
-    knob: tuple[str, str, str], assess: Assess, evidence: Evidence, worlds: Callable[..., Worlds]
+    knob: dict[str, dict[str, str]], assess: Assess, evidence: Evidence, worlds: Callable[..., Worlds]
 ) -> None:
-    arms = tuple(replace(arm, knobs=(knob,)) for arm in evidence.arms)
+    arms = tuple(complete_arm(evidence.experiment, arm.name, arm.role, knob) for arm in evidence.arms)
     (caveat,) = machine.check_swapping(assess(arms=arms, **worlds({SWAPPED: str(300 * 1024**2)})))
 
     assert caveat.severity is Severity.INFO
@@ -129,7 +129,9 @@ def test_a_quota_is_told_but_where_the_arm_declares_it(
     caveat = found_by("check_quota", assess(**worlds({QUOTA: "3.5"})))
 
     assert "for up to 2.5 s" in caveat.text
-    arms = tuple(replace(arm, knobs=(("cgroup", "cpus", "1"),)) for arm in evidence.arms)
+    arms = tuple(
+        complete_arm(evidence.experiment, arm.name, arm.role, {"cgroup": {"cpus": "1"}}) for arm in evidence.arms
+    )
     assert list(machine.check_quota(assess(arms=arms, **worlds({QUOTA: "3.5"})))) == []
 
 

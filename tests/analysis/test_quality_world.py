@@ -3,6 +3,8 @@ from typing import Any
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity import world
+from pgtrial.experiment_file.arms import complete_arm
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Caveat, Severity
 
 Assess = Any
@@ -74,7 +76,15 @@ def test_a_world_that_changes_under_load_is_told(assess: Assess, evidence: Evide
 def of_servers(evidence: Evidence, **settings: tuple[str, str]) -> dict[str, Any]:
     """Arms that declare different servers, and settings with the value of the one and the other; "" is absent."""
     knobs = {"on": "16", "off": "18", "placebo": "16"}
-    arms = tuple(replace(arm, knobs=(("server", "postgres", knobs[arm.name]),)) for arm in evidence.arms)
+    arms = tuple(
+        complete_arm(
+            evidence.experiment,
+            arm.name,
+            arm.role,
+            {POSTGRESQL: arm.own_settings, "server": {"postgres": knobs[arm.name]}},
+        )
+        for arm in evidence.arms
+    )
     read = {
         run.id: {
             **evidence.settings[run.id],

@@ -12,8 +12,10 @@ from pgtrial.analysis.world.settings import (
     find_of_server,
     find_undeclared,
 )
+from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.findings.findings import Difference
 from pgtrial.findings.message import say
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.run import RunRow
 
 
@@ -28,7 +30,9 @@ def with_setting(evidence: Evidence, name: str, values: Mapping[str, str]) -> Ev
 
 def declaring(evidence: Evidence, arm: str, **settings: str) -> Evidence:
     arms = tuple(
-        replace(each, settings=tuple((dict(each.settings) | settings).items())) if each.name == arm else each
+        complete_arm(evidence.experiment, arm, each.role, {POSTGRESQL: {**each.own_settings, **settings}})
+        if each.name == arm
+        else each
         for each in evidence.arms
     )
     return replace(evidence, arms=arms)
@@ -108,7 +112,15 @@ def test_runs_without_recorded_settings_are_not_compared(evidence: Evidence) -> 
 
 
 def with_knob(evidence: Evidence, arm: str, *knob: tuple[str, str, str]) -> Evidence:
-    arms = tuple(replace(each, knobs=knob) if each.name == arm else each for each in evidence.arms)
+    own: dict[str, dict[str, str]] = {}
+    for name, key, value in knob:
+        own.setdefault(name, {})[key] = value
+    arms = tuple(
+        complete_arm(evidence.experiment, arm, each.role, {POSTGRESQL: each.own_settings, **own})
+        if each.name == arm
+        else each
+        for each in evidence.arms
+    )
     return replace(evidence, arms=arms)
 
 

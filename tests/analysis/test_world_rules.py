@@ -4,9 +4,8 @@ import pytest
 
 from pgtrial.analysis.validity import machine
 from pgtrial.analysis.validity.runs import STEAL_SHARE
-from pgtrial.analysis.world.fingerprint import KNOB_FACTS, RULES, changes, rule_of
+from pgtrial.analysis.world.fingerprint import RULES, changes, rule_of
 from pgtrial.engine.fingerprint.read import read_machine
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
 from pgtrial.units import format_bytes, format_share
@@ -44,10 +43,6 @@ def test_every_fact_that_is_read_of_this_machine_has_a_rule_of_its_own() -> None
 
 def test_every_rule_says_why() -> None:
     assert all(rule.why.endswith(".") for rule in RULES)
-
-
-def test_knobs_are_those_of_the_file() -> None:
-    assert set(KNOB_FACTS) <= set(KNOB_NAMES)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pgtrial.engine.host_facts
 from pgtrial.analysis.calibration.promise import Calibration, find_calibration
 from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.errors import WorkloadError
 from pgtrial.experiment_file.load import load_experiment
 from pgtrial.store import layout
@@ -173,7 +173,7 @@ def test_a_margin_out_of_reach_and_a_method_with_doubts_are_told(finished: Outco
     [
         ("1min", "error: a budget of 1 min is too small to calibrate blocks, interleaved-250ms"),
         ("ten", 'error: invalid value for "--budget": expected a time such as 30s or 10min'),
-        ("0", 'error: invalid value for "--budget": a budget has to be above 0'),
+        ("0", 'error: invalid value for "--budget": a budget must be above 0'),
     ],
 )
 def test_a_budget_that_is_no_use_is_refused(tmp_path: Path, budget: str, message: str) -> None:

@@ -74,7 +74,7 @@ def test_what_cannot_be_meant_is_a_usage_error(folders, arguments, told, capsys)
 
 def test_a_missing_folder_is_named(folders, tmp_path, capsys):
     assert main(["compare", str(folders[0]), str(tmp_path / "gone")]) == 1
-    assert f'there is no folder "{tmp_path / "gone"}"' in capsys.readouterr().err
+    assert f'folder "{tmp_path / "gone"}" does not exist' in capsys.readouterr().err
 
 
 def test_a_folder_of_something_else_is_told(folders, tmp_path, capsys):
@@ -108,7 +108,7 @@ def test_logs_of_pgbench_are_refused_and_it_is_said_what_to_do_instead(folders, 
     assert main(["compare", str(tmp_path / given), str(folders[0])]) == 2
 
     error = " ".join(capsys.readouterr().err.split())
-    assert "compares result folders" in error
+    assert "a pgbench log, not a result folder" in error
     assert "experiment file with the two settings" in error
 
 

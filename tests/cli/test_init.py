@@ -26,7 +26,7 @@ def test_a_file_is_replaced_only_when_told(tmp_path: Path, capsys: pytest.Captur
 
     assert main(["init", str(path)]) == 2
     assert path.read_text() == "mine"
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["init", "--force", str(path)]) == 0
     assert path.read_text() != "mine"
 

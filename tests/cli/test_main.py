@@ -79,7 +79,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
         (["run"], "error: no experiment given", "pgtrial run -s shared_buffers"),
         (["run", "x.toml", "-s", "a=1,2", "--mix", "olap"], "error: -s, --mix cannot be used", "Change"),
         (["run", "x.toml", "--no-placebo"], "error: --no-placebo cannot be used", "Change"),
-        (["run", "-s", "a"], 'error: cannot read the setting "a"', "-s NAME=A,B"),
+        (["run", "-s", "a"], 'error: cannot parse the setting "a"', "-s NAME=A,B"),
     ],
 )
 def test_wrong_usage_exits_with_2(

@@ -70,7 +70,7 @@ def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.Ca
         "placebo is a second copy of small.",
         "clients  read  insert  update",
         "10       7     2       1",
-        "6 runs, each with a server start of its own",
+        "6 runs, each with its own server start",
         "Nothing on the host changes",
         "below /var/tmp/pgtrial-",
         "Not known before the first runs",
@@ -142,14 +142,14 @@ def test_the_plan_of_interleaved_arms_says_slices_and_looks(file: Path, capsys: 
     out = " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= 80
     for fact in (
-        "kept 5 times (the snapshot, what it is of, and a copy for each arm)",
+        "stored 5 times (the snapshot, its source and a copy for each arm)",
         "interleaved: The file asks for it.",
         "each arm has 12 slices of 1 s, in 2 balanced rounds; the first 100 ms of each do not count",
         "interleaved valid, but in doubt: shared_buffers: fills during the warm-up",
         "12 blocks, in each of which the arms share the time. block 1 begins: ",
         "Looks after each block from block 6 on, and ends when the interval is within ±2 %; 12 blocks at most.",
         "in a block 3 servers are up at the same time",
-        "The data are put back before each block.",
+        "The data are restored before each block.",
         "block: measure",
     ):
         assert fact in out

@@ -73,4 +73,4 @@ def test_a_machine_without_fio_can_plan_but_says_so(
 
     assert main(["check", "--no-host", str(file)]) == 0
 
-    assert "note: there is no program fio; the experiment cannot run" in capsys.readouterr().out
+    assert 'note: program "fio" not found; the experiment cannot run' in capsys.readouterr().out

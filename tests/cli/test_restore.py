@@ -117,7 +117,7 @@ def test_what_failed_can_be_taken_off_the_list(change, capsys: pytest.CaptureFix
 
     assert main(["restore"]) == 0
     assert main(["restore", "--forget", "1"]) == 1
-    assert "error: there is no change 1 to take off the list\n" in capsys.readouterr().err
+    assert "error: change 1 is not on the list\n" in capsys.readouterr().err
 
 
 def test_changes_of_a_pgtrial_at_work_are_left_alone(change, capsys: pytest.CaptureFixture[str]) -> None:

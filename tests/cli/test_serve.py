@@ -81,7 +81,7 @@ def test_a_port_in_use_is_one_clear_message(tmp_path: Path, capsys: pytest.Captu
     assert captured.out == ""
     assert captured.err == (
         f"error: port {port} on 127.0.0.1 is in use\n"
-        "hint: Another pgtrial may serve there. Choose another port with --port; --port 0 takes a free one.\n"
+        "hint: Another pgtrial may serve there. Choose another port with --port; --port 0 picks a free one.\n"
     )
 
 

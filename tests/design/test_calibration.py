@@ -10,7 +10,7 @@ from pgtrial.design.calibration import (
     refit,
     slice_text,
 )
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
 
@@ -33,7 +33,7 @@ work_mem = "64MB"
 
 
 def plan(text: str = TEXT, *, budget: float, facts: HostFacts | None = FACTS) -> CalibrationPlan:
-    return plan_calibration(Experiment.model_validate(tomllib.loads(text)), text, facts, budget=budget)
+    return plan_calibration(Experiment.model_validate(tomllib.loads(text)), facts, budget=budget)
 
 
 def labels(found: CalibrationPlan) -> list[str]:

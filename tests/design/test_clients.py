@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.errors import SpecError
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.cpu_sets import has_whole_cores, split_cpus
+from pgtrial.design.slices import has_whole_cores, split_cpus
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgtrial.design.arms import disk_of, effective_knobs, is_emulated, resolve_arms, scale_of
-from pgtrial.design.data_size import BYTES_PER_SCALE, CLUSTER_BYTES, arm_scales, estimate_data_size
+from pgtrial.design.data_size import BYTES_PER_SCALE, CLUSTER_BYTES, arm_scales, cluster_size, estimate_data_size
 from pgtrial.design.duration import LOAD_SECONDS_PER_SCALE, estimate_total
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import judge_methods
-from pgtrial.design.variants import host_knobs, variant_of, variants_of
-from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.design.variants import host_knobs
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import parse_experiment
 from pgtrial.workloads.scenarios import Scenario, at_scale
 
@@ -38,17 +38,17 @@ def test_an_emulated_disk_is_a_file_system_in_an_image_and_limits_of_the_control
     found = on_disks(cgroup={"memory": "256MB"})
     slow, _, xfs, real = resolve_arms(found)
 
-    assert effective_knobs(found, slow) == {
+    assert slow.knobs == {
         "cgroup": {"memory": "256MB", "read_iops": "3000", "write_bytes": "50MB"},
         "filesystem": {"type": "ext4", "size": "2GB"},
     }
-    assert effective_knobs(found, xfs)["filesystem"] == {"type": "xfs", "size": "2GB", "options": "noatime"}
-    assert variant_of(found, xfs).data == "/mnt/images"
-    assert effective_knobs(found, real) == {
+    assert xfs.knobs["filesystem"] == {"type": "xfs", "size": "2GB", "options": "noatime"}
+    assert xfs.variant.data == "/mnt/images"
+    assert real.knobs == {
         "cgroup": {"memory": "256MB"},
         "storage": {"data": "/mnt/disk", "wal": "/mnt/wal"},
     }
-    assert [is_emulated(found, arm) for arm in (slow, xfs, real)] == [True, True, False]
+    assert [arm.is_emulated for arm in (slow, xfs, real)] == [True, True, False]
 
 
 def test_the_declared_class_stays_what_the_arm_declares() -> None:
@@ -56,8 +56,8 @@ def test_the_declared_class_stays_what_the_arm_declares() -> None:
     arms = resolve_arms(found)
 
     assert [arm.name for arm in arms] == ["disk=slow", "disk=same-size", "disk=xfs", "disk=real"]
-    assert arms[0].knob("storage") == {"disk": "slow"}
-    assert [disk_of(found, arm) for arm in arms] == list(DISKS)
+    assert arms[0].own_knobs["storage"] == {"disk": "slow"}
+    assert [arm.disk for arm in arms] == list(DISKS)
 
 
 def test_a_class_for_all_arms_stands_in_the_target() -> None:
@@ -66,56 +66,56 @@ def test_a_class_for_all_arms_stands_in_the_target() -> None:
     )
     a, b = resolve_arms(found)
 
-    assert (disk_of(found, a), disk_of(found, b)) == ("slow", "real")
-    assert is_emulated(found, a)
-    assert not is_emulated(found, b)
+    assert (a.disk, b.disk) == ("slow", "real")
+    assert a.is_emulated
+    assert not b.is_emulated
 
 
 def test_arms_without_a_class_are_on_no_emulation() -> None:
     found = experiment(arms={"a": {}, "b": {"filesystem": {"type": "ext4", "size": "1GB"}}})
 
-    assert [disk_of(found, arm) for arm in resolve_arms(found)] == [None, None]
-    assert not any(is_emulated(found, arm) for arm in resolve_arms(found))
+    assert [arm.disk for arm in resolve_arms(found)] == [None, None]
+    assert not any(arm.is_emulated for arm in resolve_arms(found))
 
 
 def test_classes_that_differ_in_limits_alone_share_an_image() -> None:
     found = on_disks()
     slow, same_size, *_ = arms = resolve_arms(found)
 
-    assert variant_of(found, slow) == variant_of(found, same_size)
-    assert len(variants_of(found, arms)) == 3
-    assert host_knobs(found, slow) == {"cgroup": {"read_iops": "3000", "write_bytes": "50MB"}}
+    assert slow.variant == same_size.variant
+    assert len({arm.variant for arm in arms}) == 3
+    assert host_knobs(slow) == {"cgroup": {"read_iops": "3000", "write_bytes": "50MB"}}
 
 
 def test_arms_with_data_of_another_size_have_a_cluster_of_their_own() -> None:
     found = experiment(factors={"scale": {"knob": "dataset", "levels": [1, 20, 300]}}, dataset={"scale": 5})
     arms = resolve_arms(found)
 
-    assert [scale_of(found, arm) for arm in arms] == [1, 20, 300]
-    assert [variant_of(found, arm).scale for arm in arms] == [1, 20, 300]
-    assert len({variant.key for variant in variants_of(found, arms)}) == 3
+    assert [arm.scale for arm in arms] == [1, 20, 300]
+    assert [arm.variant.scale for arm in arms] == [1, 20, 300]
+    assert len({arm.variant.key for arm in arms}) == 3
 
 
 def test_arms_that_say_nothing_have_the_scale_of_the_dataset() -> None:
     found = experiment(arms={"a": {}, "b": {"dataset": {"scale": 7}}}, dataset={"scale": 5})
 
-    assert arm_scales(found) == (5, 7)
+    assert arm_scales(resolve_arms(found)) == (5, 7)
 
 
 def test_data_made_by_sql_have_no_scale() -> None:
     found = experiment(arms={"a": {}, "b": {}}, dataset={"kind": "sql", "setup": "x.sql"})
 
-    assert variant_of(found, resolve_arms(found)[0]).scale is None
+    assert resolve_arms(found)[0].variant.scale is None
 
 
 def test_room_is_planned_for_the_largest_data_and_time_for_all_of_them() -> None:
     small = experiment(arms={"a": {}, "b": {}}, dataset={"scale": 10})
     both = experiment(factors={"scale": {"knob": "dataset", "levels": [10, 100]}})
 
-    assert estimate_data_size(both) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE
-    assert estimate_data_size(both, scale=10) == estimate_data_size(small)
-    more = estimate_total(both, blocks=2).prepare - estimate_total(small, blocks=2).prepare
-    assert more >= 100 * LOAD_SECONDS_PER_SCALE
+    assert estimate_data_size(both, resolve_arms(both)) == CLUSTER_BYTES + 100 * BYTES_PER_SCALE
+    assert cluster_size(10) == estimate_data_size(small, resolve_arms(small))
+    more, less = (estimate_total(one, resolve_arms(one), blocks=2).prepare for one in (both, small))
+    assert more - less >= 100 * LOAD_SECONDS_PER_SCALE
 
 
 def test_arms_with_data_of_several_sizes_take_turns_only_if_somebody_asks_for_it() -> None:
@@ -150,6 +150,7 @@ def test_a_calibration_keeps_the_class_of_the_control() -> None:
         disk = "slow"
         [arms.b]
     """
-    found = parse_experiment(control_twice(text, name="twice"), "twice", Path("/"), check_files=False).experiment
+    made = parse_experiment(text, "x", Path("/")).experiment
+    found = parse_experiment(control_twice(made, name="twice"), "twice", Path("/"), check_files=False).experiment
 
-    assert [disk_of(found, arm) for arm in resolve_arms(found)] == ["slow", "slow"]
+    assert [arm.disk for arm in resolve_arms(found)] == ["slow", "slow"]

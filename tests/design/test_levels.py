@@ -45,7 +45,7 @@ def test_rates_go_with_constant_clients_or_in_step() -> None:
 
 
 def test_lists_of_different_length_are_refused() -> None:
-    with pytest.raises(SpecError, match="3 levels of clients do not go in step with 2 rates"):
+    with pytest.raises(SpecError, match="clients has 3 levels, rate has 2; they must match"):
         levels(clients=[1, 2, 3], rate=[10, 20])
 
 

@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
-from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.levels import load_levels
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import (
     BLOCKS,
     Judgement,
@@ -16,6 +15,7 @@ from pgtrial.design.methods import (
 from pgtrial.design.plan import make_plan
 from pgtrial.design.slice_time import settle_guard, slice_length
 from pgtrial.errors import SpecError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 
 GIB = 1024**3
@@ -229,7 +229,7 @@ def test_guard_and_slices_are_as_long_as_the_settings_need(tables: dict[str, Any
     made = experiment(**tables)
     arms = resolve_arms(made)
 
-    assert settle_guard(made, arms) == pytest.approx(guard)
+    assert settle_guard(arms) == pytest.approx(guard)
     assert slice_length(made, arms) == pytest.approx(length)
 
 

@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.plan import plan_schedule
 from pgtrial.model.arm import Arm, Role
 
 ARMS = tuple(Arm(name=name, role=Role.CANDIDATE) for name in ("a", "b", "c", "d", "e"))

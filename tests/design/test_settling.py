@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
-from pgtrial.design.settling import RULES, STANDING, SWITCHED, Settling, Shared, find_differences, find_rule
+from pgtrial.design.settling import find_differences
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
-from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Settling, Shared
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -16,20 +17,15 @@ LIBRARIES = {"shared_preload_libraries", "session_preload_libraries", "local_pre
 
 
 def test_every_knob_has_rules_of_which_the_last_takes_everything() -> None:
-    assert set(RULES) == set(KNOB_NAMES)
-    for rules in RULES.values():
-        assert rules[-1].patterns == ("*",)
-        assert all(rule.reason for rule in rules)
-
-
-def test_every_knob_of_the_host_has_a_rule_and_is_of_the_machine_or_in_a_group_of_its_own() -> None:
-    assert {knob.name for knob in HOST_KNOBS} == {*SWITCHED, *STANDING, "cgroup"} - {"storage"}
+    for knob in KNOBS.values():
+        assert knob.rules[-1].patterns == ("*",)
+        assert all(rule.reason for rule in knob.rules)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None:
     settings = {name for name, facts in read_catalogue(version).items() if facts.context != "internal"}
-    unknown = {name for name in settings if find_rule(POSTGRESQL, name).patterns == ("*",)}
+    unknown = {name for name in settings if KNOBS[POSTGRESQL].rule_of(name).patterns == ("*",)}
 
     assert unknown <= LIBRARIES  # settles as the libraries do that it names
 
@@ -46,7 +42,8 @@ def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None
         ("postgresql", "auto_explain.log_analyze", Settling.AT_ONCE, False),
         ("postgresql", "timescaledb.restart_delay", Settling.BUILDS_UP, False),
         ("sysctl", "vm.swappiness", Settling.BUILDS_UP, True),
-        ("sysctl", "vm/dirty_background_bytes", Settling.BUILDS_UP, True),
+        ("sysctl", "vm.dirty_background_bytes", Settling.BUILDS_UP, True),
+        ("sysctl", "net.ipv4.conf.eth0/100.rp_filter", Settling.AT_ONCE, False),
         ("sysctl", "kernel.sched_autogroup_enabled", Settling.AT_ONCE, False),
         ("sysctl", "dev.cdrom.debug", Settling.BUILDS_UP, True),
         ("block_device", "scheduler", Settling.AT_ONCE, False),
@@ -57,7 +54,7 @@ def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None
     ],
 )
 def test_effects_settle_as_they_do(knob: str, name: str, settling: Settling, shared: bool) -> None:
-    rule = find_rule(knob, name)
+    rule = KNOBS[knob].rule_of(name)
 
     assert rule.settling is settling
     assert bool(rule.shares) is shared
@@ -69,7 +66,7 @@ def experiment(**tables: Any) -> Experiment:
 
 
 def labels(made: Experiment) -> list[str]:
-    return [one.label for one in find_differences(made, resolve_arms(made))]
+    return [one.label for one in find_differences(resolve_arms(made))]
 
 
 def test_only_what_differs_between_arms_counts() -> None:
@@ -93,7 +90,7 @@ def test_libraries_differ_one_by_one() -> None:
             "c": {"postgresql": {"shared_preload_libraries": "timescaledb"}},
         }
     )
-    found = {one.label: one.rule.settling for one in find_differences(made, resolve_arms(made))}
+    found = {one.label: one.rule.settling for one in find_differences(resolve_arms(made))}
 
     assert found == {
         "extensions auto_explain": Settling.AT_ONCE,

@@ -218,8 +218,7 @@ def new_logging() -> Iterator[None]:
 @pytest.mark.parametrize(
     "page",
     [
-        # Each page takes long, and has nothing to do with the others.
-        pytest.param(page, id=str(page.relative_to(ROOT)), marks=pytest.mark.xdist_group(page.name))
+        pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
         if list(read_page(page.read_text(encoding="utf-8")))
     ],

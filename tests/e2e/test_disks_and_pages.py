@@ -44,7 +44,7 @@ def test_arms_differ_in_their_disk_and_in_the_size_of_their_data(place, enterabl
     assert list(arms) == [f"disk={disk},scale={scale}" for disk in ("first", "second") for scale in (1, 2)]
     assert [arm["disk"] for arm in arms.values()] == ["first", "first", "second", "second"]
     assert not any(arm["is_emulated"] for arm in arms.values())
-    assert findings["experiment"]["workload"]["data"] == "scale 1, 2"
+    assert findings["experiment"]["workload"]["data"]["text"] == "scale 1, 2"
     places = [str(path) for path in folder.work_directories()]
     assert sum(path.startswith(f"{enterable}/first/") for path in places) == 2
     assert sum(path.startswith(f"{enterable}/second/") for path in places) == 2

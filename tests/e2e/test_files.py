@@ -129,5 +129,5 @@ def test_without_fio_the_error_says_so(
 
     assert main(["run", str(place / "e.toml"), "--results", str(place / "none"), "--quiet"]) == 1
 
-    assert "there is no program fio" in capsys.readouterr().err
+    assert 'program "fio" not found' in capsys.readouterr().err
     assert not (place / "none").exists() or list((place / "none").iterdir()) == []

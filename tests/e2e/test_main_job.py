@@ -2,12 +2,14 @@ import json
 import os
 import re
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
 
 from pgtrial.model.histogram import bucket_value
 from pgtrial.store import layout
+from pgtrial.store.state import State
 
 STATUS = {"supported": 0, "refuted": 3, "inconclusive": 4, "invalid": 5}
 
@@ -44,7 +46,7 @@ def test_hypothesis_file_becomes_verdict_report_and_data(finished):
     findings = read_findings(folder)
     assert [run["state"] for run in findings["runs"]] == ["done"] * 6
     assert findings["hypothesis"]["verdict"] in ("supported", "inconclusive", "refuted")
-    assert findings["hypothesis"]["reason"] in " ".join(result.stdout.split())
+    assert findings["hypothesis"]["reason"]["text"] in " ".join(result.stdout.split())
     effect = next(e for e in findings["effects"] if e["metric"] == "pgbench.tps" and e["load_level"] == "all")
     assert effect["arm"] == "off"
     assert effect["ratio"] > 1.2
@@ -89,8 +91,8 @@ def test_assert_gives_the_verdict_as_exit_status(finished):
 
 
 def test_assert_of_a_claim_that_does_not_hold_is_no_success(place, copied):
-    file = copied / "experiment.toml"
-    file.write_text(file.read_text().replace('expect = "better"', 'expect = "worse"'))
+    with closing(State.open(copied, write=True)) as state:
+        state.set_meta(plan=state.meta()["plan"].replace('"expect":"better"', '"expect":"worse"'))
 
     result = place.run("resume", "--assert", str(copied))
 

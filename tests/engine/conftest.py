@@ -18,7 +18,8 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About
 from pgtrial.knobs.kernel_values import undo_values
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store.journal import Journal

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.calibration.summary import block_times, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, Part, plan_calibration
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
 from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
 from pgtrial.engine.events import Event, RunStarted, ignore
 from pgtrial.engine.experiment import Permission
@@ -49,7 +49,7 @@ def load(folder: Path, *, postgres: object = "16", text: str = TEXT) -> LoadedEx
 
 def small_plan(loaded: LoadedExperiment) -> CalibrationPlan:
     """Two portions of one method, each of a block of 1 s; there is no time for more."""
-    plan = plan_calibration(loaded.experiment, loaded.text, FACTS, budget=3600)
+    plan = plan_calibration(loaded.experiment, FACTS, budget=3600)
     candidate = replace(plan.candidates[-1], duration=1.0, warmup=0.0)
     parts = tuple(
         replace(part, candidate=candidate, blocks=1, seconds=10.0)
@@ -135,5 +135,5 @@ def test_host_changes_have_to_be_allowed_as_for_an_experiment(tmp_path: Path, mo
 def test_results_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "results").touch()
 
-    with pytest.raises(StoreError, match="cannot make a result folder"):
+    with pytest.raises(StoreError, match="cannot create a result folder"):
         create_calibration_folder(load(tmp_path), tmp_path / "results")

@@ -2,6 +2,7 @@ from contextlib import closing
 
 import pytest
 
+from pgtrial.design.plan import make_plan
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.experiment_file.load import load_experiment
@@ -27,7 +28,8 @@ def make_finished(tmp_path):
 
     def make(target=""):
         (tmp_path / "e.toml").write_text(TEXT.format(target=target))
-        folder = create_folder(load_experiment(tmp_path / "e.toml"), tmp_path)
+        loaded = load_experiment(tmp_path / "e.toml")
+        folder = create_folder(loaded, make_plan(loaded.experiment), tmp_path)
         left = tmp_path / "pgtrial-left"
         left.mkdir()
         with closing(State.open(folder, write=True)) as state:

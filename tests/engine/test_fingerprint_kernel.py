@@ -1,6 +1,7 @@
 import pytest
 
-from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
+from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts
+from pgtrial.knobs.sysctl import path_of, standard_name
 
 PAGES = "/sys/kernel/mm/transparent_hugepage"
 
@@ -62,8 +63,8 @@ def test_kernel_settings_have_their_name():
     ],
 )
 def test_names_are_as_sysctl_understands_them(written, name, path):
-    assert sysctl_name(written) == name
-    assert sysctl_path(name) == path
+    assert standard_name(written) == name
+    assert path_of(name) == path
 
 
 def test_what_does_something_when_it_is_read_is_not_read():

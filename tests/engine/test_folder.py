@@ -1,16 +1,25 @@
 import os
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from pgtrial.analysis.evidence import read_evidence
+from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.plan import make_plan
 from pgtrial.engine import folder as module
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder
-from pgtrial.errors import PgTrialError, SpecError, StoreError
+from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.store import layout
+from pgtrial.store.plans import read_plan
+from pgtrial.store.sqlite import connect
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of, setup_sql
 
+FACTS = HostFacts(local=True, cores=((0,), (1,)), memory_available=8 << 30)
 TEXT = """
 format = 1
 [experiment]
@@ -56,15 +65,19 @@ def same_second(monkeypatch):
     monkeypatch.setattr(module, "datetime", Clock)
 
 
+def create(loaded, results):
+    return create_folder(loaded, make_plan(loaded.experiment, FACTS), results)
+
+
 def everything_in(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
 def test_new_folder_has_the_whole_schedule(loaded, tmp_path):
-    folder = create_folder(loaded, tmp_path / "new/results")
+    folder = create(loaded, tmp_path / "new/results")
 
     state = State.open(folder)
-    assert [arm.name for arm in state.arms()] == ["a", "b"]
+    assert [name for name, _, _ in state.declared_arms()] == ["a", "b"]
     assert [level.clients for level in state.levels()] == [2, 4]
     assert [(slot.number, slot.block) for slot in state.slots()] == [(1, 1), (2, 1), (3, 2), (4, 2)]
     assert state.runs() == ()
@@ -78,7 +91,7 @@ def test_new_folder_says_its_method_and_why(loaded, tmp_path, asked, method):
     text = TEXT.replace('duration = "1s"', 'duration = "20s"') + asked
     (tmp_path / "e.toml").write_text(text, encoding="utf-8")
 
-    state = State.open(create_folder(load_experiment(tmp_path / "e.toml"), tmp_path / "results"))
+    state = State.open(create(load_experiment(tmp_path / "e.toml"), tmp_path / "results"))
     meta = state.meta()
     state.close()
 
@@ -87,20 +100,54 @@ def test_new_folder_says_its_method_and_why(loaded, tmp_path, asked, method):
     assert (float(meta["method_guard"]), float(meta["method_slice"])) == ((0.1, 1.0) if asked else (0.0, 0.0))
 
 
-def test_method_that_this_machine_does_not_allow_leaves_no_folder(loaded, tmp_path):
-    (tmp_path / "e.toml").write_text(TEXT + 'method = "interleaved"\ncache = "cold"', encoding="utf-8")
+def test_what_was_planned_is_what_the_folder_says_whatever_becomes_of_the_file(loaded, tmp_path):
+    plan = make_plan(loaded.experiment, FACTS)
+    folder = create_folder(loaded, plan, tmp_path / "results")
+    (folder / "experiment.toml").write_text("format = 1\n")
 
-    with pytest.raises(SpecError, match="not valid here"):
-        create_folder(load_experiment(tmp_path / "e.toml"), tmp_path / "results")
+    assert read_plan(folder) == plan
+    assert load_stored(folder).arms == plan.arms
+    assert read_evidence(folder).experiment == loaded.experiment
 
-    assert list((tmp_path / "results").iterdir()) == []
+
+def test_a_folder_without_a_plan_has_its_experiment_resolved(loaded, tmp_path):
+    plan = make_plan(loaded.experiment)
+    folder = create_folder(loaded, plan, tmp_path / "results")
+    forget_plan(folder)
+
+    old = read_plan(folder)
+
+    assert (old.experiment, old.levels, old.slots, old.method) == (
+        plan.experiment,
+        plan.levels,
+        plan.slots,
+        plan.method,
+    )
+    assert [replace(arm, origins={}) for arm in old.arms] == [replace(arm, origins={}) for arm in plan.arms]
+
+
+def test_a_plan_of_a_newer_pgtrial_is_not_guessed_at(loaded, tmp_path):
+    folder = create(loaded, tmp_path / "results")
+    with closing(State.open(folder, write=True)) as state:
+        state.set_meta(plan=state.meta()["plan"].replace('"version":1', '"version":2'))
+
+    with pytest.raises(StoreError, match="not one that this pgtrial understands") as caught:
+        read_plan(folder)
+    assert "newer" in caught.value.hint
+
+
+def forget_plan(folder):
+    db = connect(folder / layout.STATE, mode="rw")
+    with db:
+        db.execute("DELETE FROM meta WHERE key = 'plan'")
+    db.close()
 
 
 @pytest.mark.usefixtures("same_second")
 def test_folders_of_the_same_second_have_different_names(loaded, tmp_path):
-    first = create_folder(loaded, tmp_path / "results")
+    first = create(loaded, tmp_path / "results")
     before = everything_in(first)
-    others = [create_folder(loaded, tmp_path / "results") for _ in range(2)]
+    others = [create(loaded, tmp_path / "results") for _ in range(2)]
 
     assert [path.name for path in (first, *others)] == [
         "small-20260120T101500Z",
@@ -118,7 +165,7 @@ def test_nothing_that_has_the_name_already_is_replaced(loaded, tmp_path):
     (results / "small-20260120T101500Z-2").write_text("a file")
     (results / "small-20260120T101500Z-3").symlink_to("nowhere")
 
-    assert create_folder(loaded, results).name == "small-20260120T101500Z-4"
+    assert create(loaded, results).name == "small-20260120T101500Z-4"
     assert list((results / "small-20260120T101500Z").iterdir()) == []
     assert (results / "small-20260120T101500Z-2").read_text() == "a file"
     assert (results / "small-20260120T101500Z-3").is_symlink()
@@ -128,7 +175,7 @@ def test_folder_that_cannot_be_made_whole_is_not_there(loaded, tmp_path):
     (tmp_path / "tables für alles.sql").unlink()
 
     with pytest.raises(PgTrialError):
-        create_folder(loaded, tmp_path / "results")
+        create(loaded, tmp_path / "results")
 
     assert list((tmp_path / "results").iterdir()) == []
 
@@ -136,23 +183,23 @@ def test_folder_that_cannot_be_made_whole_is_not_there(loaded, tmp_path):
 def test_place_that_cannot_be_written_is_an_error_with_advice(loaded, tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(StoreError, match="cannot make a result folder") as caught:
-        create_folder(loaded, tmp_path / "file")
+    with pytest.raises(StoreError, match="cannot create a result folder") as caught:
+        create(loaded, tmp_path / "file")
 
     assert "--results" in caught.value.hint
 
 
 def test_stored_scripts_are_used_even_if_the_originals_changed_or_vanished(loaded, tmp_path):
-    folder = create_folder(loaded, tmp_path / "results").rename(tmp_path / "moved")
+    folder = create(loaded, tmp_path / "results").rename(tmp_path / "moved")
     (tmp_path / "sub/lesen „schnell“.sql").write_text("SELECT 'changed';\n")
     (tmp_path / "tables für alles.sql").unlink()
     (tmp_path / "e.toml").unlink()
 
     stored = load_stored(folder)
 
-    scripts = {scenario.name: scenario.script for scenario in scenarios_of(stored.experiment, stored.folder)}
+    scripts = {scenario.name: scenario.script for scenario in scenarios_of(stored.experiment, folder / layout.FILES)}
     assert scripts == {"read": "SELECT 'ß';\n", "write": None}
-    assert [sql for _, sql in setup_sql(stored.experiment, stored.folder)] == ["CREATE TABLE t ();\n"]
+    assert [sql for _, sql in setup_sql(stored.experiment, folder / layout.FILES)] == ["CREATE TABLE t ();\n"]
     assert stored.experiment.hypothesis.claim == "größer is 更快"
 
 

@@ -48,7 +48,7 @@ def test_what_was_left_keeps_a_run_from_starting(journal) -> None:
     with pytest.raises(PreflightError, match="a host setting that an earlier experiment changed has not been") as found:
         refuse_unrestored(journal)
     assert found.value.detail == 'a from 0 to 1, for "/results/x".'
-    assert found.value.hint == 'Type "pgtrial restore" first.'
+    assert found.value.hint == 'Run "pgtrial restore" first.'
 
     begin(journal, "b", host="ssh://db1")
     with pytest.raises(PreflightError, match="2 host settings that earlier experiments changed have not") as found:
@@ -63,7 +63,7 @@ def test_what_is_in_use_is_said_to_be_in_use(journal, start_process) -> None:
     with pytest.raises(PreflightError, match=f'process {other.pid}, works in "/results/x"') as found:
         refuse_unrestored(journal)
     assert "would mix" in found.value.detail
-    assert found.value.hint.startswith("Wait until it has ended")
+    assert found.value.hint.startswith("Wait until it ends")
 
 
 def test_own_changes_are_no_hindrance(journal) -> None:
@@ -196,7 +196,7 @@ def test_what_is_not_on_the_list_or_in_use_is_not_taken_off(journal, start_proce
     in_use = begin(journal, "b", owner=owner_of(start_process()))
 
     for number in (99, in_use.id):
-        with pytest.raises(PreflightError, match=f"there is no change {number} to take off the list") as found:
+        with pytest.raises(PreflightError, match=f"change {number} is not on the list") as found:
             forget(journal, [left.id, number])
-        assert found.value.detail == f"The changes that are left: {left.id}."
+        assert found.value.detail == f"Changes on the list: {left.id}."
     assert len(journal.open_entries()) == 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -23,7 +23,7 @@ from pgtrial.engine.sampler.spool import Header, SpoolWriter
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.model.arm import Arm, Role
+from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.run import PAGES, LoadLevel, Slot
 from pgtrial.store import layout
 from pgtrial.store.pgbench_log import LevelLog
@@ -43,6 +43,7 @@ SERVER = RunningServer(
     environment={},
     directories=(),
     groups=(),
+    confirmed=frozenset(),
 )
 WHOLE = SamplerReport(gaps=(), errors=(), ticks=1, late=0, caveats=())
 
@@ -90,11 +91,7 @@ class Servers:
 @dataclass
 class Load:
     steps: list[str]
-    cache: str = "as-is"
     output: Any = OUTPUT
-
-    def cache_of(self, arm: Arm) -> str:
-        return self.cache
 
     async def make_cold(self, arm: Arm) -> None:
         self.steps.append("empty caches")
@@ -156,11 +153,12 @@ class Bench:
         *arms: str,
         restore: bool = True,
         keeps_data: bool = False,
-        cache: str = "as-is",
+        cache: Literal["as-is", "cold", "warm"] = "as-is",
+        knobs: Mapping[str, Tables] | None = None,
         watches_pages: bool = False,
         **servers: str,
     ) -> dict[str, float]:
-        load: Any = Load(self.steps, cache)
+        load: Any = Load(self.steps)
         plan = Plan(
             workload=SimpleNamespace(duration=4.0),  # type: ignore[arg-type]
             load=load,
@@ -172,7 +170,7 @@ class Bench:
             sysctls=(),
             restore="each-run",
         )
-        found = [Arm(name=name, role=Role.CANDIDATE, settings=()) for name in arms]
+        found = [Arm(name=name, role=Role.CANDIDATE, knobs=(knobs or {}).get(name, {}), cache=cache) for name in arms]
         slots = [Slot(number=i, block=1, position=i, arm=name) for i, name in enumerate(arms, 1)]
         self.state.set_plan(found, [LEVEL], slots)
         rows = tuple(self.state.begin_run(slot, time.time()) for slot in slots)
@@ -215,7 +213,7 @@ each_kind = pytest.mark.parametrize("arms", ARMS, ids=["alone", "block"])
 
 @each_kind
 @pytest.mark.parametrize("cache", ["cold", "warm", "as-is"])
-def test_the_steps_have_one_order(bench: Bench, arms: tuple[str, ...], cache: str) -> None:
+def test_the_steps_have_one_order(bench: Bench, arms: tuple[str, ...], cache: Literal["as-is", "cold", "warm"]) -> None:
     tps = bench.execute(*arms, cache=cache)
 
     count = len(arms)
@@ -255,6 +253,17 @@ def test_what_makes_a_run_untrue_is_found_after_the_end(
     with pytest.raises(InvalidRunError, match=reason):
         bench.execute(*arms, **happens)
 
+    assert bench.steps[-1] == "stop at once"
+
+
+@each_kind
+def test_an_arm_with_a_value_that_nothing_set_is_not_measured(bench: Bench, arms: tuple[str, ...]) -> None:
+    last = arms[-1]
+
+    with pytest.raises(InvalidRunError, match=f'arm "{last}" declares cpu_frequency.governor = slow, which nothing'):
+        bench.execute(*arms, knobs={last: {"cpu_frequency": {"governor": "slow"}}})
+
+    assert "measure" not in bench.steps
     assert bench.steps[-1] == "stop at once"
 
 

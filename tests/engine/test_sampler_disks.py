@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.engine.sampler import control
-from pgtrial.hosts.devices import BlockDevice, DevicesUnder
+from pgtrial.hosts.linux.devices import BlockDevice, DevicesUnder
 from pgtrial.hosts.operations import Operations
 
 DISK = BlockDevice(name="vda")

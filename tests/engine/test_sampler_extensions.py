@@ -215,7 +215,7 @@ def test_answer_that_does_not_come_in_time_is_a_reading_less(place: Place) -> No
 
     assert len(of(place, "pg_wait_sampling")) == 5
     assert "pg_wait_sampling" not in {source for _, source in reader.added}
-    assert reader.remarks == ["pg_buffercache cannot be read: no answer in time."]
+    assert reader.remarks == ["pg_buffercache cannot be read: no answer within the time limit."]
 
 
 def test_database_that_cannot_be_reached_is_said(place: Place) -> None:

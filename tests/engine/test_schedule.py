@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
-from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import BLOCKS
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import RestoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.run import RunState
+from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support import EXPERIMENT
 
@@ -30,26 +28,22 @@ def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, 
         monkeypatch.setattr(Schedule, "_execute", execute)
         monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
         experiment = Experiment.model_validate(tomllib.loads(EXPERIMENT))
-        arms = resolve_arms(experiment)
-        slots = plan_schedule(arms, blocks=6, seed=1)
+        planned = make_plan(experiment)
         state, told = State.create(tmp_path), []
-        state.set_plan(arms, load_levels(experiment.workload), slots)
+        write_plan(state, planned)
         plan: Any = SimpleNamespace(measured_time=1.0)
-        loaded: Any = SimpleNamespace(experiment=experiment)
         other: Any = None
         schedule = Schedule(
-            loaded=loaded,
-            choice=BLOCKS,
+            planned=planned,
             folder=tmp_path,
             state=state,
             target=other,
             plan=plan,
-            arms={arm.name: arm for arm in arms},
-            slots=len(slots),
+            arms={arm.name: arm for arm in planned.arms},
             tell=told.append,
         )
         with pytest.raises(type(happens)):
-            asyncio.run(schedule.run(slots[:1]))
+            asyncio.run(schedule.run(planned.slots[:1]))
         (run,) = state.runs()
         state.close()
         return run.state, run.reason, [event for event in told if isinstance(event, RunEnded)]

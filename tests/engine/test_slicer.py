@@ -169,7 +169,7 @@ def test_slicer_that_is_killed_is_one_clear_error_and_leaves_all_at_work(program
         os.kill(pids[0], signal.SIGKILL)
         await working
 
-    with pytest.raises(WorkloadError, match="the arms do not take turns any more: the slicer was killed"):
+    with pytest.raises(WorkloadError, match="the arms no longer take turns: the slicer was killed"):
         asyncio.run(kill())
     assert [states(process) for process in programs.values()] == [{"going"}, {"going"}]
 

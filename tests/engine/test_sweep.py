@@ -20,7 +20,7 @@ SLOT = Slot(number=1, block=1, position=1, arm="a")
 def folder(tmp_path):
     """A result folder whose first run was begun."""
     state = State.create(tmp_path)
-    state.set_plan([Arm(name="a", role=Role.CONTROL, settings=())], [LoadLevel(index=0, clients=1)], [SLOT])
+    state.set_plan([Arm(name="a", role=Role.CONTROL)], [LoadLevel(index=0, clients=1)], [SLOT])
     run = state.begin_run(SLOT, time.time())
     for name in ("spool", "pgbench"):
         (tmp_path / "runs" / run.folder / name).mkdir(parents=True)

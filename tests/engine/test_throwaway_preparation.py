@@ -1,10 +1,12 @@
 import asyncio
 import subprocess
+from dataclasses import replace
 
 import pytest
 
-from pgtrial.design.arms import resolve_arms
-from pgtrial.design.data_size import estimate_data_size
+from pgtrial.design.data_size import cluster_size
+from pgtrial.design.methods import BLOCKS, MethodChoice
+from pgtrial.design.plan import make_plan
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import ignore
 from pgtrial.engine.fingerprint.read import VERSION_FACT
@@ -34,12 +36,13 @@ def state(tmp_path):
     state.close()
 
 
-def prepare(state, tmp_path, *, scale=1, more=""):
+def prepare(state, tmp_path, *, scale=1, more="", choice=BLOCKS):
     loaded = parse_experiment(TEXT.replace("SCALE", str(scale)) + more, "small.toml", tmp_path)
-    if not state.arms():
-        state.set_plan(resolve_arms(loaded.experiment), (), ())
+    plan = replace(make_plan(loaded.experiment), method=choice)
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
-    preparing = prepare_throwaway(loaded, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore)
+    preparing = prepare_throwaway(
+        plan, tmp_path, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore
+    )
     return asyncio.run(preparing)
 
 
@@ -49,7 +52,9 @@ def test_experiment_of_another_server_version_is_not_gone_on_with(state, tmp_pat
     with pytest.raises(PreflightError) as caught:
         prepare(state, tmp_path)
 
-    assert caught.value.message.startswith(f"the experiment was begun with PostgreSQL 15.0, but {programs.version} is")
+    assert caught.value.message.startswith(
+        f"the experiment was started with PostgreSQL 15.0, but {programs.version} is"
+    )
     assert not (tmp_path / "work").exists()
 
 
@@ -64,7 +69,7 @@ def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
 
 @pytest.mark.usefixtures("programs")
 def test_place_for_the_wal_that_cannot_be_used_leaves_nothing_in_that_of_the_data(state, tmp_path):
-    with pytest.raises(PreflightError, match='cannot make a directory in "/proc"'):
+    with pytest.raises(PreflightError, match='cannot create a directory in "/proc"'):
         prepare(state, tmp_path, more='[target.storage]\nwal = "/proc"\n')
 
     assert state.work_directories() != ()
@@ -82,13 +87,11 @@ def test_data_of_which_each_arm_has_a_copy_need_the_space_for_them(state, tmp_pa
 
     monkeypatch.setattr(preparation, "check_access", stop)
     monkeypatch.setattr(preparation, "_shares_blocks", lambda *_arguments: False)
-    size = estimate_data_size(parse_experiment(TEXT.replace("SCALE", "1"), "small.toml", tmp_path).experiment)
-    needed = copies * (size + 150 * 1024**2)
-    state.set_meta(method=method)
+    needed = copies * (cluster_size(1) + 150 * 1024**2)
     for free, expected in ((needed - 1, PreflightError), (needed, EnoughError)):
         monkeypatch.setattr(Operations, "space", lambda *_arguments, free=free: (2 * free, free))
         with pytest.raises(expected):
-            prepare(state, tmp_path)
+            prepare(state, tmp_path, choice=MethodChoice(method=method, reason="", slice=1.0))
         assert not [path for path in state.work_directories() if path.exists()]
 
 

@@ -8,11 +8,11 @@ from types import ModuleType
 import pytest
 
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FileWork
-from pgtrial.experiment_file.knob_tables import KnobTables
+from pgtrial.experiment_file.fields import render_schema
 from pgtrial.experiment_file.load import load_experiment
-from pgtrial.experiment_file.schema import render_schema
-from pgtrial.experiment_file.table import Table
+from pgtrial.knobs import KnobTables
+from pgtrial.knobs.fio import FileWork
+from pgtrial.knobs.values import Table
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from pgtrial.errors import SpecProblem
-from pgtrial.experiment_file.factor_checks import find_fault
+from pgtrial.experiment_file.arms import find_fault
 
 Find = Callable[[str], dict[str, SpecProblem]]
 

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SpecProblem
+from pgtrial.experiment_file.arms import all_declared
+from pgtrial.experiment_file.experiment import Experiment
 
 Find = Callable[..., dict[str, SpecProblem]]
 ARMS = "[arms.a]\n[arms.b]\n"
@@ -173,3 +175,17 @@ def test_sql_that_all_arms_have_needs_no_undo_but_in_an_existing_database(find: 
     problem = find(common + existing)["target.sql.apply"]
     assert "the database is left as found" in problem.message
     assert problem.hint == "Add undo beside apply."
+
+
+def test_the_two_ways_to_write_a_kernel_setting_are_one_setting_from_the_reading_on(find: Find) -> None:
+    """However the file writes it, plan, record and report have the one name."""
+    written, standard = "net/ipv4/conf/eth0.100/rp_filter", "net.ipv4.conf.eth0/100.rp_filter"
+    tables = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "olap"}}
+    in_arm = Experiment.model_validate(tables | {"arms": {"a": {}, "b": {"sysctl": {written: 1}}}})
+    in_factor = Experiment.model_validate(tables | {"factors": {written: {"knob": "sysctl", "levels": [0, 1]}}})
+
+    assert in_arm.arms["b"].texts() == {"sysctl": {standard: "1"}}
+    assert {given.key for given in all_declared(in_factor)} == {standard}
+
+    (problem,) = find(ARMS + f"[arms.b.sysctl]\n'{written}' = 1\n'{standard}' = 0\n").values()
+    assert f'kernel setting "{standard}" is given twice' in problem.message

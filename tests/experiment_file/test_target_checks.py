@@ -5,8 +5,8 @@ import pytest
 
 from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.arm_checks import OWNED_BY_SERVER
-from pgtrial.experiment_file.target_checks import NOT_ON_SERVER
 
+NOT_ON_SERVER = ("server", "dataset", "storage", "filesystem", "cgroup", "huge_pages")
 Find = Callable[..., dict[str, SpecProblem]]
 ARMS = "[arms.a]\n[arms.b]\n"
 SERVER = ARMS + "[target]\nkind = 'server'\n"

@@ -24,8 +24,8 @@ def folder(tmp_path: Path) -> Path:
     place.mkdir()
     with contextlib.closing(State.create(place)) as state:
         arms = (
-            Arm(name="on", role=Role.CONTROL, settings=(("archive_command", "cp %p s3cr3t-command"),)),
-            Arm(name="off", role=Role.CANDIDATE, knobs=(("sql", "apply", "CREATE INDEX ON customers (name)"),)),
+            Arm(name="on", role=Role.CONTROL, own_settings={"archive_command": "cp %p s3cr3t-command"}),
+            Arm(name="off", role=Role.CANDIDATE, own_knobs={"sql": {"apply": "CREATE INDEX ON customers (name)"}}),
         )
         slots = (Slot(number=1, block=1, position=1, arm="on"), Slot(number=2, block=1, position=2, arm="off"))
         state.set_plan(arms, (LoadLevel(index=0, clients=4, rate=None),), slots)
@@ -75,11 +75,10 @@ def test_what_is_left_still_is_a_state(folder: Path) -> None:
     redacted(folder, *Redaction)
 
     with contextlib.closing(State.open(folder.parent)) as state:
-        assert [(arm.name, arm.role) for arm in state.arms()] == [("on", "control"), ("off", "candidate")]
-        ((setting, value),) = state.arms()[0].settings
-        assert (setting, value[:6]) == ("archive_command", "secret")
-        assert state.arms()[1].knobs[0][:2] == ("sql", "apply")
-        assert state.arms()[1].knobs[0][2].startswith("query")
+        on, off = state.declared_arms()
+        assert (on[:2], off[:2]) == (("on", "control"), ("off", "candidate"))
+        assert on[2]["postgresql"]["archive_command"].startswith("secret")
+        assert off[2]["sql"]["apply"].startswith("query")
         (run,) = state.runs()
         assert run.state is RunState.INVALID
         assert state.settings()[run.id]["shared_buffers"] == ("128MB", "default")

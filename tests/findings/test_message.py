@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pgtrial.findings.causes import Check
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import LevelFinding
 from pgtrial.findings.message import Message, message, say, verbatim
@@ -59,6 +60,15 @@ def test_a_text_of_version_1_is_a_message_of_that_text() -> None:
 
     assert level.label == verbatim("4 {clients}")
     assert say(level.label) == "4 {clients}"
+
+
+def test_a_check_of_version_1_that_is_ok_has_no_advice() -> None:
+    values = {"value": 0.4, "unit": "share", "threshold": 0.8, "share": 0.0, "level": "ok", "advice": ""}
+    check = Check.model_validate(
+        {"id": "cpu-busy", "name": "CPU busy", "arm": "on", "load_level": 0, "object": "", **values}
+    )
+
+    assert check.advice is None
 
 
 def test_a_caveat_of_version_1_keeps_its_words() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.hosts.devices import BlockDevice, device_names, devices_under, disks_under, find_device
+from pgtrial.hosts.linux.devices import BlockDevice, device_names, devices_under, disks_under, find_device
 from pgtrial.hosts.operations import Operations
 from support.programs import skip_for_want
 

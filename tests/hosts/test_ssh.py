@@ -466,7 +466,7 @@ def test_programs_end_when_ssh_is_killed_and_who_waits_is_told(own_remote, runne
     async def kill_ssh() -> int:
         process = await own_remote.start(["sleep", "60"], role="test", stdout=PIPE)
         os.kill(own_remote.connection.pid, signal.SIGKILL)
-        with pytest.raises(ConnectError, match=f'the connection to "{own_remote.name}" is lost'):
+        with pytest.raises(ConnectError, match=f'lost the connection to "{own_remote.name}"'):
             await process.wait()
         with pytest.raises(ConnectError):
             await process.stdout.read()

@@ -9,20 +9,19 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SettingError
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs import HOST_KNOBS, restoring_knobs
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.block_device import BlockDevice
-from pgtrial.knobs.cluster import CLUSTER_KNOBS
 from pgtrial.knobs.kernel_values import read_choices, read_chosen
 from pgtrial.knobs.sysctl import Sysctl
 from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
 from pgtrial.model.change import Outcome
+from pgtrial.postgres.existing.knobs import restoring_knobs
 
 OPS = Operations()
-KNOBS = (Sysctl(), BlockDevice(), TransparentHugePages())
+AT_ONCE = (Sysctl(), BlockDevice(), TransparentHugePages())
 WATERMARK = "/proc/sys/vm/watermark_scale_factor"
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 
@@ -52,17 +51,13 @@ def wanted_of(knob) -> tuple[str, dict[str, str]]:
     pytest.skip("no loop device that is not in use")
 
 
-def test_every_table_of_an_arm_has_its_row():
-    assert {*CLUSTER_KNOBS, *(knob.name for knob in HOST_KNOBS)} == set(KNOB_NAMES)
-
-
-@pytest.mark.parametrize("knob", restoring_knobs({}), ids=lambda knob: knob.name)
+@pytest.mark.parametrize("knob", KNOBS.values(), ids=KNOBS)
 def test_knob_has_a_file_of_its_name(knob):
     assert Path(sys.modules[type(knob).__module__].__file__).stem == knob.name
 
 
 @pytest.mark.parametrize(
-    "about", [*CLUSTER_KNOBS.values(), *(knob.about for knob in restoring_knobs({}))], ids=lambda about: about.sets[:20]
+    "about", [knob.about for knob in (*KNOBS.values(), *restoring_knobs({}))], ids=lambda about: about.sets[:20]
 )
 def test_every_word_about_a_knob_is_there_and_ends_without_a_period(about):
     texts = [getattr(about, name) for name in ("sets", "takes_effect", "rights", "verified", "undone")]
@@ -70,7 +65,7 @@ def test_every_word_about_a_knob_is_there_and_ends_without_a_period(about):
     assert all(text and not text.endswith(".") for text in texts)
 
 
-@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+@pytest.mark.parametrize("knob", AT_ONCE, ids=lambda knob: knob.name)
 def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
     path, wanted = wanted_of(knob)
     if not OPS.is_writable(path):
@@ -86,7 +81,7 @@ def test_effect_at_once_is_read_back_at_once_and_undone(knob, bench, kept):
     assert read_chosen(OPS, path) == old
 
 
-@pytest.mark.parametrize("knob", HOST_KNOBS, ids=lambda knob: knob.name)
+@pytest.mark.parametrize("knob", [*AT_ONCE, *(KNOBS[name] for name in WANTED)], ids=lambda knob: knob.name)
 def test_rights_of_root_are_needed_and_wanted_for(knob, forked):
     wanted = WANTED.get(knob.name)
     if wanted is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SettingError
-from pgtrial.hosts.devices import disks_under
+from pgtrial.hosts.linux.devices import disks_under
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.block_device import BlockDevice
 from pgtrial.knobs.kernel_values import read_chosen

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from pgtrial.errors import SettingError
+from pgtrial.hosts.linux.control_groups import hierarchies
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import end_process
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.cgroup import Cgroup
-from pgtrial.knobs.control_groups import hierarchies
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -369,7 +369,7 @@ def test_group_that_is_there_already(kernel: Version2):
     apply(kernel, enable)
     apply(kernel, group)
 
-    with pytest.raises(SettingError, match=f'the control group "{GROUP}" is there already'):
+    with pytest.raises(SettingError, match=f'control group "{GROUP}" already exists'):
         apply(kernel, group)
 
 

@@ -3,8 +3,8 @@ from collections.abc import Mapping
 import pytest
 
 from pgtrial.errors import SettingError
+from pgtrial.hosts.linux.control_groups import Hierarchy
 from pgtrial.knobs.cgroup_limits import Device, describe, limit_files, place_limits, to_enable
-from pgtrial.knobs.control_groups import Hierarchy
 
 DISK = Device(name="sda", number="8:0")
 EVERYTHING = {

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.hosts.linux.control_groups import Hierarchy, groups_of, hierarchies, own_groups, smallest_limit
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.control_groups import Hierarchy, groups_of, hierarchies, own_groups, smallest_limit
 
 # Debian 10: version 1, with a version 2 that has no controllers.
 HYBRID = """\

@@ -14,14 +14,14 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Account, Completed
+from pgtrial.hosts.linux.loop_devices import loops_of
+from pgtrial.hosts.linux.mount_options import ITEMS, Item
+from pgtrial.hosts.linux.mounts import mount_at, mount_of, options_of
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import filesystem_image
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
-from pgtrial.knobs.loop_devices import loops_of
-from pgtrial.knobs.mount_options import ITEMS, Item
-from pgtrial.knobs.mounts import mount_at, mount_of, options_of
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from support import wait_until
 from support.programs import needs_program
@@ -377,7 +377,7 @@ def test_a_file_that_is_there_is_not_overwritten(folder: Path) -> None:
     wanted = {"type": "ext4", "size": SIZES["ext4"]}
     Path(f"{KNOB.mount_point(context(folder), wanted)}.img").touch()
 
-    with pytest.raises(SettingError, match="is there already") as caught:
+    with pytest.raises(SettingError, match="already exists") as caught:
         plan(context(folder), wanted)
     assert "pgtrial restore" in caught.value.hint
 
@@ -386,7 +386,7 @@ def test_a_file_system_too_small_for_its_kind_is_refused_in_the_programs_words(f
     where = context(folder)
     change = plan(where, {"type": "ext4", "size": "8kB"})
 
-    with pytest.raises(SettingError, match="cannot make a file system of type ext4") as caught:
+    with pytest.raises(SettingError, match="cannot create a file system of type ext4") as caught:
         asyncio.run(KNOB.apply(where, change))
 
     assert caught.value.detail

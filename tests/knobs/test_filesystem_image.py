@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from pgtrial.hosts.base import Completed
+from pgtrial.hosts.linux import loop_devices
+from pgtrial.hosts.linux.loop_devices import attach
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs import loop_devices
 from pgtrial.knobs.filesystem_image import find_caveats
-from pgtrial.knobs.loop_devices import attach
 from pgtrial.model.caveat import Severity
 from pgtrial.model.change import Change, JournalEntry
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.errors import SettingError
+from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
 
 needs_loop = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/loop-control").exists() or shutil.which("losetup") is None,

@@ -1,7 +1,7 @@
 import pytest
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.memory import available_memory
+from pgtrial.knobs.memory_pressure import available_memory
 
 
 class Told(Operations):

@@ -1,7 +1,7 @@
 import pytest
 
 from pgtrial.errors import SettingError
-from pgtrial.knobs.mount_options import (
+from pgtrial.hosts.linux.mount_options import (
     ITEMS,
     Item,
     mount_data,

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.hosts.linux.mounts import existing, mount_at, mount_of, options_of, read_mounts
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.mounts import existing, mount_at, mount_of, options_of, read_mounts
 
 MOUNTINFO = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard,resuid=65534

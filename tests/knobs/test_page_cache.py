@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.hosts.local import LocalHost
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.cgroup import evict
 from support.programs import needs_program
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.server_database import ServerDatabase
-from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.change import JournalEntry, Outcome
 from pgtrial.postgres.connect import execute, fetch
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.postgres.existing.server import open_server
 
 

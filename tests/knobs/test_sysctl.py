@@ -167,7 +167,7 @@ def test_setting_of_the_kernel_that_can_only_be_written(table, host):
     with pytest.raises(SettingError, match=r"vm\.new_action cannot be varied") as caught:
         table.plan({"vm.new_action": "1"})
 
-    assert caught.value.detail == "It can only be written, so nobody knows what to put back."
+    assert caught.value.detail == "It can only be written, so its old value is unknown."
 
 
 def test_same_setting_under_two_names_is_refused(table):

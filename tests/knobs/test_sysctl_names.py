@@ -2,7 +2,7 @@ import pytest
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.sysctl_names import find_file, name_of
+from pgtrial.knobs.sysctl import find_file, name_of
 
 NET = "/proc/sys/net/ipv4/conf"
 
@@ -54,7 +54,7 @@ def test_what_is_no_name_is_refused_wherever_it_leads(host, name: str):
 
 
 def test_dots_that_would_become_a_step_upwards_are_refused(host):
-    with pytest.raises(SettingError, match="is not a name of a kernel setting"):
+    with pytest.raises(SettingError, match="is not the name of a kernel setting"):
         find_file(host, "vm.//.swappiness")
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from pgtrial.collectors.throttling import COLLECTOR, parse
 from pgtrial.errors import SettingError
+from pgtrial.hosts.linux.mounts import mount_at
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.mounts import mount_at
 from pgtrial.knobs.tracing import Tracing
 from pgtrial.model.change import Outcome
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS

@@ -40,7 +40,7 @@ def test_without_a_model_it_tells_the_story(folder, capsys) -> None:
 
     assert (status, err) == (0, "")
     assert out.startswith("synchronous-commit\n\nWhat was asked\n")
-    assert "What would refute it" in out
+    assert "What to do next" in out
     assert "model" not in out
 
 
@@ -51,7 +51,7 @@ def test_a_folder_that_was_never_reported_is_told_and_left_alone(tmp_path, capsy
     status, out, _ = run(capsys, fresh)
 
     assert status == 0
-    assert "the experiment is not finished" in " ".join(out.split())
+    assert "The experiment is not finished" in " ".join(out.split())
     assert sorted(fresh.iterdir()) == before
 
 
@@ -98,7 +98,7 @@ def test_a_models_text_is_added_with_facts_put_in_and_labelled(folder, capsys, m
 
     assert status == 0
     assert err == "warning: the model's text is refused for 3 reasons; it is told why and asked again\n"
-    assert "What would refute it" in out
+    assert "What to do next" in out
     assert "== Text of a model (stand-in), not of pgtrial ==" in out
     assert "| The margin is 3 %, with 6 blocks." in out
     assert SECRET not in out
@@ -181,7 +181,7 @@ def test_without_an_address_it_is_a_usage_error(folder, capsys) -> None:
     status, out, err = run(capsys, folder, "--model", "tiny")
 
     assert (status, out) == (2, "")
-    assert err.startswith("error: no endpoint for the model is known\n")
+    assert err.startswith("error: no endpoint for the model is configured\n")
 
 
 def test_a_text_got_by_hand_is_checked_too(folder, tmp_path, capsys) -> None:

@@ -18,7 +18,15 @@ HOMES = {
     "polars": ("store/frames.py",),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
     "pyarrow": ("store/frames.py",),
-    "pydantic": ("experiment_file/", "engine/events.py", "engine/live/view.py", "findings/", "store/findings_file.py"),
+    "pydantic": (
+        "experiment_file/",
+        "knobs/",
+        "engine/events.py",
+        "engine/live/view.py",
+        "findings/",
+        "store/findings_file.py",
+        "store/plans.py",
+    ),
     "rich": ("cli/",),
     "scipy": ("stats/",),
     "vl_convert": ("report/",),

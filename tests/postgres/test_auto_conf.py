@@ -74,10 +74,10 @@ def test_a_file_that_was_edited_by_hand_is_not_canonical(text):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (b"a = 1\nb = \n", "line 2 is not one that the server can read"),
+        (b"a = 1\nb = \n", "the server cannot read line 2"),
         (b"include 'x.conf'\n", "line 1 includes another file"),
         (b"a = 'x\\ny'\n", "line 1 has a value with a line break"),
-        (b"a.b.c = 1\n", "line 1 is not one that the server can read"),
+        (b"a.b.c = 1\n", "the server cannot read line 1"),
     ],
 )
 def test_what_cannot_be_rewritten_is_an_error_that_does_not_quote_it(text, complaint):

@@ -11,7 +11,6 @@ from pgtrial.errors import ConnectError, PreflightError, SettingError
 from pgtrial.hosts.local import server_account
 from pgtrial.hosts.processes import identify
 from pgtrial.hosts.ssh.host import SshHost
-from pgtrial.knobs import postgresql
 from pgtrial.postgres import programs as module
 from pgtrial.postgres.connect import execute, execute_script, fetch
 from pgtrial.postgres.programs import find_programs, reachable_programs
@@ -151,10 +150,10 @@ def test_refused_setting_shows_the_servers_own_line(cluster, runner):
 
 def test_settings_are_read_back(cluster, runner):
     wanted = {"shared_buffers": "64MB"}
-    postgresql.apply(cluster, wanted)
+    cluster.write_settings(wanted)
     runner.run(cluster.start())
 
-    assert runner.run(postgresql.verify(cluster, wanted))["shared_buffers"].shown == "64MB"
+    assert runner.run(cluster.verify_settings(wanted))["shared_buffers"].shown == "64MB"
 
 
 def test_server_that_was_killed_is_noticed(cluster, runner):

@@ -8,7 +8,6 @@ import pytest
 from pgtrial.errors import SettingError, StoreError, TargetError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_server_children, identify
-from pgtrial.knobs import postgresql
 from pgtrial.postgres.connect import execute, execute_script, fetch
 from pgtrial.postgres.throwaway import ThrowawayCluster
 
@@ -25,10 +24,10 @@ def test_server_listens_on_its_private_socket_only(served, runner):
 def test_settings_are_read_back_with_their_source(throwaway, runner):
     runner.run(throwaway.stop())
     wanted = {"shared_buffers": "64MB", "synchronous_commit": "off"}
-    postgresql.apply(throwaway, wanted)
+    throwaway.write_settings(wanted)
     runner.run(throwaway.start())
 
-    actual = runner.run(postgresql.verify(throwaway, wanted))
+    actual = runner.run(throwaway.verify_settings(wanted))
 
     assert actual["shared_buffers"].shown == "64MB"
     assert actual["shared_buffers"].source == "configuration file"
@@ -36,7 +35,7 @@ def test_settings_are_read_back_with_their_source(throwaway, runner):
 
 def test_setting_that_did_not_take_is_an_error_with_both_values(served, runner):
     with pytest.raises(SettingError) as caught:
-        runner.run(postgresql.verify(served, {"work_mem": "77MB"}))
+        runner.run(served.verify_settings({"work_mem": "77MB"}))
 
     assert caught.value.message == ('setting "work_mem" is 4MB (source: default) after the start, expected 77MB')
 
@@ -44,14 +43,14 @@ def test_setting_that_did_not_take_is_an_error_with_both_values(served, runner):
 def test_setting_that_the_database_has_of_its_own_did_not_take(throwaway, runner):
     runner.run(throwaway.stop())
     wanted = {"work_mem": "8MB"}
-    postgresql.apply(throwaway, wanted)
+    throwaway.write_settings(wanted)
     runner.run(throwaway.start())
     runner.run(execute(throwaway.conninfo(), "CREATE DATABASE other"))
     runner.run(execute(throwaway.conninfo(), "ALTER DATABASE other SET work_mem = '1MB'"))
 
-    runner.run(postgresql.verify(throwaway, wanted))
+    runner.run(throwaway.verify_settings(wanted))
     with pytest.raises(SettingError) as caught:
-        runner.run(postgresql.verify(throwaway, wanted, database="other"))
+        runner.run(throwaway.verify_settings(wanted, database="other"))
 
     assert caught.value.message == 'setting "work_mem" is 1MB (source: database) after the start, expected 8MB'
 

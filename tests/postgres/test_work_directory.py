@@ -55,7 +55,7 @@ def test_directory_that_the_servers_user_cannot_reach_is_refused(tmp_path: Path)
     work, socket_directory = prepare_directories(LocalHost(), tmp_path / "closed", "work", account)
 
     try:
-        with pytest.raises(PreflightError, match=f'user "{account.name}", whom the server runs as, cannot reach'):
+        with pytest.raises(PreflightError, match=f'user "{account.name}", under which the server runs, cannot reach'):
             asyncio.run(check_access(LocalHost(), work, account))
         asyncio.run(check_access(LocalHost(), work, None))
     finally:

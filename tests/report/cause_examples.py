@@ -341,7 +341,7 @@ def _checks(arm: str, kind: str, level: int) -> tuple[Check, ...]:
             threshold=threshold,
             share=share,
             level=found,
-            advice="" if found is Level.OK else f"{name}: look at what {arm} does.",
+            advice=None if found is Level.OK else verbatim(f"{name}: look at what {arm} does."),
         )
 
     is_busy = kind == "off"

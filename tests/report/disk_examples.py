@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
-from pgtrial.findings.message import message
+from pgtrial.findings.message import message, verbatim
 from pgtrial.findings.pages import DataFit, HugePages, PageCheck, PageGain, TranslationCost
 from pgtrial.findings.record import Estimate
 from pgtrial.model.verdict import Decision
@@ -31,11 +31,11 @@ def make_disks(name_of: Mapping[str, str]) -> tuple[DiskUse, ...]:
                 cpus=near(1.3),
                 whole=2,
                 load_level=1,
-                source="the kernel's accounts of the server's processes",
+                source=message("cpu-source.processes"),
                 is_bound=False,
-                text="At its limit this disk keeps 1.3 CPUs busy.",
+                text=verbatim("At its limit this disk keeps 1.3 CPUs busy."),
             ),
-            text="An emulated disk. With 16 clients the disk stands at the limit that pgtrial enforces.",
+            text=verbatim("An emulated disk. With 16 clients the disk stands at the limit that pgtrial enforces."),
         ),
         DiskUse(
             arm=name_of["off"],
@@ -47,7 +47,7 @@ def make_disks(name_of: Mapping[str, str]) -> tuple[DiskUse, ...]:
             levels=(_load(0, 120.0, DiskStanding.SLOW), _load(1, 190.0, DiskStanding.SLOW)),
             spread=None,
             size=None,
-            text="With 16 clients the disk is slow, not at a limit.",
+            text=verbatim("With 16 clients the disk is slow, not at a limit."),
         ),
     )
 
@@ -84,7 +84,7 @@ def _load(level: int, reads: float, standing: DiskStanding) -> DiskLoad:
         iowait=near(0.6),
         cpu_busy=near(0.3),
         cpus=near(1.3),
-        text=f"With load level {level} the disk is {standing}.",
+        text=verbatim(f"With load level {level} the disk is {standing}."),
     )
 
 

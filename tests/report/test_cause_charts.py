@@ -10,13 +10,11 @@ from pgtrial.findings.causes import Mark
 from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.report.charts.associations import association_chart
-from pgtrial.report.charts.budget import budget_charts
-from pgtrial.report.charts.curve import curve_charts
-from pgtrial.report.charts.kinds import KIND_COLOURS, kind_rank
-from pgtrial.report.charts.marks import merge_marks
+from pgtrial.report.charts.base import KIND_COLOURS, kind_rank, place_bytes
+from pgtrial.report.charts.curve import curve_charts, throughput_at
 from pgtrial.report.charts.panels import main_block, run_panels
-from pgtrial.report.charts.ticks import place_bytes
-from pgtrial.report.charts.usl import throughput_at
+from pgtrial.report.charts.time_axis import merge_marks
+from pgtrial.report.charts.waits import budget_charts
 from pgtrial.report.charts.waterfall import MOST_NAMED, name_parts, waterfall_charts
 from pgtrial.report.html import script_json
 

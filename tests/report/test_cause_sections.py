@@ -3,7 +3,8 @@ import re
 import pytest
 
 from pgtrial.findings.causes import Causes, Estimate, Evidence, Level, LogSummary
-from pgtrial.findings.message import verbatim
+from pgtrial.findings.message import message, verbatim
+from pgtrial.language import find_language, speak
 from pgtrial.report.cause_words import (
     difference_text,
     distinct_levels,
@@ -15,7 +16,7 @@ from pgtrial.report.cause_words import (
 )
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.sections.server_log import describe_numbers
+from pgtrial.report.sections.observations import describe_numbers
 from pgtrial.report.text import render_text
 from support.html import Page
 
@@ -117,7 +118,7 @@ def test_hostile_texts_stay_texts(sample):
         ("checks", "93.0 % 90.0 % of the time"),
         ("checks", "sessions waiting for I/O from 4.0 % on waits.IO / (sessions.active) of waits.parquet"),
         ("checks", "CPU busy: look at what off does. (off, 4 clients)"),
-        ("checks", "on 4 clients OLTP 99.4 % 11.2 8 kB 3 – 4 ms All five features speak for OLTP."),
+        ("checks", "on 4 clients OLTP 99.4 % 11.2 8 kB 3 4 ms All five features speak for OLTP."),
         (
             "curve",
             "off 620/s (595/s to 645/s) 0.08 (0.0768 to 0.0832) 0.0023 (0.00184 to 0.00276) 20 (18 to 22) 9 2.1 %",
@@ -237,6 +238,17 @@ def test_a_check_of_a_newer_pgtrial_is_shown_as_it_is(sample):
     new = sample.causes.checks[0].model_copy(update={"id": "new-check", "name": "something new"})
 
     assert "something new 80.0 %" in words(section(change(sample, checks=(new,)), "checks"))
+
+
+def test_a_check_and_its_advice_are_in_the_language_of_the_page(sample):
+    check = sample.causes.checks[0].model_copy(
+        update={"name": "trend of waiting for I/O", "level": Level.ALARM, "advice": message("advice.io-wait")}
+    )
+    with speak(find_language("es")):
+        text = words(section(change(sample, checks=(check,)), "checks"))
+
+    assert "tendencia de la espera de E/S" in text
+    assert "Es tiempo ocioso" in text
 
 
 def test_the_numbers_of_pg_expecto_are_folded_and_explained(sample):

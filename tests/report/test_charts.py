@@ -11,15 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.findings.findings import Findings
-from pgtrial.report.charts.base import Chart, arm_colours, shorten
-from pgtrial.report.charts.blocks import blocks_chart
+from pgtrial.report.charts.base import (
+    Chart,
+    arm_colours,
+    place_changes,
+    place_counts,
+    place_logs,
+    place_seconds,
+    shorten,
+)
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.distribution import distribution_charts
 from pgtrial.report.charts.forest import latency_forest, primary_forest, scenario_forest, throughput_forest
-from pgtrial.report.charts.overhead import overhead_chart
-from pgtrial.report.charts.schedule import order_chart, schedule_chart
+from pgtrial.report.charts.picture import blocks_chart
+from pgtrial.report.charts.schedule import order_chart, overhead_chart, schedule_chart
 from pgtrial.report.charts.series import mark_phases, series_charts
-from pgtrial.report.charts.ticks import place_changes, place_counts, place_logs, place_seconds
 from pgtrial.report.charts.waits import wait_charts
 
 SINGLE = (

@@ -3,9 +3,10 @@ import pytest
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.message import verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.report.html import render_html, template_environment
-from pgtrial.report.sections.files import FILES
+from pgtrial.report.sections.storage import FILES
 from pgtrial.report.words import format_metric, latency_of, metric_label, throughput_of
 
 MB = float(1 << 20)
@@ -16,7 +17,7 @@ def use(arm: str, **changes: object) -> FileUse:
         arm=arm,
         load_level=0,
         limit=FileLimit.THROTTLE,
-        text=f"{arm} reaches 48.1 MB/s and is held back.",
+        text=verbatim(f"{arm} reaches 48.1 MB/s and is held back."),
         bandwidth=Estimate(value=48.1 * MB, low=47 * MB, high=49 * MB),
         requests=Estimate(value=6157.0),
         latency=Estimate(value=162e-6),
@@ -37,7 +38,7 @@ def use(arm: str, **changes: object) -> FileUse:
         paused_share=None,
         direct_reclaim=0.0,
         background_reclaim=1200.0,
-        facts=(FileFact(metric="dirty.share", value=0.9, unit="share", threshold=0.5, text="much is dirty"),),
+        facts=(FileFact(metric="dirty.share", value=0.9, unit="share", threshold=0.5, text=verbatim("much is dirty")),),
     )
     return known.model_copy(update=changes)
 
@@ -45,7 +46,10 @@ def use(arm: str, **changes: object) -> FileUse:
 @pytest.fixture
 def on_files(minimal: Findings) -> Findings:
     control, *others = [arm.name for arm in minimal.experiment.arms]
-    uses = (use(control), *(use(other, limit=FileLimit.MEMORY, text=f"{other} ends in memory.") for other in others))
+    uses = (
+        use(control),
+        *(use(other, limit=FileLimit.MEMORY, text=verbatim(f"{other} ends in memory.")) for other in others),
+    )
     experiment = minimal.experiment.model_copy(update={"workload": {"kind": "fio", "scenarios": "files"}})
     return minimal.model_copy(update={"experiment": experiment, "causes": Causes(tier="", files=uses)})
 

@@ -63,7 +63,7 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
     )
     context = SECTIONS[0].build(sample.model_copy(update={"effects": (*sample.effects, dear)}))
 
-    assert context["why"] == sample.causes.text
+    assert context["why"] == sample.causes.text.say()
     assert [each["metric"] for each in context["elsewhere"]] == [
         "bytes of WAL per transaction",
         "latency mean",
@@ -177,8 +177,8 @@ def test_invalid_runs_are_listed_with_their_reason(html):
 
 
 def test_unfinished_experiments_say_so(minimal, html):
-    assert "Not finished." in render_html(minimal)
-    assert "Not finished." not in html
+    assert "The experiment is not finished" in render_html(minimal)
+    assert "The experiment is not finished" not in html
 
 
 def test_a_missing_value_in_a_template_is_an_error():
@@ -231,7 +231,7 @@ def test_the_method_says_how_a_duet_was_played(turns):
 def test_an_experiment_that_its_rule_ended_is_finished(stopped):
     text = " ".join(Page(render_html(stopped)).text.split())
 
-    assert "Not finished." not in text
+    assert "The experiment is not finished" not in text
     assert "It was planned to look after 2, 4, 6 complete blocks" in text
     assert "spent over the looks (by O’Brien and Fleming)" in text
     assert "with an error probability of 0.018 each. After 4 of 6 blocks: the claim is supported." in text
@@ -246,6 +246,6 @@ def test_a_rule_that_has_not_ended_the_experiment_leaves_it_unfinished(stopped):
     )
     page = render_html(stopped.model_copy(update={"stopping": going}))
 
-    assert "Not finished." in page
+    assert "The experiment is not finished" in page
     assert "as narrow as 2 %" in page
     assert "error probability, 0.018 each." in " ".join(page.split())

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.gate import list_cases
-from pgtrial.report.junit import render_junit
+from pgtrial.report.gate import list_cases, render_junit
 
 # Element to its children, its required and its optional attributes.
 RULES: dict[str, tuple[set[str], set[str], set[str]]] = {

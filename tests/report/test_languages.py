@@ -12,7 +12,7 @@ from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language, speak
 from pgtrial.report.html import render_html
-from pgtrial.report.narrative.narrative import tell_story
+from pgtrial.report.narrative.story import tell_story
 from pgtrial.report.narrative.write import write_text
 from pgtrial.report.text import render_text
 from report import pseudo
@@ -203,7 +203,7 @@ def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-TITLES = {"causes.checks[].name", "causes.paretos[].items[].name"}  # names that are texts for people
+TITLES = {"causes.paretos[].items[].name"}  # names that are texts for people
 
 
 def find_codes(changed: set[str]) -> set[str]:
@@ -249,7 +249,7 @@ def test_the_page_in_english_has_no_texts_for_its_scripts(sample: Findings) -> N
     assert 'id="words"' not in page
 
 
-HOSTILE = ("{control}{0}", "</script><img src=x onerror=alert(1)>", "<expect>\x1b[31m\u202e</expect>")
+HOSTILE = ("{control}{0}<expect>", "</script><img src=x onerror=alert(1)>", "<expect>\x1b[31m\u202e</expect>")
 
 
 @pytest.mark.parametrize("language", [PSEUDO, *map(find_language, LANGUAGES)], ids=["pseudo", *LANGUAGES])
@@ -264,7 +264,7 @@ def test_names_stay_names_in_every_language(sample_of, language: Language) -> No
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert "{control}{0}" in text
-    assert "<expect>\\x1b[31m\\u202e</expect>" in " ".join(story.split())
+    assert "{control}{0}<expect>" in " ".join(story.split())
 
 
 def test_words_that_a_template_cites_keep_their_place(sample: Findings) -> None:

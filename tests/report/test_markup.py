@@ -14,7 +14,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report import terms
-from pgtrial.report.charts.axis_labels import bytes_label, duration_label, value_label
+from pgtrial.report.charts.base import bytes_label, duration_label, value_label
 from pgtrial.report.html import template_environment
 from pgtrial.report.markup import code, ntr_markup, tie_markup, tr_markup
 

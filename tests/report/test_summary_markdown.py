@@ -4,7 +4,7 @@ from markdown_it import MarkdownIt
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.summary_markdown import render_summary
+from pgtrial.report.markdown import render_summary
 
 RENDERER = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 

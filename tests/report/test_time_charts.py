@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 import vl_convert
 
-from pgtrial.report.charts.arm_events import events_chart
 from pgtrial.report.charts.base import arm_colours
-from pgtrial.report.charts.heat_map import PALEST, heat_maps
+from pgtrial.report.charts.distribution import PALEST, heat_maps
 from pgtrial.report.charts.panels import run_panels
-from pgtrial.report.charts.series import arms_of, series_charts
+from pgtrial.report.charts.series import arms_of, events_chart, series_charts
 from pgtrial.report.charts.time_axis import FROM, TICKS, TO, time_channel, widest_times
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.verdict import Decision
-from pgtrial.report.trust_words import placebo_text, single_runs_text
+from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     arm_label,
     change_text,

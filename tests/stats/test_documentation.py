@@ -1,3 +1,4 @@
+import importlib
 import re
 from pathlib import Path
 
@@ -11,3 +12,17 @@ def test_every_caveat_code_is_documented_and_every_documented_one_exists():
     documented = set(re.findall(r"^\| `([a-z-]+)` \|", page.partition("## Caveats")[2], flags=re.MULTILINE))
 
     assert emitted == documented
+
+
+def test_every_function_of_the_table_of_methods_exists():
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
+    table = page.partition("| Question | Method | Function |")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+)\.(\w+|\*)`", table)
+
+    assert len(named) > 20
+    assert [f"{module}.{name}" for module, name in named if not has(module, name)] == []
+
+
+def has(module: str, name: str) -> bool:
+    members = vars(importlib.import_module(f"pgtrial.stats.{module}"))
+    return name == "*" or name in members

@@ -123,7 +123,7 @@ def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_that_is_no_histogram_is_an_error(tmp_path: Path, text: str) -> None:
-    with pytest.raises(WorkloadError, match="has a line that is no histogram"):
+    with pytest.raises(WorkloadError, match="has a line that is not a histogram"):
         read_histograms(make_log(tmp_path, [text]))
 
 

@@ -300,7 +300,7 @@ def test_a_journal_that_others_can_write_is_refused(journal, directory: Path, wh
 
     with pytest.raises(StoreError, match=f'other users can write to "{path}"') as found:
         Journal.open(write=write)
-    assert found.value.hint == f'Take that right from them: chmod go-w "{path}"'
+    assert found.value.hint == f'Revoke that right: chmod go-w "{path}"'
 
 
 def test_a_journal_of_another_user_is_refused(journal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +313,7 @@ def test_a_journal_of_another_user_is_refused(journal, monkeypatch: pytest.Monke
 def test_only_one_restores_at_a_time(journal) -> None:
     with (
         journal.restoring(),
-        pytest.raises(StoreError, match='another "pgtrial restore" is at work'),
+        pytest.raises(StoreError, match='another "pgtrial restore" is running'),
         journal.restoring(),
     ):
         pass

@@ -11,8 +11,8 @@ from pgtrial.store.sqlite import connect_to_read
 from pgtrial.store.state import State
 
 ARMS = (
-    Arm(name="a", role=Role.CONTROL, settings=()),
-    Arm(name="b", role=Role.CANDIDATE, settings=(("work_mem", "8MB"),)),
+    Arm(name="a", role=Role.CONTROL),
+    Arm(name="b", role=Role.CANDIDATE, own_settings={"work_mem": "8MB"}, own_knobs={"cgroup": {"cpus": "1"}}),
 )
 SLOTS = (Slot(number=1, block=1, position=1, arm="b"), Slot(number=2, block=1, position=2, arm="a"))
 
@@ -26,7 +26,10 @@ def state(tmp_path):
 
 
 def test_plan_is_read_as_it_was_written(state):
-    assert state.arms() == ARMS
+    assert state.declared_arms() == (
+        ("a", Role.CONTROL, {"postgresql": {}}),
+        ("b", Role.CANDIDATE, {"postgresql": {"work_mem": "8MB"}, "cgroup": {"cpus": "1"}}),
+    )
     assert state.slots() == SLOTS
     assert state.levels() == (LoadLevel(index=0, clients=2),)
 

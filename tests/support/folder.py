@@ -6,12 +6,15 @@ import tomllib
 from itertools import groupby
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.levels import load_levels
-from pgtrial.design.schedule import plan_schedule
+from pgtrial.design.method_checks import Method
+from pgtrial.design.methods import MethodChoice
+from pgtrial.design.plan import Plan, plan_schedule
 from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.store import layout
+from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support.files import Query, write_all
 from support.runs import simulate_block, simulate_run
@@ -39,22 +42,22 @@ def write_result_folder(
     slots = plan_schedule(arms, blocks=experiment.design.blocks or DEFAULT_BLOCKS, seed=experiment.design.seed)
     folder.mkdir(parents=True)
     (folder / layout.EXPERIMENT).write_text(text, encoding="utf-8")
+    method: Method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
+    length = experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)
+    choice = MethodChoice(
+        method=method,
+        reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
+        guard=duet_guard(length) if method == "duet" else GUARD,
+        slice=length,
+        doubled=bool(simulation.builds_up),
+    )
     state = State.create(folder, durable=False)  # hundreds of small transactions, which can be made again
-    state.set_plan(arms, levels, slots)
+    write_plan(state, Plan(experiment=experiment, arms=arms, levels=levels, slots=slots, method=choice))
     state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})
     rng = random.Random(simulation.seed)
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}
     t = _STARTED
     files: dict[Path, Query] = {}
-    method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
-    length = experiment.design.slice or (DEFAULT_DUET_SLICE if method == "duet" else DEFAULT_SLICE)
-    state.set_meta(
-        method=method,
-        method_reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
-        method_guard=str(duet_guard(length) if method == "duet" else GUARD),
-        method_slice=str(length),
-        method_doubled=str(int(bool(simulation.builds_up))),
-    )
     for block, together in groupby(slots if runs is None else slots[:runs], key=lambda slot: slot.block):
         members = [
             (

@@ -5,9 +5,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.methods import turn_seed
 from pgtrial.design.slices import GUARD, Step, duet_guard, interleave, pair_up
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm
 from pgtrial.model.fingerprint import Moment
@@ -85,8 +85,8 @@ def simulate_run(
 
 def _end_run(state: State, simulation: Simulation, *, run: RunRow, arm: Arm, t: float) -> None:
     """Record settings and facts of a run, and its end."""
-    settings = SETTINGS | dict(arm.settings) | dict(simulation.settings.get(arm.name, {}))
-    declared = dict(arm.settings)
+    settings = SETTINGS | dict(arm.own_settings) | dict(simulation.settings.get(arm.name, {}))
+    declared = dict(arm.own_settings)
     state.add_settings(
         run.id,
         [(name, value, "configuration file" if name in declared else "default") for name, value in settings.items()],

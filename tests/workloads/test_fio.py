@@ -118,7 +118,7 @@ def test_fio_is_found_in_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
     ("script", "message"),
     [
         ("echo fio-2.16", "fio 2.16 in .* is too old"),
-        ("echo something else", "does not tell its version"),
+        ("echo something else", "does not report its version"),
         ("exit 3", "does not run"),
     ],
 )
@@ -137,5 +137,5 @@ def test_without_fio_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: p
     with pytest.raises(PreflightError) as caught:
         find_fio(LocalHost())
 
-    assert caught.value.message == "there is no program fio"
+    assert caught.value.message == 'program "fio" not found'
     assert "apt install fio" in caught.value.hint

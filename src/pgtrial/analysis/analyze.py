@@ -1,4 +1,4 @@
-"""A result folder -> findings: the whole inference in the order in which it happens."""
+"""Result folder -> findings: all of inference, in order."""
 
 import logging
 import time
@@ -25,8 +25,6 @@ from pgtrial.analysis.validity.check import check_quality
 from pgtrial.analysis.waits import describe_waits
 from pgtrial.analysis.world.fingerprint import describe_world
 from pgtrial.analysis.world.settings import compare_settings
-from pgtrial.design.method_checks import METHODS
-from pgtrial.design.methods import MethodChoice
 from pgtrial.findings.findings import CalibratedNoise, Findings, Noise
 from pgtrial.stats.power import detectable_ratio
 from pgtrial.units import format_duration
@@ -124,11 +122,9 @@ def _detectable(evidence: Evidence, sd: float | None, primary: Estimated) -> flo
 
 def _calibrated(evidence: Evidence, primary: Estimated) -> CalibratedNoise | None:
     """What the calibration that was there when the experiment began had promised."""
-    found, meta = parse_calibration(evidence.meta.get("calibration")), evidence.meta
-    if found is None or meta["method"] not in METHODS:
+    found, choice = parse_calibration(evidence.meta.get("calibration")), evidence.method
+    if found is None:
         return None
-    slice_length = float(meta["method_slice"])
-    choice = MethodChoice(method=METHODS[METHODS.index(meta["method"])], reason="", slice=slice_length)
     one, sd = found.nearest(choice), found.noise(choice, evidence.experiment.workload.duration)
     if one is None or sd is None:
         return None

@@ -1,4 +1,4 @@
-"""Counters: by how much they grew between two moments. Every rate and every cost of the analysis comes from here.
+"""Growth of counters between two moments: the source of every rate and every cost in the analysis.
 
 Readings are about a second apart and not aligned to the measured time, so a counter is followed between two readings by
 a straight line.

@@ -1,4 +1,4 @@
-"""What the charts show: the load curve, the time series of each run, latency distributions and heat maps."""
+"""Data for the charts: the load curve, the time series of each run, latency distributions and heat maps."""
 
 import math
 from collections.abc import Iterator

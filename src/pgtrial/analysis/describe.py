@@ -1,4 +1,4 @@
-"""What was planned and what was run, as plain facts for the report."""
+"""The plan and the runs as plain facts for the report."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,8 @@ from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.slices import counted_seconds, windows
 from pgtrial.analysis.world.fingerprint import collect_facts
-from pgtrial.design.arms import disk_of, is_emulated
 from pgtrial.design.data_size import arm_scales, largest_files
 from pgtrial.experiment_file.experiment import WarmupTable, WorkloadTable
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.findings import ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
@@ -32,16 +30,16 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
     started = [run.started for run in evidence.runs if run.started is not None]
     ended = [run.ended for run in evidence.runs if run.ended is not None]
     done = {run.slot.number for run in evidence.valid}
-    reason = evidence.meta.get("method_reason", "")
+    reason = evidence.method.reason  # one that names other methods stays as it was recorded
     return ExperimentFinding(
         name=experiment.experiment.name,
         description=experiment.experiment.description,
         started=min(started, default=None),
         ended=max(ended, default=None),
         complete=bool(evidence.slots) and all(slot.number in done for slot in evidence.slots),
-        method=evidence.meta.get("method", experiment.design.method),
+        method=evidence.method.method,
         method_reason=_name_reason(reason),
-        restore=effective_restore(experiment),
+        restore=experiment.restore,
         seed=experiment.design.seed,
         blocks_planned=len({slot.block for slot in evidence.slots}),
         blocks_complete=len(evidence.complete_blocks()),
@@ -55,11 +53,11 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
             ArmFinding(
                 name=arm.name,
                 role=arm.role,
-                settings=dict(arm.settings),
-                knobs={knob: arm.knob(knob) for knob in dict.fromkeys(knob for knob, _, _ in arm.knobs)},
+                settings=dict(arm.own_settings),
+                knobs={knob: dict(table) for knob, table in arm.own_knobs.items()},
                 version=_version_of(evidence, arm.name),
-                disk=disk_of(experiment, arm) or "",
-                is_emulated=is_emulated(experiment, arm),
+                disk=arm.disk or "",
+                is_emulated=arm.is_emulated,
                 runs_done=len(evidence.runs_of(arm.name)),
                 runs_invalid=sum(run.state is RunState.INVALID and run.slot.arm == arm.name for run in evidence.runs),
             )
@@ -130,7 +128,7 @@ def _describe_workload(evidence: Evidence) -> dict[str, str | Message]:
     experiment, workload = evidence.experiment, evidence.experiment.workload
     if evidence.is_on_files:
         return _describe_files(evidence)
-    scales = tuple(arm_scales(experiment))
+    scales = tuple(arm_scales(evidence.arms))
     facts: dict[str, str | Message] = {
         "kind": workload.kind,
         "scenarios": workload.mix or ", ".join(evidence.scenarios),
@@ -160,7 +158,7 @@ def _describe_files(evidence: Evidence) -> dict[str, str | Message]:
         "clients": ", ".join(dict.fromkeys(str(level.clients) for level in evidence.levels)),
         "duration": message("duration.per-level", time=workload.duration),
         "warm-up": _describe_warmup(workload),
-        "data": message("data.files", bytes=sum(largest_files(evidence.experiment).values())),
+        "data": message("data.files", bytes=sum(largest_files(evidence.arms).values())),
     }
 
 

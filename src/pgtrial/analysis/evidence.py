@@ -1,23 +1,23 @@
-"""What experiment.toml and state.sqlite say about an experiment, read once and then only looked at."""
+"""The evidence in a result folder, read once and immutable from then on."""
 
 import sqlite3
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.analysis.metrics import LOADS, LoadMetrics
-from pgtrial.design.file_jobs import file_jobs
-from pgtrial.design.looks import plan_looks
+from pgtrial.design.methods import MethodChoice
+from pgtrial.design.plan import Plan, plan_looks
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
+from pgtrial.store.plans import plan_of
 from pgtrial.store.state import State
 
 SPENDING = Spending.OBRIEN_FLEMING
@@ -43,6 +43,7 @@ class Evidence:
     arms: tuple[Arm, ...]
     levels: tuple[LoadLevel, ...]
     slots: tuple[Slot, ...]
+    method: MethodChoice
     runs: tuple[RunRow, ...]
     valid: tuple[RunRow, ...]
     events: tuple[Event, ...]
@@ -89,7 +90,7 @@ class Evidence:
         found = next((each for each in self.arms if each.name == arm), None)
         if found is None or not self.is_on_files:
             return {}
-        return {job.name: job.block_size for job in file_jobs(self.experiment, found)}
+        return {job.name: job.block_size for job in found.jobs}
 
     @property
     def margin(self) -> float:
@@ -153,18 +154,23 @@ def measured(run: RunRow) -> tuple[Phase, ...]:
     return tuple(phase for phase in run.phases if phase.name is PhaseName.MEASURE and phase.level is not None)
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """Read the record of a result folder; StoreError when it is not one, unreadable, or of a newer format."""
+def read_evidence(folder: Path, plan: Plan | None = None) -> Evidence:
+    """Read the record of a result folder; StoreError when it is not one, unreadable, or of a newer format.
+
+    Whoever has the folder's ``plan`` already spares reading it again.
+    """
     state = State.open(folder)
     try:
+        plan = plan or plan_of(state, folder)
         runs = state.runs()
         return Evidence(
             folder=folder,
-            experiment=_read_experiment(folder),
+            experiment=plan.experiment,
             meta=state.meta(),
-            arms=state.arms(),
-            levels=state.levels(),
-            slots=state.slots(),
+            arms=plan.arms,
+            levels=plan.levels,
+            slots=plan.slots,
+            method=plan.method,
             runs=runs,
             valid=tuple(run for run in runs if run.state is RunState.DONE),
             events=tuple(
@@ -181,25 +187,3 @@ def read_evidence(folder: Path) -> Evidence:
         raise StoreError(f'cannot read "{folder / layout.STATE}": {err}') from err
     finally:
         state.close()
-
-
-def _read_experiment(folder: Path) -> Experiment:
-    """The experiment as it was used.
-
-    It was checked before it ran. The checks that need more than the file, such as that the scripts are there, are
-    not repeated: they would say something about this machine.
-    """
-    path = folder / layout.EXPERIMENT
-    try:
-        return Experiment.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as err:
-        raise StoreError(
-            f'cannot read "{path}": {err.strerror}',
-            hint="Restore the file from a copy of the folder; without it the claim is not known.",
-        ) from err
-    except ValueError as err:
-        raise StoreError(
-            f'"{path}" is not an experiment that this pgtrial understands',
-            detail=str(err),
-            hint="Use the pgtrial version that made the folder, or a newer one.",
-        ) from err

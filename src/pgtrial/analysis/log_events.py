@@ -1,4 +1,4 @@
-"""What the servers' logs tell of the measured time: events, sums by arm, and marks for the time axis of a run."""
+"""Server log events in the measured time: events, sums by arm, and marks for the time axis of a run."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Entries of a run's log, put together to what happened: some things are logged at their start and at their end."""
+"""Combine entries of a run's log into events: some are logged both at their start and at their end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The metrics that runs are compared by, and the counters that the costs per transaction come from."""
+"""The metrics for comparing runs, and the counters behind the costs per transaction."""
 
 from dataclasses import dataclass
 

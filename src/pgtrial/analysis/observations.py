@@ -7,8 +7,8 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COSTS, FAILURES, LATE, SKIPPED, Cost, LoadMetrics
 from pgtrial.analysis.reduction import Cell, Histogram, Reduction, Totals
 from pgtrial.analysis.slices import Window, windows
-from pgtrial.experiment_file.file_tables import FIO
 from pgtrial.findings.findings import Observation
+from pgtrial.knobs.fio import FIO
 from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
 

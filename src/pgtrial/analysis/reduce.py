@@ -1,4 +1,4 @@
-"""Reduces the Parquet files of the valid runs; the queries lie in sql/."""
+"""Reduce the Parquet files of the valid runs; the queries are in sql/."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

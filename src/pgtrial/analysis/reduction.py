@@ -1,4 +1,4 @@
-"""What the rest of the analysis needs of the valid runs."""
+"""Reduced data of the valid runs, for the rest of the analysis."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

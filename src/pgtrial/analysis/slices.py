@@ -1,4 +1,4 @@
-"""The measured time of a run: its windows, or what counts of its slices where arms shared the time of a block."""
+"""The measured time of a run: its windows, or the counted parts of its slices if arms shared a block's time."""
 
 import math
 from dataclasses import dataclass

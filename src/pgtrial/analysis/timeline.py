@@ -1,4 +1,4 @@
-"""One run at one load level, second by second: throughput beside what the machine and the server did."""
+"""One run at one load level, second by second: throughput next to machine and server metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

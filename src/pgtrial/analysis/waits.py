@@ -1,13 +1,12 @@
-"""What the load's sessions waited for, and what each wait costs a transaction by Little's law."""
+"""Waits of the load's sessions, and the cost of each per transaction by Little's law."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.causes import CPU
 from pgtrial.findings.findings import WaitShare
-
-CPU = "CPU"  # an active session that does not wait is on a CPU, or wants to be
 
 _Kind = tuple[str, str]  # (wait type, wait event)
 

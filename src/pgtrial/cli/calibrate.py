@@ -1,4 +1,4 @@
-"""pgtrial calibrate: how much noise each method has on this machine."""
+"""pgtrial calibrate: how noisy each method is on this machine."""
 
 import contextlib
 import time
@@ -29,7 +29,7 @@ def _read_budget(_context: click.Context, _parameter: click.Parameter, value: st
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if seconds <= 0:
-        raise click.BadParameter("a budget has to be above 0")
+        raise click.BadParameter("a budget must be above 0")
     return seconds
 
 
@@ -40,7 +40,7 @@ def _read_budget(_context: click.Context, _parameter: click.Parameter, value: st
     default="10min",
     metavar="TIME",
     callback=_read_budget,
-    help="Time for everything, preparing the data included. Default: 10min.",
+    help="Total time, including preparing the data. Default: 10min.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @options.results
@@ -57,9 +57,9 @@ def command(
     host_changes: bool,
     quiet: bool,
 ) -> None:
-    """Run the control of FILE against itself, by every method that is valid.
+    """Compare the control of FILE with itself, by every valid method.
 
-    Says how much noise each has on this machine, what it can detect in which
+    Shows how noisy each is on this machine, what it can detect in how much
     time, and which is recommended. "pgtrial plan" uses it afterwards.
 
     \b
@@ -69,13 +69,10 @@ def command(
     from pgtrial.cli.checked import check_file
     from pgtrial.design.calibration import plan_calibration
     from pgtrial.engine.experiment import Permission
-    from pgtrial.engine.host_facts import read_facts
-    from pgtrial.hosts.local import LocalHost
+    from pgtrial.engine.host_facts import facts_for
 
     loaded = check_file(file).loaded
-    # As for an experiment: of another machine the file already says what there is to say.
-    facts = read_facts(LocalHost()) if loaded.experiment.target.host is None else None
-    plan = plan_calibration(loaded.experiment, loaded.text, facts, budget=budget)
+    plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment), budget=budget)
     permission = Permission(work_base=work_directory, host_changes=host_changes)
     _calibrate(loaded, plan, results, permission=permission, as_json=as_json, quiet=quiet)
 
@@ -129,7 +126,7 @@ def _conclude(
     complete: bool,
     as_json: bool,
 ) -> bool:
-    """Write and print what the finished parts say; a complete calibration is kept. Whether there was something."""
+    """Print the result of the finished parts and keep a complete calibration. Returns whether there was a result."""
     from pgtrial.analysis.calibration.summary import summarize_calibration
     from pgtrial.store.calibrations import calibration_key, keep_calibration, write_calibration
 
@@ -151,7 +148,7 @@ _WIDTH = 80
 
 
 def render_calibration(found: Calibration, folder: Path) -> str:
-    """The table, the recommendation, the lines for [design], what was left out and what is remarkable."""
+    """The table, the recommendation, the lines for [design], omissions and caveats."""
     times = [format_duration(one.seconds) for one in found.methods[0].forecast.detectable]
     heads = ("method", "blocks", "block", "SD per minute", *times)
     lines = [f"Noise of the control against itself ({found.metric})", ""]

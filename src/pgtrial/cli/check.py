@@ -1,4 +1,4 @@
-"""pgtrial check: everything that is wrong with an experiment file, and what would disturb it on its host."""
+"""pgtrial check: all errors in an experiment file, and everything on its host that would disturb it."""
 
 import asyncio
 import json
@@ -13,14 +13,12 @@ from typing import Any
 import click
 
 from pgtrial.cli.checked import Checked
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.design.variants import variants_of
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.connect import open_host
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
 
@@ -32,14 +30,14 @@ from pgtrial.model.caveat import Severity
     default=None,
     help="Only the host, or only the file. Default: both; without FILE the host.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, errors as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, including errors.")
 def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
-    """Check the experiment in FILE, and look at its host; nothing is started or changed.
+    """Check the experiment in FILE and its host; start and change nothing.
 
-    Prints what the file asks for, or every error with its line, and exits with
-    2 if there is one. Then says what would disturb a measurement on the host,
-    for which it looks at it for a second; these remarks are no errors. Without
-    FILE it does so for this machine.
+    Prints a summary of the experiment, or every error with its line, and exits
+    with 2 if there is one. Then watches the host for a second and warns about
+    anything that would disturb a measurement; these warnings are not errors.
+    Without FILE it checks only this machine.
 
     \b
     Examples:
@@ -89,7 +87,7 @@ _SYMBOLS = {Severity.WARNING: "!", Severity.INFO: "i"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
-    """Remarks about a host; ``situation`` is None, and ``unreachable`` says why, where it could not be looked at."""
+    """Warnings about a host; if it could not be examined, ``situation`` is None and ``unreachable`` says why."""
 
     name: str
     situation: Situation | None
@@ -98,7 +96,7 @@ class HostReport:
 
 
 def check_host(checked: Checked | None) -> HostReport:
-    """Look at the experiment's host, or at this machine where there is no experiment."""
+    """Examine the experiment's host, or this machine if there is no experiment."""
     address = checked.loaded.experiment.target.host if checked else None
 
     async def look() -> Situation:
@@ -115,17 +113,15 @@ def check_host(checked: Checked | None) -> HostReport:
 def intent_of(checked: Checked) -> Intent:
     """What the experiment will do on its host."""
     experiment, plan = checked.loaded.experiment, checked.plan
-    variants = variants_of(experiment, plan.arms)
+    variants = dict.fromkeys(arm.variant for arm in plan.arms)
     is_throwaway = experiment.target.kind == "throwaway"
     is_ours = experiment.target.kind != "server"
     # What this machine lacks is among the notes about the file already.
     known = {name for server in checked.servers if server.programs for name in server.arms}
-    wanted = [
-        variants_of(experiment, [arm])[0].postgres for arm in plan.arms if experiment.target.host or arm.name in known
-    ]
+    wanted = [arm.variant.postgres for arm in plan.arms if experiment.target.host or arm.name in known]
     copies = len(variants) * (2 if is_throwaway else 1) + (len(plan.arms) if is_throwaway and plan.steps else 0)
     return Intent(
-        # Where the data of a server lie that is there already, only that server could say.
+        # Only the server itself could say where the data of an existing server lie.
         places=tuple({(each.data or "/var/tmp", each.wal or each.data or "/var/tmp"): None for each in variants})
         if is_ours
         else (),
@@ -133,10 +129,7 @@ def intent_of(checked: Checked) -> Intent:
         postgres=tuple(dict.fromkeys(wanted)) if is_throwaway else (),
         clients=max(level.clients for level in plan.levels),
         threads=experiment.workload.threads,
-        knobs={
-            arm.name: {POSTGRESQL: effective_settings(experiment, arm), **effective_knobs(experiment, arm)}
-            for arm in plan.arms
-        },
+        knobs={arm.name: {POSTGRESQL: arm.settings, **arm.knobs} for arm in plan.arms},
     )
 
 
@@ -151,7 +144,7 @@ def host_data(report: HostReport) -> dict[str, Any]:
 
 
 def render_host(report: HostReport) -> str:
-    """Plain text of at most 80 columns, but for a word or a command that is longer."""
+    """Plain text of at most 80 columns, except for longer words and commands."""
     name = "this host" if report.name == LOCAL else report.name
     if report.situation is None:
         return _fill(f"{name}: not looked at: {report.unreachable}")
@@ -182,7 +175,7 @@ def _describe(situation: Situation) -> str:
 
 
 def _command_lines(command: str) -> Sequence[str]:
-    """A command is not broken but after a pipe or "&&", where a shell goes on with the next line."""
+    """Commands are broken only after a pipe or "&&", where a shell continues on the next line."""
     if not command:
         return ()
     indent = " " * 8

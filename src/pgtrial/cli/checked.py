@@ -1,20 +1,20 @@
-"""From arguments to a checked experiment: a file, or a text made of options."""
+"""Turn arguments, a file or options, into a checked experiment."""
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.plan import Plan, make_plan
-from pgtrial.design.variants import variant_of
+from pgtrial.engine.host_facts import facts_for
 from pgtrial.errors import PreflightError, SpecError, SpecProblem
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import FIO
-from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, refuse
-from pgtrial.experiment_file.quick import quick_experiment
-from pgtrial.experiment_file.syntax import read_text
+from pgtrial.experiment_file.generate import quick_experiment
+from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
 from pgtrial.hosts.local import LocalHost
+from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.workloads.fio import find_fio
@@ -54,7 +54,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """An experiment without errors; ``servers`` are those of its arms, the control's first.
+    """A valid experiment; ``servers`` are those of its arms, the control's first.
 
     A load on files has none, but ``fio``, the version of the load generator; "" where this machine has none, for the
     reason that ``without_fio`` says.
@@ -68,7 +68,7 @@ class Checked:
 
     @property
     def version(self) -> int:
-        """The control's major version; the newest that is known where there is no server."""
+        """The control's major version; the newest known version if there is no server."""
         return self.servers[0].version if self.servers else VERSIONS[-1]
 
     @property
@@ -80,8 +80,10 @@ class Checked:
 
 def load_file_or_quick(
     file: Path | None, settings: Sequence[str], quick: Mapping[str, "str | int | bool | None"]
-) -> LoadedExperiment:
-    """The experiment of ``pgtrial run``; SpecError if it has errors, or if both a file and options are given."""
+) -> Checked:
+    """The experiment of ``pgtrial run``, planned for its host; SpecError if it has errors, or if both a file and
+    options are given.
+    """
     given = [f"--{'no-' if value is False else ''}{name}" for name, value in quick.items() if value is not None]
     if settings:
         given.insert(0, "-s")
@@ -91,32 +93,39 @@ def load_file_or_quick(
                 f"{', '.join(given)} cannot be used with an experiment file",
                 hint=f'Change "{file}" instead, or leave the file out.',
             )
-        return check_file(file).loaded
+        return check_file(file, on_host=True)
     if not given:
         raise SpecError(
             "no experiment given",
             hint="Name an experiment file, or compare values of a setting: pgtrial run -s shared_buffers=128MB,1GB",
         )
     text = quick_experiment(settings, **quick)  # type: ignore[arg-type]  # click has converted each option
-    return check_options(text).loaded
+    return check_options(text)
 
 
 def check_options(text: str) -> Checked:
-    """Check an experiment that was made of options. Its lines, which nobody has seen, are no part of an error."""
+    """Check an experiment made from options, and plan it for its host.
+
+    Errors do not mention its lines, which nobody has seen.
+    """
     try:
-        return check_text(text, "the command line", Path.cwd())
+        return check_text(text, "the command line", Path.cwd(), on_host=True)
     except SpecError as error:
         problems = tuple(replace(problem, line=None) for problem in error.problems)
         count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
         raise SpecError(f"the command line has {count}", problems=problems) from None
 
 
-def check_file(path: Path) -> Checked:
-    """Read a file and check it with everything that is known on this machine; SpecError with all problems."""
-    return check_text(read_text(path), str(path), path.absolute().parent)
+def check_file(path: Path, *, on_host: bool = False) -> Checked:
+    """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
+
+    ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
+    """
+    return check_text(read_text(path), str(path), path.absolute().parent, on_host=on_host)
 
 
-def check_text(text: str, source_name: str, folder: Path) -> Checked:
+def check_text(text: str, source_name: str, folder: Path, *, on_host: bool = False) -> Checked:
+    """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
     examination = examine(text, folder)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
@@ -132,7 +141,7 @@ def check_text(text: str, source_name: str, folder: Path) -> Checked:
     plan = None
     if not problems and not found:
         try:
-            plan = make_plan(experiment)
+            plan = make_plan(experiment, facts_for(experiment) if on_host else None)
         except SpecError as error:
             found += error.problems
     if plan is None:
@@ -150,16 +159,13 @@ def _look_for_fio() -> tuple[str, str]:
 
 
 def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
-    """The servers that the arms ask for; that of [target] where the arms cannot be resolved."""
+    """The servers that the arms need; that of [target] if the arms cannot be resolved."""
     if experiment.target.kind == "host":
         return ()
     arms: dict[str | None, tuple[str, ...]] = {}
-    try:
+    with suppress(SpecError):
         for arm in resolve_arms(experiment):
-            wanted = variant_of(experiment, arm).postgres
-            arms[wanted] = (*arms.get(wanted, ()), arm.name)
-    except SpecError:
-        arms = {}
+            arms[arm.variant.postgres] = (*arms.get(arm.variant.postgres, ()), arm.name)
     is_new = experiment.target.kind == "throwaway"
     is_here = is_new and experiment.target.host is None
     servers = []

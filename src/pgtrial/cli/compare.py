@@ -12,14 +12,14 @@ import click
     "--output",
     default=None,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page with charts there too, such as compare.html.",
+    help="Also write a page with charts to this file, such as compare.html.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, folders: tuple[Path, ...], output: Path | None, as_json: bool) -> None:
     """Show the experiments of result FOLDERS side by side: what differs between them first, then their effects.
 
-    What repeats (the same arms, metric and workload, on another day or host) is combined by meta-analysis; what only
-    shares the control is compared indirectly; nothing else is put together. The folders are only read.
+    Repeated effects (the same arms, metric and workload, on another day or host) are combined by meta-analysis; effects
+    that share only the control are compared indirectly; nothing else is combined. The folders are only read.
 
     \b
     Example:
@@ -49,15 +49,15 @@ def command(*, folders: tuple[Path, ...], output: Path | None, as_json: bool) ->
 
 
 def _check(folders: tuple[Path, ...]) -> None:
-    """Whether there are two folders, each once, and no log."""
+    """Raise UsageError unless there are at least two folders, each given once, and no pgbench log."""
     from pgtrial.report.words import make_visible
 
     for path in folders:
         if _is_log(path):
             raise click.UsageError(
-                f'"{make_visible(str(path))}" is no result folder but a log of pgbench: compare compares result '
-                "folders, for one run each cannot tell what was changed from what else changed meanwhile. Make an "
-                'experiment file with the two settings as arms ("pgtrial init"), and "pgtrial run" it.'
+                f'"{make_visible(str(path))}" is a pgbench log, not a result folder: two logs are one run each, which '
+                "cannot separate the effect of a change from anything else that changed in the meantime. Write an "
+                'experiment file with the two settings as arms ("pgtrial init") and run it ("pgtrial run").'
             )
     if len(folders) < 2:
         raise click.UsageError("a comparison needs at least two result folders")
@@ -69,16 +69,16 @@ def _check(folders: tuple[Path, ...]) -> None:
 
 
 def _is_log(path: Path) -> bool:
-    """Whether it is a file, or a folder of what "pgbench -l" writes."""
+    """Whether it is a file, or a folder of files that "pgbench -l" writes."""
     from pgtrial.store import layout
 
     return path.is_file() or (not (path / layout.STATE).exists() and any(path.glob("pgbench_log.*")))
 
 
 def _check_output(path: Path) -> None:
-    """Tell before the long part that there is no place for the page."""
+    """Fail before the long part if the page cannot be written."""
     from pgtrial.errors import StoreError
     from pgtrial.experiment_file.places import is_directory
 
     if not is_directory(path.parent):
-        raise StoreError(f'cannot write "{path}": there is no folder "{path.parent}"')
+        raise StoreError(f'cannot write "{path}": folder "{path.parent}" does not exist')

@@ -26,7 +26,7 @@ from pgtrial.engine.live.view import ArmView, LiveView, progress_parts, time_lef
 from pgtrial.engine.live.watch import Watch, watching
 from pgtrial.model.arm import Role
 from pgtrial.model.run import RunState
-from pgtrial.report.live_words import running_effect_text
+from pgtrial.report.summary_words import running_effect_text
 from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import make_visible
 from pgtrial.units import format_count, format_duration, format_percent
@@ -55,7 +55,7 @@ def progress_line(view: LiveView) -> str:
 
 
 def live_lines(view: LiveView, *, width: int, height: int | None = None, ascii_only: bool = False) -> list[Line]:
-    """At most ``height`` lines of at most ``width`` characters: what comes last is left out first, but the estimate."""
+    """At most ``height`` lines of at most ``width`` characters; drops the last lines first, but keeps the estimate."""
     width = max(width, NARROWEST)
     head: list[Line] = [((text, "bold" if not number else ""),) for number, text in enumerate(_wrap_parts(view, width))]
     if view.run is not None and view.state != "stopping":
@@ -83,7 +83,7 @@ def _parts(view: LiveView) -> list[str]:
 
 
 def _wrap_parts(view: LiveView, width: int) -> list[str]:
-    """The parts in lines; one that is too long for a line is broken between words."""
+    """Arrange the parts in lines, breaking a part that is too long between words."""
     lines: list[str] = []
     for part in _parts(view):
         if lines and len(lines[-1]) + len(_SEPARATOR) + len(part) <= width:
@@ -134,7 +134,7 @@ def _table(view: LiveView, width: int, *, ascii_only: bool) -> list[Line]:
 
 
 def _top(figures: Iterable[Sequence[float | None]], width: int) -> float:
-    """The largest of what is shown of all arms."""
+    """The largest value shown for any arm."""
     return max((value for each in figures for value in each[-width:] if width and value is not None), default=0.0)
 
 
@@ -189,7 +189,7 @@ _PLAIN_INTERVAL = 10.0  # s between lines about a load that goes on, where there
 
 
 class ProgressConsole(Console):
-    """A console whose reader may go away: the experiment goes on without a word, and its result is in its folder."""
+    """A console whose reader may go away: the experiment continues silently, and its result is in its folder."""
 
     def on_broken_pipe(self) -> None:
         """Be quiet from now on. Rich itself would end the program here, in the middle of a run."""
@@ -212,7 +212,7 @@ def describe_restored(event: HostRestored) -> str:
 
 
 def describe_judged(event: BlockJudged) -> str:
-    """One line about what the rule for stopping found."""
+    """One line about a result of the stopping rule."""
     return f"after block {event.block}: {event.text}"
 
 
@@ -235,7 +235,7 @@ def show_progress(console: Console, *, quiet: bool = False, folder: Path | None 
 
 
 def _draw_nothing(_view: LiveView) -> None:
-    """Nobody looks."""
+    """Observer that ignores all events."""
 
 
 @contextmanager
@@ -275,7 +275,7 @@ class _Lines:
 
 @dataclass(slots=True, kw_only=True)
 class _Display:
-    """``waiting`` are (text, style) of lines that are to stand above the display."""
+    """``waiting`` holds (text, style) of lines to print above the display."""
 
     console: Console
     live: Live
@@ -295,7 +295,7 @@ class _Display:
 
 
 def _describe(event: Event) -> tuple[str, str] | None:
-    """(text, style) of the line that stays about an event, None for most."""
+    """(text, style) of the permanent line for an event; None for most events."""
     match event:
         case RunEnded():
             return describe_run(event), "" if event.state is RunState.DONE else "yellow"
@@ -309,7 +309,7 @@ def _describe(event: Event) -> tuple[str, str] | None:
 
 @dataclass(slots=True, kw_only=True)
 class _Plain:
-    """Lines for a log file: each step and each run, and now and then the load that goes on."""
+    """Lines for a log file: each step, each run, and now and then the current load."""
 
     console: Console
     watch: Watch

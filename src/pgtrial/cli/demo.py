@@ -46,7 +46,7 @@ def command(
     from pgtrial.cli.checked import check_options
     from pgtrial.cli.session import run_new
     from pgtrial.engine.experiment import Permission
-    from pgtrial.experiment_file.quick import read_time
+    from pgtrial.experiment_file.generate import read_time
 
     text = Path(__file__).with_name("demo.toml").read_text(encoding="utf-8")
     for line, value in (
@@ -58,4 +58,4 @@ def command(
         if value:
             text = text.replace(line, str(value), 1)
     permission = Permission(work_base=work_directory)
-    run_new(check_options(text).loaded, results, permission=permission, language=language, quiet=quiet)
+    run_new(check_options(text), results, permission=permission, language=language, quiet=quiet)

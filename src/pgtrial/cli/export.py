@@ -18,20 +18,20 @@ _KINDS = ("secrets", "hosts", "queries")
 
 @click.command()
 @options.folder
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="What to make of the findings.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Format of the exported findings.")
 @click.option("--bundle", is_flag=True, help="Pack the folder with checksums, for a colleague to analyse again.")
 @click.option(
     "--redact",
     multiple=True,
     type=click.Choice([*_KINDS, "all"]),
-    help="Take this out of everything in the bundle. Can be given several times.",
+    help="Remove this from everything in the bundle. Can be repeated.",
 )
 @click.option(
     "--table",
     "tables",
     multiple=True,
     metavar="NAME",
-    help="Only this table, of csv, parquet or jsonl. Can be given several times.",
+    help="Export only this table, with csv, parquet or jsonl. Can be repeated.",
 )
 @click.option(
     "-o",
@@ -39,7 +39,7 @@ _KINDS = ("secrets", "hosts", "queries")
     default=None,
     metavar="PATH",
     type=click.Path(path_type=Path),
-    help="Where it goes: a file, or a directory for csv and parquet. Default: standard output for markdown, jsonl, "
+    help="Output file, or directory for csv and parquet. Default: standard output for markdown, jsonl, "
     "prometheus and a single table as csv, otherwise a name like the folder's in the current directory.",
 )
 def command(
@@ -65,13 +65,13 @@ def command(
 
 
 def _check(form: str | None, *, bundle: bool, redact: Sequence[str], tables: Sequence[str]) -> None:
-    """Options that say nothing together."""
+    """Reject combinations of options that make no sense."""
     if bundle == (form is not None):
         raise click.UsageError("give either --format or --bundle", click.get_current_context())
     if redact and not bundle:
-        raise click.UsageError("--redact is for --bundle only", click.get_current_context())
+        raise click.UsageError("--redact works only with --bundle", click.get_current_context())
     if tables and form not in _OF_TABLES:
-        raise click.UsageError(f"--table is for --format {', '.join(_OF_TABLES)} only", click.get_current_context())
+        raise click.UsageError(f"--table works only with --format {', '.join(_OF_TABLES)}", click.get_current_context())
 
 
 def _export(folder: Path, form: str, output: Path | None, tables: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def _bundle(folder: Path, output: Path | None, redact: Sequence[str]) -> None:
     if is_locked(folder):
         raise StoreError(
             f'result folder "{folder}" is in use by another pgtrial',
-            hint=f'Wait until it has ended; see how far it is with "pgtrial status {folder}".',
+            hint=f'Wait until it ends; check its progress with "pgtrial status {folder}".',
         )
     _say_bundle(write_bundle(folder, output, [Redaction(kind) for kind in redact]))
 

@@ -24,7 +24,7 @@ GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What was asked for; without anything it does nothing."""
+    """The requested outputs; without any it does nothing."""
 
     asserts: bool = False
     junit: Path | None = None
@@ -32,7 +32,7 @@ class Gate:
     github: bool = False
 
     def prepare(self) -> None:
-        """Fail now and not after hours if a file cannot be written, and remove what an earlier call has left.
+        """Fail now, not after hours, if a file cannot be written, and remove the output of an earlier call.
 
         A pipeline that finds such a file would take it for this call's. Raises StoreError, and UsageError where
         GitHub's variable is missing.
@@ -58,7 +58,7 @@ class Gate:
                 raise _cannot_write(path, error) from error
 
     def leave(self, findings: "Findings") -> None:
-        """End with the status of the verdict if that was asked for."""
+        """Exit with the status of the verdict if requested."""
         if not self.asserts:
             return
         from pgtrial.report.gate import gate_verdict, unfinished_text
@@ -69,13 +69,13 @@ class Gate:
         sys.exit(STATUS[gate_verdict(findings)])
 
     def _texts(self, findings: "Findings") -> Iterator[tuple[Path, str, bool]]:
-        """Path, text, and whether it is added to what is there."""
+        """Path, text, and whether to append it to the file."""
         if self.junit is not None:
-            from pgtrial.report.junit import render_junit
+            from pgtrial.report.gate import render_junit
 
             yield self.junit, render_junit(findings), False
         if self.summary is not None or self.github:
-            from pgtrial.report.summary_markdown import render_summary
+            from pgtrial.report.markdown import render_summary
 
             summary = render_summary(findings)
             if self.summary is not None:

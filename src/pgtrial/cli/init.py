@@ -1,4 +1,4 @@
-"""pgtrial init: an experiment file to begin with."""
+"""pgtrial init: an experiment file to start from."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ EXAMPLE = Path(__file__).with_name("example.toml")
 
 @click.command()
 @click.argument("path", default="experiment.toml", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(*, path: Path, force: bool) -> None:
     """Write a commented example of an experiment file to PATH.
 
@@ -24,7 +24,7 @@ def command(*, path: Path, force: bool) -> None:
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(EXAMPLE.read_text(encoding="utf-8"))
     except FileExistsError:
-        raise SpecError(f'"{path}" exists already', hint="Choose another name, or replace it with --force.") from None
+        raise SpecError(f'"{path}" already exists', hint="Choose another name, or replace it with --force.") from None
     except OSError as error:
         raise SpecError(f'cannot write "{path}": {error.strerror}') from error
     click.echo(f"wrote {path}")

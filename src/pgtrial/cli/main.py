@@ -29,25 +29,25 @@ FAILED = 1
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("demo", "Show in under 3 minutes what pgtrial does."),
     ("init", "Write a commented example of an experiment file."),
-    ("check", "Say what is wrong with a file, and what disturbs on a host."),
-    ("plan", "Show what an experiment will do, before it does it."),
-    ("calibrate", "Say how much noise each method has on this machine."),
+    ("check", "Find errors in a file, and sources of noise on a host."),
+    ("plan", "Show what an experiment will do, without running it."),
+    ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
-    ("resume", "Go on with an interrupted experiment."),
-    ("status", "Say how far an experiment is."),
-    ("restore", "Put back what a killed pgtrial left changed on hosts."),
+    ("resume", "Continue an interrupted experiment."),
+    ("status", "Show the progress of an experiment."),
+    ("restore", "Undo host changes that a killed pgtrial left behind."),
     ("report", "Analyse a result folder again and rebuild its report."),
-    ("narrate", "Say in plain words what an experiment found."),
-    ("compare", "Put experiments side by side."),
+    ("narrate", "Describe in plain words what an experiment found."),
+    ("compare", "Compare experiments."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),
-    ("unpack", "Check a bundle that somebody sent, and unpack it."),
+    ("unpack", "Check a bundle you received, and unpack it."),
     ("schema", "Print the JSON Schema of the experiment file, for editors."),
 )
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and help without importing them."""
+    """A group that lists its commands and their help without importing them."""
 
     table: ClassVar[dict[str, str]] = dict(COMMANDS)
 
@@ -80,7 +80,7 @@ def _print_version(context: click.Context, _: click.Parameter, value: bool) -> N
 
 
 @click.command(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-v", "--verbose", count=True, help="Say on standard error what is done; twice: more.")
+@click.option("-v", "--verbose", count=True, help="Log what pgtrial does on standard error; twice for more.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."

@@ -1,4 +1,4 @@
-"""pgtrial narrate: a result folder in plain words, and on request a model's text with the facts put in."""
+"""pgtrial narrate: a result folder in plain words and, on request, a model's text with the facts filled in."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if seconds <= 0:
-        raise click.BadParameter("a timeout has to be above 0")
+        raise click.BadParameter("a timeout must be above 0")
     return seconds
 
 
@@ -36,30 +36,30 @@ def _read_timeout(_context: click.Context, _parameter: click.Parameter, value: s
     "form",
     type=click.Choice(["text", "markdown"]),
     default="text",
-    help="How it is written. Default: text.",
+    help="Output format. Default: text.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, in English, with the place of every number.")
-@click.option("--sources", is_flag=True, help="Below each paragraph, say where its numbers are in findings.json.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON, in English, with the source of every number.")
+@click.option("--sources", is_flag=True, help="Below each paragraph, show where its numbers are in findings.json.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead.")
-@click.option("--model", metavar="NAME", help="Add the text of this model, into which the facts are put.")
+@click.option("--model", metavar="NAME", help="Add a text by this model, with the facts filled in.")
 @click.option(
     "--answer",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Add a model's text from a file, likewise; - for standard input.",
+    help="Add a model's text from a file, with the facts filled in; - for standard input.",
 )
 @click.option(
     "--dossier",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Write only what a model would be told, for use by hand; - for standard output.",
+    help="Write only what a model would be told, for manual use; - for standard output.",
 )
-@click.option("--no-redact", is_flag=True, help="Tell a model names, the claim's words and texts of queries too.")
-@click.option("--redact-arms", is_flag=True, help="Hide the names of arms from a model as well.")
+@click.option("--no-redact", is_flag=True, help="Also tell the model names, the wording of the claim, and query texts.")
+@click.option("--redact-arms", is_flag=True, help="Also hide the names of arms from the model.")
 @click.option(
     "--timeout",
     default="2min",
     metavar="TIME",
     callback=_read_timeout,
-    help="How long a model may take for its answer. Default: 2min.",
+    help="Time limit for the model's answer. Default: 2min.",
 )
 @options.language
 def command(
@@ -77,7 +77,7 @@ def command(
     timeout: float,
     language: Language,
 ) -> None:
-    """Say in plain words what the experiment in result FOLDER found.
+    """Describe in plain words what the experiment in result FOLDER found.
 
     Without --model nothing leaves this machine, and no model takes part.
     With it, the facts go to the OpenAI-compatible endpoint at
@@ -115,7 +115,7 @@ def command(
 
 
 def _read(folder: Path) -> "Findings":
-    """The findings as they were written; made anew where there are none yet."""
+    """The stored findings; analysed now if there are none yet."""
     from pgtrial.experiment_file.places import is_file
     from pgtrial.store import layout
     from pgtrial.store.findings_file import read_findings
@@ -124,7 +124,7 @@ def _read(folder: Path) -> "Findings":
 
 
 def _read_anew(folder: Path) -> "Findings":
-    """With texts in the language in use."""
+    """The findings with texts in the language in use."""
     from pgtrial.analysis.analyze import analyze
 
     return analyze(folder)
@@ -157,7 +157,7 @@ def _warn(text: str) -> None:
 
 
 def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
-    """A model's text that was got by hand."""
+    """A model's text that the user obtained by hand."""
     from pgtrial.errors import StoreError
     from pgtrial.narrate.check import MOST_CHARACTERS
     from pgtrial.narrate.dossier import accept_text
@@ -172,9 +172,9 @@ def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
 
 
 def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources: bool) -> str:
-    """The rule-based text; what a model said, and what is said of it in English, follows."""
+    """The rule-based text, followed by the model's text and the English remarks on it."""
     from pgtrial.report.markdown import heading
-    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.story import tell_story
     from pgtrial.report.narrative.write import write_markdown, write_text
     from pgtrial.report.words import make_visible
 
@@ -193,7 +193,7 @@ def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources:
 
 def _as_json(findings: "Findings", said: "ModelText | None") -> str:
     from pgtrial.narrate.answer import model_data
-    from pgtrial.report.narrative.narrative import tell_story
+    from pgtrial.report.narrative.story import tell_story
     from pgtrial.report.narrative.write import as_data
 
     story: dict[str, object] = {"experiment": findings.experiment.name, "paragraphs": as_data(tell_story(findings))}
@@ -203,7 +203,7 @@ def _as_json(findings: "Findings", said: "ModelText | None") -> str:
 
 
 def _put(text: str, path: Path) -> None:
-    """To the file, whole or not at all; to standard output for "-"."""
+    """Write to the file, whole or not at all; to standard output for "-"."""
     from pgtrial.errors import StoreError
 
     if str(path) == _STANDARD:

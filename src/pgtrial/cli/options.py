@@ -17,20 +17,20 @@ results = click.option(
     default=Path("results"),
     metavar="DIRECTORY",
     type=click.Path(path_type=Path),
-    help="Where the result folder is made. Default: results.",
+    help="Directory for the result folder. Default: results.",
 )
 work_directory = click.option(
     "--work-directory",
     default=None,
     metavar="DIRECTORY",
     type=click.Path(path_type=Path),
-    help="Where the data live during the runs. Default: as the file says, else /var/tmp.",
+    help="Directory for the data during the runs. Default: as in the file, else /var/tmp.",
 )
 host_changes = click.option(
     "--allow-host-changes",
     "host_changes",
     is_flag=True,
-    help='Let the experiment change settings of the host, and put them back; "pgtrial plan" shows them.',
+    help='Allow the experiment to change host settings and restore them; "pgtrial plan" shows them.',
 )
 
 
@@ -61,13 +61,13 @@ _GATE = (
         help="Write verdict, effects and caveats as Markdown.",
     ),
     click.option(
-        "--github-summary", "github", is_flag=True, help="Add the same to the file that $GITHUB_STEP_SUMMARY names."
+        "--github-summary", "github", is_flag=True, help="Append the same to the file named by $GITHUB_STEP_SUMMARY."
     ),
 )
 
 
 def gate(function: Callable[..., None]) -> Callable[..., None]:
-    """What a pipeline asks for, four options that a command gets as one argument, ``gate``."""
+    """The four options for pipelines, passed to a command as one argument, ``gate``."""
 
     @functools.wraps(function)
     def command(*, asserts: bool, junit: Path | None, summary: Path | None, github: bool, **others: Any) -> None:
@@ -78,4 +78,4 @@ def gate(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-quiet = click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress on standard error.")

@@ -3,9 +3,7 @@
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,11 +20,6 @@ from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
 from pgtrial.units import format_duration
 from pgtrial.workloads.scenarios import scenarios_of
-
-if TYPE_CHECKING:
-    from pgtrial.cli.checked import Checked
-    from pgtrial.design.host_facts import HostFacts
-
 
 # A plan as plain text of at most 80 columns.
 
@@ -169,7 +162,8 @@ def _time(checked: Checked) -> list[str]:
     return [
         *render_table(("part", "time", ""), rows, width=_WIDTH),
         _fill(
-            "Load as declared; the rest is guessed from the size of the data. Invalid runs are repeated and add to it."
+            "The load is as declared; the rest is estimated from the size of the data. Invalid runs are repeated and "
+            "add to it."
         ),
     ]
 
@@ -184,9 +178,9 @@ def _fill(text: str) -> str:
 @options.file
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, file: Path, as_json: bool) -> None:
-    """Show what the experiment in FILE will do: order, time, restarts, every setting it changes.
+    """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
-    Nothing is started or changed.
+    Starts and changes nothing.
 
     \b
     Example:
@@ -197,9 +191,8 @@ def command(*, file: Path, as_json: bool) -> None:
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
 
-    checked = check_file(file)
-    previews, facts = preview_experiment(checked.loaded.experiment, checked.plan.arms)
-    checked = _plan_on_host(checked, facts)
+    checked = check_file(file, on_host=True)
+    previews = preview_experiment(checked.plan)
     calibration = find_calibration(checked.loaded)
     duration = checked.loaded.experiment.workload.duration
     noise = calibration.noise(checked.plan.method, duration) if calibration else None
@@ -207,16 +200,3 @@ def command(*, file: Path, as_json: bool) -> None:
         click.echo(json.dumps(plan_data(checked, previews, noise=noise), indent=2))
     else:
         click.echo(render_plan(checked, previews, noise=noise), nl=False)
-
-
-def _plan_on_host(checked: "Checked", facts: "HostFacts") -> "Checked":
-    """With the method that is valid on the host, which reading the file alone cannot tell. SpecError with its line."""
-    from pgtrial.design.plan import make_plan
-    from pgtrial.errors import SpecError
-    from pgtrial.experiment_file.load import locate_problems, refuse
-
-    loaded = checked.loaded
-    try:
-        return replace(checked, plan=make_plan(loaded.experiment, facts))
-    except SpecError as error:
-        raise refuse(loaded.source_name, locate_problems(loaded.text, list(error.problems))) from None

@@ -1,4 +1,4 @@
-"""The facts of a plan: what check and plan say of an experiment, in words and as data."""
+"""Facts that check and plan show about an experiment, as text and as data."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,12 +8,13 @@ from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
-from pgtrial.design.arms import common_settings, disk_of, effective_knobs, effective_settings, is_emulated
-from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.preview import Preview
+from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.experiment import RELATIONS, Experiment
-from pgtrial.experiment_file.file_jobs import job_tables
-from pgtrial.experiment_file.file_tables import FIO, FileJobTable
+from pgtrial.knobs import KNOBS, scope_of
+from pgtrial.knobs.declaration import Scope
+from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
@@ -21,21 +22,14 @@ from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
-# Tables of an arm that concern the server alone, and when each takes effect.
-_AROUND = {
-    "server": "own cluster",
-    "dataset": "own cluster",
-    "storage": "own cluster",
-    "extensions": "before load",
-    "sql": "before load",
-    FIO: "by the load",
-}
+# What arms set around the server's own settings without changing the host.
+_AROUND = (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What the file asks for in a few lines, by name; and notes on what is allowed but perhaps not meant."""
+    """The experiment in a few named lines, and notes on choices that are allowed but perhaps unintended."""
     plan, experiment = checked.plan, checked.loaded.experiment
-    count = len({name for arm in plan.arms for name in effective_settings(experiment, arm)})
+    count = len({name for arm in plan.arms for name in arm.settings})
     facts = {
         "experiment": experiment.experiment.name,
         "claim": claim_sentence(checked),
@@ -72,8 +66,8 @@ def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | N
             {
                 "name": arm.name,
                 "role": str(arm.role),
-                "settings": effective_settings(experiment, arm),
-                "knobs": effective_knobs(experiment, arm),
+                "settings": arm.settings,
+                "knobs": arm.knobs,
             }
             for arm in plan.arms
         ],
@@ -136,35 +130,37 @@ def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
 
     What is set in and around the server is named by its table: "storage.data". Changes of the host are not here.
     """
-    experiment, arms = checked.loaded.experiment, [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    arms = [arm for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
     by_arm = {
-        arm.name: effective_settings(experiment, arm)
-        | {
-            f"{knob}.{name}": value
-            for knob, table in effective_knobs(experiment, arm).items()
-            if knob in _AROUND
-            for name, value in table.items()
+        arm.name: {
+            **arm.settings,
+            **{
+                f"{knob}.{name}": value
+                for knob, table in arm.knobs.items()
+                if scope_of(knob) in _AROUND
+                for name, value in table.items()
+            },
+            **_disk(arm),
         }
-        | _disk(experiment, arm)
         for arm in arms
     }
-    names = dict.fromkeys([*common_settings(experiment), *(name for settings in by_arm.values() for name in settings)])
+    names = dict.fromkeys(name for settings in by_arm.values() for name in settings)
     return {name: {arm: settings.get(name) for arm, settings in by_arm.items()} for name in names}
 
 
-def _disk(experiment: Experiment, arm: Arm) -> dict[str, str]:
-    """The disk class of an arm, which among the knobs stands as what it is made of."""
-    name = disk_of(experiment, arm)
+def _disk(arm: Arm) -> dict[str, str]:
+    """The disk class of an arm; its knobs hold only the parts the class consists of."""
+    name = arm.disk
     if name is None:
         return {}
-    return {"storage.disk": f"{name} (emulated)" if is_emulated(experiment, arm) else name}
+    return {"storage.disk": f"{name} (emulated)" if arm.is_emulated else name}
 
 
 def takes_effect(name: str, version: int) -> str:
     """When a setting takes effect, in a word or two."""
-    knob = name.partition(".")[0]
-    if knob in _AROUND:
-        return _AROUND[knob]
+    knob = KNOBS.get(name.partition(".")[0])
+    if knob is not None and knob.scope in _AROUND:
+        return knob.scope
     return {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, version)]
 
 
@@ -188,17 +184,17 @@ def _jobs(experiment: Experiment) -> tuple[FileJobTable, ...]:
 
 
 def plan_notes(checked: Checked) -> Iterator[str]:
-    """What is allowed but perhaps not meant, and what this machine lacks."""
-    experiment, plan = checked.loaded.experiment, checked.plan
+    """Choices that are allowed but perhaps unintended, and programs that this machine lacks."""
+    plan = checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
-        key = json.dumps([effective_settings(experiment, arm), effective_knobs(experiment, arm)], sort_keys=True)
+        key = json.dumps([arm.settings, arm.knobs], sort_keys=True)
         if key in seen and arm.role is not Role.PLACEBO:
             yield f'arms "{seen[key].name}" and "{arm.name}" have the same settings'
         seen.setdefault(key, arm)
-    emulated = [arm.name for arm in plan.arms if is_emulated(experiment, arm)]
+    emulated = [arm.name for arm in plan.arms if arm.is_emulated]
     if emulated:
         yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
     if 1 < plan.blocks < 6:

@@ -1,12 +1,9 @@
-"""What check and plan say of a load on files."""
+"""What check and plan show about a load on files."""
 
 from collections.abc import Iterator
 
 from pgtrial.cli.checked import Checked
 from pgtrial.design.data_size import largest_files
-from pgtrial.design.file_jobs import file_jobs
-from pgtrial.design.variants import variants_of
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.model.arm import Role
 from pgtrial.model.file_job import FileJob
 from pgtrial.units import format_bytes
@@ -20,17 +17,16 @@ def program_text(checked: Checked) -> str:
 
 
 def files_text(checked: Checked) -> str:
-    """The files, and how often they are there."""
-    files = largest_files(checked.loaded.experiment)
+    """The files, and how many copies exist."""
+    files = largest_files(checked.plan.arms)
     each = ", ".join(f"{name} {format_bytes(size)}" for name, size in files.items())
-    places = len(variants_of(checked.loaded.experiment, checked.plan.arms))
+    places = len({arm.variant for arm in checked.plan.arms})
     return each + (f", in each of {places} places" if places > 1 else "")
 
 
 def jobs_text(checked: Checked) -> str:
     """What the jobs do; what differs between arms is in the table of settings."""
-    experiment = checked.loaded.experiment
-    arms = [file_jobs(experiment, arm) for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
+    arms = [arm.jobs for arm in checked.plan.arms if arm.role is not Role.PLACEBO]
     described = [_job_text([jobs[place] for jobs in arms]) for place in range(len(arms[0]))]
     return "; ".join(described)
 
@@ -49,8 +45,8 @@ def _job_text(jobs: list[FileJob]) -> str:
 
 
 def runs_text(checked: Checked) -> str:
-    """How the runs begin."""
-    when = _SYNCS[effective_restore(checked.loaded.experiment)]
+    """How runs start."""
+    when = _SYNCS[checked.loaded.experiment.restore]
     return (
         f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. Random order from seed "
         f"{checked.loaded.experiment.design.seed}."
@@ -58,8 +54,7 @@ def runs_text(checked: Checked) -> str:
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
-    experiment = checked.loaded.experiment
+    """Temporary data outside the result folder."""
     size = format_bytes(checked.plan.data_size)
-    for variant in variants_of(experiment, checked.plan.arms):
+    for variant in dict.fromkeys(arm.variant for arm in checked.plan.arms):
         yield f"Files: below {variant.data or '/var/tmp'}/pgtrial-<random>, {size}, removed at the end."

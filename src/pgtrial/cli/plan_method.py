@@ -1,4 +1,4 @@
-"""What a plan says of the method: which one and why, what speaks against each, how slices and looks lie."""
+"""The method in a plan: which one and why, objections to each, and the layout of slices and looks."""
 
 import textwrap
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _NAME_WIDTH = 13
 _FIRST_STEPS = 8
 _UNKNOWN = (
     "Not known before the first runs: it depends on the noise of this machine. After 3 blocks "
-    '"pgtrial status" tells what can be detected, and the report tells how many more blocks a decision needs.'
+    '"pgtrial status" shows the detectable effect, and the report says how many more blocks a decision needs.'
 )
 
 # Of runs one after the other: slices are compared with their neighbours, however long all of them take together.
@@ -26,7 +26,7 @@ _OF_RUNS = (
 
 
 def method_lines(checked: Checked, *, width: int) -> Iterator[str]:
-    """The method and its reason, what becomes of a covariate, then all methods with what speaks against them."""
+    """The method and its reason, the use of a covariate, then all methods with the objections to them."""
     plan = checked.plan
     yield _fill(f"{plan.method.method}: {plan.method.reason}", width)
     if plan.steps:

@@ -1,4 +1,4 @@
-"""What a plan says of the server, its data and where they lie, for either kind of target."""
+"""The server, its data and their location in a plan, for either kind of target."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,9 @@ from typing import Any
 
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
-from pgtrial.design.arms import effective_settings
-from pgtrial.design.data_size import arm_scales, estimate_data_size
-from pgtrial.design.variants import variant_of, variants_of
+from pgtrial.design.data_size import arm_scales, cluster_size
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
 
@@ -34,7 +31,7 @@ def host_changes(previews: Sequence[Preview], *, width: int) -> list[str]:
             arms.setdefault(f"{change.name}: {change.old_text} → {change.new_text}", []).append(preview.arm)
     lines = [_wrap(f"{text} (arm {', '.join(dict.fromkeys(names))})", width) for text, names in arms.items()]
     problems = dict.fromkeys(f"{preview.knob}: {preview.problem}" for preview in previews if preview.problem)
-    lines += [_wrap(f"cannot be had here: {problem}", width) for problem in problems]
+    lines += [_wrap(f"not possible here: {problem}", width) for problem in problems]
     return [*lines, _wrap(_BACK if previews else _NOTHING, width)]
 
 
@@ -70,7 +67,7 @@ def server_text(checked: Checked) -> str:
     if target.kind == "host":
         return plan_files.program_text(checked)
     if target.kind == "server":
-        return f"existing, reached by {target.connection or 'the PG* variables'}{where}"
+        return f"existing, connected by {target.connection or 'the PG* variables'}{where}"
     return "; ".join(_throwaway_text(server, where, of_all=len(checked.servers) == 1) for server in checked.servers)
 
 
@@ -84,24 +81,24 @@ def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
 
 
 def data_text(checked: Checked) -> str:
-    """What the data are and how often they are there."""
+    """The data, and how many copies exist."""
     experiment, size = checked.loaded.experiment, format_bytes(checked.plan.data_size)
     dataset = experiment.dataset
     if experiment.target.kind == "host":
         return plan_files.files_text(checked)
     if dataset.kind == "existing":
-        return f'what is in database "{experiment.target.database}"'
-    scales = ", ".join(str(scale) for scale in arm_scales(experiment))
-    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "what the set-up file makes"
+        return f'the data in database "{experiment.target.database}"'
+    scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
+    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "the tables of the set-up file"
     if dataset.setup is not None:
         made += f", {dataset.setup}"
-    clusters = len(variants_of(experiment, checked.plan.arms))
+    clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
-        snapshots = "the snapshot, what it is of," if clusters == 1 else f"{clusters} snapshots, what they are of,"
+        snapshots = "the snapshot, its source" if clusters == 1 else f"{clusters} snapshots, their sources"
         times = 2 * clusters + len(checked.plan.arms)
-        return f"{made}: about {size}, kept {times} times ({snapshots} and a copy for each arm)"
+        return f"{made}: about {size}, stored {times} times ({snapshots} and a copy for each arm)"
     twice = "the prepared database and its copy" if experiment.target.kind == "server" else "snapshot and copy"
-    return f"{made}: about {size}, kept twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
+    return f"{made}: about {size}, stored twice ({twice})" + (f", for each of {clusters} clusters" * (clusters > 1))
 
 
 def own_settings_text(checked: Checked) -> str:
@@ -109,14 +106,14 @@ def own_settings_text(checked: Checked) -> str:
     experiment = checked.loaded.experiment
     if experiment.target.kind != "throwaway":
         return ""
-    declared = {name for arm in checked.plan.arms for name in effective_settings(experiment, arm)}
+    declared = {name for arm in checked.plan.arms for name in arm.settings}
     own = dict(OWN_SETTINGS) | {name: value for name, value in DEFAULT_SETTINGS.items() if name not in declared}
     listed = ", ".join(f"{name} = {value or repr('')}" for name, value in own.items())
     return f"In addition, to reach and observe the server: {listed}."
 
 
 def starts_text(checked: Checked) -> str:
-    """How often the server starts, and when the data are put back."""
+    """How often the server starts, and when the data are restored."""
     experiment, plan = checked.loaded.experiment, checked.plan
     runs = len(plan.slots)
     if experiment.target.kind == "host":
@@ -129,17 +126,17 @@ def starts_text(checked: Checked) -> str:
             else "never restarted"
         )
     else:
-        how = "each with a server start of its own"
+        how = "each with its own server start"
         if plan.steps:
-            how = f"each with a server start of its own: in a block {len(plan.arms)} servers are up at the same time"
+            how = f"each with its own server start: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
-    restore = effective_restore(experiment)
+    restore = experiment.restore
     restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
-    return f"{started}. The data are put back {restores}. Random order from seed {experiment.design.seed}."
+    return f"{started}. The data are restored {restores}. Random order from seed {experiment.design.seed}."
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
-    """What is made outside the result folder, and goes again."""
+    """Temporary data outside the result folder."""
     experiment, size = checked.loaded.experiment, format_bytes(2 * checked.plan.data_size)
     target = experiment.target
     if target.kind == "host":
@@ -151,13 +148,13 @@ def place_texts(checked: Checked) -> Iterator[str]:
             "other PostgreSQL is touched."
         )
         arms = checked.plan.arms
-        for variant in variants_of(experiment, arms):
-            copies = sum(variant_of(experiment, arm) == variant for arm in arms) if checked.plan.steps else 1
-            size = format_bytes((1 + copies) * estimate_data_size(experiment, scale=variant.scale))
+        for variant in dict.fromkeys(arm.variant for arm in arms):
+            copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
+            size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
-    if any(arm.settings for arm in checked.plan.arms) or target.postgresql:
+    if any(arm.settings for arm in checked.plan.arms):
         yield (
             "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
             "postgresql.auto.conf is then byte for byte as before."
@@ -166,5 +163,5 @@ def place_texts(checked: Checked) -> Iterator[str]:
 
 def _database_text(target: TargetTable, size: str) -> str:
     if target.database is not None:
-        return f'Database "{target.database}" is used as it is; what is in it is compared before and after.'
-    return f"Two databases pgtrial_<random>, about {size} together, are made and dropped again."
+        return f'Database "{target.database}" is used as it is; its contents are compared before and after.'
+    return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."

@@ -16,7 +16,7 @@ from pgtrial.language import Language
     "--output",
     default=None,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the page goes. Default: report.html in FOLDER.",
+    help="File for the page. Default: report.html in FOLDER.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
 @options.language

@@ -1,4 +1,4 @@
-"""pgtrial restore: put back what a pgtrial that has ended left changed on hosts."""
+"""pgtrial restore: undo host changes that a killed pgtrial left behind."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only show what would be put back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
 @click.option(
     "--forget",
     "forgotten",
     type=int,
     multiple=True,
     metavar="NUMBER",
-    help="Put nothing back, but take this change off the list: it cannot be put back, or you have done it yourself.",
+    help="Take this change off the list without undoing it: it cannot be undone, or you have undone it yourself.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None:
-    """Put back everything that pgtrial has changed on hosts, the last change first.
+    """Undo every change that pgtrial has made to hosts, the last change first.
 
     An experiment does that itself when it ends, fails or is interrupted. This is for what is left after it was
     killed, after a reboot, or when putting back failed. What somebody else has changed since is left as it is, and so
@@ -38,8 +38,8 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
 
     from pgtrial.engine.restore import find_unrestored, forget, undo_open
     from pgtrial.hosts.connect import open_host
-    from pgtrial.knobs import restoring_knobs
     from pgtrial.postgres.connect import forget_caller
+    from pgtrial.postgres.existing.knobs import restoring_knobs
     from pgtrial.store.journal import Journal
 
     with Journal.open(write=False) as journal:  # where there is nothing to do, nothing is made
@@ -70,7 +70,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
 
 @dataclass(slots=True, kw_only=True)
 class _Report:
-    """Lines while it goes on, or one JSON document at the end."""
+    """Print lines as changes are undone, or one JSON document at the end."""
 
     as_json: bool
     changes: list[dict[str, object]] = field(default_factory=list)

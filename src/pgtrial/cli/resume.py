@@ -1,4 +1,4 @@
-"""pgtrial resume: go on with an interrupted experiment."""
+"""pgtrial resume: continue an interrupted experiment."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""pgtrial run: do the experiment."""
+"""pgtrial run: run an experiment."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from pgtrial.language import Language
     "settings",
     multiple=True,
     metavar="NAME=A,B",
-    help="Without a file: compare values of a setting; the first is the control. Repeat for every combination; "
-    "a single value holds for all arms. NAME may be KNOB:NAME, such as sysctl:vm.swappiness.",
+    help="Without a file: compare values of a setting; the first is the control. Repeat to combine settings; "
+    "a single value applies to all arms. NAME may be KNOB:NAME, such as sysctl:vm.swappiness.",
 )
 @click.option(
     "--mix",
@@ -42,7 +42,7 @@ from pgtrial.language import Language
     "--budget",
     default=None,
     metavar="TIME",
-    help="Without a file: time for everything, such as 45min, instead of blocks.",
+    help="Without a file: total time, such as 45min, instead of blocks.",
 )
 @click.option(
     "--method",
@@ -103,7 +103,7 @@ def command(
     from pgtrial.cli.session import run_new
     from pgtrial.engine.experiment import Permission
 
-    loaded = load_file_or_quick(file, settings, quick)
+    checked = load_file_or_quick(file, settings, quick)
     gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
-    run_new(loaded, results, permission=permission, language=language, gate=gate, quiet=quiet)
+    run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

@@ -11,6 +11,6 @@ def command() -> None:
     Example:
       pgtrial schema > experiment.schema.json
     """
-    from pgtrial.experiment_file.schema import render_schema
+    from pgtrial.experiment_file.fields import render_schema
 
     click.echo(render_schema(), nl=False)

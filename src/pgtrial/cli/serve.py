@@ -1,4 +1,4 @@
-"""pgtrial serve: look at experiments in a browser."""
+"""pgtrial serve: show experiments in a browser."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _PORT = 8417
     default=_PORT,
     metavar="N",
     type=click.IntRange(0, 65535),
-    help=f"Port on 127.0.0.1; 0 takes a free one. Default: {_PORT}.",
+    help=f"Port on 127.0.0.1; 0 picks a free one. Default: {_PORT}.",
 )
 def command(*, folder: Path, port: int) -> None:
     """Show experiments in a browser: what there is in FOLDER, and what runs there.

@@ -1,4 +1,4 @@
-"""What run, resume, demo and report share: do the runs, analyse, write the report, say the verdict."""
+"""Steps shared by run, resume, demo and report: do the runs, analyse, write the report, print the verdict."""
 
 import contextlib
 import logging
@@ -20,8 +20,8 @@ from pgtrial.store.state import State
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pgtrial.cli.checked import Checked
     from pgtrial.engine.experiment import Permission
-    from pgtrial.experiment_file.load import LoadedExperiment
     from pgtrial.findings.findings import Findings
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """Findings as programs read them, in English, and the same in the language of the report, for people."""
+    """Findings in English for programs, and in the language of the report for people."""
 
     findings: "Findings"
     shown: "Findings"
@@ -39,7 +39,7 @@ class Reported:
 
 @dataclass(slots=True, kw_only=True)
 class _Announcer:
-    """Names the folder at the first run: an experiment that ends before it leaves none behind."""
+    """Names the folder at the first run, because an experiment that ends earlier leaves none."""
 
     folder: Path
     console: "Console"
@@ -56,7 +56,7 @@ class _Announcer:
 
 
 def run_new(
-    loaded: "LoadedExperiment",
+    checked: "Checked",
     results: Path,
     *,
     permission: "Permission",
@@ -64,13 +64,13 @@ def run_new(
     gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
-    """Make the result folder of an experiment, and run it."""
+    """Make the result folder of an experiment with its plan, and run that."""
     # Here and not when they are needed: Ctrl-C while they are imported would leave a folder without a run.
     import pgtrial.cli.console
     import pgtrial.engine.experiment  # noqa: F401
     from pgtrial.engine.folder import create_folder
 
-    folder = create_folder(loaded, results)
+    folder = create_folder(checked.loaded, checked.plan, results)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)
 
 
@@ -82,7 +82,7 @@ def run_and_report(
     gate: Gate = NO_GATE,
     quiet: bool = False,
 ) -> None:
-    """Run, then report whatever there is: also an experiment that ended early has finished runs to show."""
+    """Run, then report whatever there is: an experiment that ended early has finished runs, too."""
     from pgtrial.cli.console import ProgressConsole, show_progress
     from pgtrial.engine.experiment import run_experiment
     from pgtrial.experiment_file.places import is_directory
@@ -145,7 +145,7 @@ def write_report(folder: Path, *, output: Path | None = None, language: Language
 
 
 def print_report(reported: Reported) -> None:
-    """Print the summary, and where the page is."""
+    """Print the summary and the path of the page."""
     from pgtrial.report.text import render_text
 
     with speak(reported.language):

@@ -1,4 +1,4 @@
-"""pgtrial status: how far an experiment is, what is known so far, and whether something was left behind."""
+"""pgtrial status: the progress of an experiment, its results so far, and leftovers of a killed pgtrial."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,11 @@ FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 @options.folder
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, folder: Path, as_json: bool) -> None:
-    """Say how far the experiment in result FOLDER is; end what a killed pgtrial left running.
+    """Show the progress of the experiment in result FOLDER; end processes that a killed pgtrial left running.
 
-    From the third complete block on it also says the estimate so far, and the change that could be detected. Looking
-    is free, but stopping because of what is seen is not: an experiment that ends when it looks good finds too much.
-    The rule stop = "decision" in [design] is made for that.
+    From the third complete block on it also shows the estimate so far, and the change that these blocks can detect.
+    Looking is free, but stopping because of what you see is not: an experiment that ends when it looks good finds too
+    much. The rule stop = "decision" in [design] stops safely.
 
     \b
     Example:
@@ -52,7 +52,7 @@ def command(*, folder: Path, as_json: bool) -> None:
 
 
 def _estimate(folder: Path) -> str:
-    """The hypothesis as it stands, and what these blocks can detect."""
+    """The current estimate for the hypothesis, and the effect that these blocks can detect."""
     from pgtrial.analysis.analyze import analyze
     from pgtrial.findings.message import say
     from pgtrial.report.words import detectable_text

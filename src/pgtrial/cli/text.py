@@ -12,17 +12,17 @@ _WIDTH = 100  # of hints; a message stays on its line, so that it can be searche
 
 
 class NoSuchCommandError(click.UsageError):
-    """The group has no command of this name; ``nearest`` is the one that was probably meant, or None."""
+    """The group has no command of this name; ``nearest`` is the one the user probably meant, or None."""
 
     def __init__(self, name: str, commands: Iterable[str], *, context: click.Context) -> None:
-        from pgtrial.experiment_file.nearest import nearest_name
+        from pgtrial.nearest import nearest_name
 
         super().__init__(f'no such command "{name}"', context)
         self.nearest = nearest_name(name, commands)
 
 
 def render_error(error: PgTrialError) -> str:
-    """The message, the problems, the detail and the hint, each on lines of its own."""
+    """The message, the problems, the detail and the hint, each on its own lines."""
     lines = [f"error: {error.message}"]
     if isinstance(error, SpecError):
         for problem in error.problems:
@@ -36,7 +36,7 @@ def render_error(error: PgTrialError) -> str:
 
 
 def render_usage(error: click.ClickException) -> str:
-    """A wrong option or argument in the same form."""
+    """A usage error in the same form."""
     message, nearest = error.format_message(), None
     if isinstance(error, click.NoSuchOption):
         # Without click's own proposals, which would follow in the message.

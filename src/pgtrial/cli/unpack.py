@@ -1,4 +1,4 @@
-"""pgtrial unpack: a bundle that somebody sent, checked and made a result folder again."""
+"""pgtrial unpack: check a bundle and turn it back into a result folder."""
 
 from pathlib import Path
 

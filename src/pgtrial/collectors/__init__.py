@@ -1,4 +1,4 @@
-"""What is read while a load runs: each collector is a source and a pure parser."""
+"""Collectors of what is read during a load: each is a source and a pure parser."""
 
 from pgtrial.collectors import (
     cgroup,

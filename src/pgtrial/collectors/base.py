@@ -1,7 +1,7 @@
-"""What a collector is: where to read, what the reading means. It reads nothing itself; the sampler does.
+"""Collectors: where to read, and how to parse a reading. The sampler does the reading.
 
-The sampler keeps what it read as it was read, and the parsers here run afterwards, when no load is on. So a collector
-costs the load as little as possible, and is tested from captured text.
+The sampler stores readings unparsed, and the parsers here run afterwards, when there is no load. A collector therefore
+costs the load as little as possible, and is tested on captured text.
 """
 
 import re
@@ -21,7 +21,7 @@ Rows = Sequence[Sequence[Value]]
 
 
 class Reading(NamedTuple):
-    """One value of one metric in base units; ``object`` is "" where there is only one."""
+    """One value of one metric in base units; ``object`` is "" if there is only one."""
 
     metric: str
     object: str
@@ -30,12 +30,12 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCollector:
-    """Reads one file of the kernel. ``path`` is absolute, or with ``in_group`` a name in the server's control groups.
+    """Reads one kernel file. ``path`` is absolute, or with ``in_group`` a file name in the server's control groups.
 
-    ``per_device``: objects are names of block devices, only those under the data are kept. ``by_number``: objects are
-    numbers of block devices ("254:0"), which get their names when the readings are stored. With ``lines`` only lines
-    that begin with one of these are kept: of a file that is long for other reasons. ``optional``: mostly it is not
-    there, and nobody expects it. ``otherwise``: another path with the same in another form, for where the first is not.
+    ``per_device``: objects are names of block devices, and only those under the data are kept. ``by_number``: objects
+    are numbers of block devices ("254:0"), replaced by names when the readings are stored. ``lines``: keep only lines
+    that begin with one of these, for a long file. ``optional``: the file usually does not exist, which is not worth a
+    caveat. ``otherwise``: a second path, with the same content in another form, for kernels without the first.
     """
 
     name: str
@@ -52,11 +52,11 @@ class FileCollector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCollector:
-    """Reads a view of the server with sql/NAME.pgVERSION.sql. ``parameters`` name what its $1, $2, … stand for.
+    """Reads a server view with sql/NAME.pgVERSION.sql. ``parameters`` names the values of its $1, $2, ….
 
-    A column is the metric NAME.column; the column "object", where there is one, says what the row is about. Where that
-    is not so, ``understand`` makes readings of columns and rows. ``may_be_empty``: no row is an answer too; otherwise
-    it means that what is asked for is not there.
+    Each column is the metric NAME.column; the column "object", if any, names the object of the row. For other shapes,
+    ``understand`` turns columns and rows into readings. ``may_be_empty``: an empty result is valid; otherwise it means
+    that the source does not exist.
     """
 
     name: str
@@ -66,7 +66,7 @@ class QueryCollector:
     may_be_empty: bool = False
 
     def parse(self, columns: Columns, rows: Rows) -> Iterator[Reading]:
-        """Readings of a result; NULL is no reading."""
+        """Readings from a query result; NULL gives none."""
         return (self.understand or self._by_column)(columns, rows)
 
     def _by_column(self, columns: Columns, rows: Rows) -> Iterator[Reading]:
@@ -80,9 +80,9 @@ Follower = Callable[[float, Any], Iterator[Sample]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessCollector:
-    """Reads the CPU time of processes that another one has started: of the server, or of what drives the load.
+    """Reads the CPU time of the child processes of the server or of the load driver.
 
-    ``program`` is the name of those that are meant, "" all of them. ``follow`` begins to understand a file.
+    ``program`` selects processes by name, "" all of them. ``follow`` returns a new parser for a file.
     """
 
     name: str
@@ -94,11 +94,11 @@ class ProcessCollector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionCollector:
-    """Reads what an extension offers, where a database has it: sql/NAME.pgVERSION.sql; @extschema@ is its schema.
+    """Reads an extension, if a database has it, with sql/NAME.pgVERSION.sql; @extschema@ stands for its schema.
 
-    Where it is not, nothing is read and nothing is said. ``every`` is the number of seconds between readings, 0 at each
-    tick; also the first and the last tick have one. ``at_end``: it is read only once, when the load is over.
-    ``in_database``: it has to be asked in the load's database. ``follow`` begins to understand a file.
+    Without the extension, nothing is read and nothing is reported. ``every`` is the number of seconds between readings,
+    0 for every tick; the first and the last tick always have one. ``at_end``: read only once, when the load is over.
+    ``in_database``: must be queried in the load's database. ``follow`` returns a new parser for a file.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ExtensionCollector:
 
 
 def by_column(source: str, columns: Columns, rows: Rows) -> Iterator[Reading]:
-    """Readings source.column; the column "object", where there is one, is what a row is about."""
+    """Readings named source.column; the column "object", if any, names the object of a row."""
     names = [None if column == "object" else f"{source}.{column}" for column in columns]
     objects = columns.index("object") if "object" in columns else None
     for row in rows:
@@ -123,7 +123,7 @@ def by_column(source: str, columns: Columns, rows: Rows) -> Iterator[Reading]:
 
 
 def find_statement(name: str, version_num: int) -> str | None:
-    """SQL of a collector for a server: of the newest file not above its version, None where there is none.
+    """SQL of a collector for a server: from the newest file not above its version; None if there is none.
 
     ``version_num`` is the server's server_version_num, for example 150018.
     """
@@ -137,15 +137,15 @@ def find_statement(name: str, version_num: int) -> str | None:
 
 
 def in_schema(statement: str, schema: str) -> str:
-    """The statement of an extension that lies in a schema; its name is quoted where SQL wants it."""
+    """The statement with @extschema@ replaced by the extension's schema, quoted as SQL requires."""
     return statement.replace(_EXTENSION_SCHEMA, schema)
 
 
 def counters(source: str, unit: str, *names: str) -> tuple[Metric, ...]:
-    """Metrics that only grow."""
+    """Counter metrics."""
     return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=Kind.COUNTER) for name in names)
 
 
 def gauges(source: str, unit: str, *names: str) -> tuple[Metric, ...]:
-    """Metrics that are momentary values."""
+    """Gauge metrics."""
     return tuple(Metric(name=f"{source}.{name}", unit=unit, kind=Kind.GAUGE) for name in names)

@@ -1,4 +1,4 @@
-"""The server's own control group, which an arm gives it or a service has: memory, CPU time, I/O, what limits cost.
+"""The server's own control group, set by an arm or its service: memory, CPU time, I/O, the cost of limits.
 
 Version 2 has one group for all, version 1 one for each controller; where the two count the same, the metric is the
 same. Version 1 does not count buffered writes in a group: they are written back by the kernel's own threads.

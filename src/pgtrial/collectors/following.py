@@ -1,4 +1,4 @@
-"""What can only be understood in order: sums over processes that come and go.
+"""Stateful parsers that read in order: sums over processes that come and go.
 
 What a process has counted goes with it, so a sum over those that are there would fall when one ends. Here the sums keep
 what was last read of it, and only grow.

@@ -1,4 +1,4 @@
-"""pg_buffercache, where it is there: how much of shared_buffers each relation of the load's database has at the end.
+"""pg_buffercache, if installed: the share of shared_buffers of each relation of the load's database at the end.
 
 Read once, when the load is over: it looks at every buffer one by one, which takes a second or so for 8 GB.
 """

@@ -1,4 +1,4 @@
-"""pg_stat_statements, where it is loaded: what the statements of the load's database have done, by statement.
+"""pg_stat_statements, if loaded: cumulative counters of each statement of the load's database.
 
 Counts are read every ten seconds, without the texts: those lie in a file that would be read each time. Texts are read
 when the load is over. Only statements that a client sent count, not those inside of functions, whose work is in the

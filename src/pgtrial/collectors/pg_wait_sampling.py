@@ -1,4 +1,4 @@
-"""pg_wait_sampling, where it is loaded: what the load's sessions waited for, sampled inside the server.
+"""pg_wait_sampling, if loaded: waits of the load's sessions, sampled inside the server.
 
 The object is "type/event", "/" for a session that did not wait, where the extension samples those too; an idle one
 waits for its client. Its profile counts by process, and keeps what sessions had that have ended; so one that was there

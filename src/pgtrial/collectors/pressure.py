@@ -1,4 +1,4 @@
-"""/proc/pressure: how long tasks stalled for want of CPU, memory or I/O (Linux 4.20 and newer, may be switched off).
+"""/proc/pressure: time that tasks stalled waiting for CPU, memory or I/O (Linux 4.20 and newer, may be disabled).
 
 Only the running totals are read: averages over 10 s would smooth what is to be seen.
 """

@@ -1,4 +1,4 @@
-"""CPU time of the server's processes by what they are, and of the load generator; and how long they waited for a CPU.
+"""CPU time, and time waiting for a CPU, of the server's processes by kind, and of the load generator.
 
 From /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst), or, where the kernel does not keep that, from
 /proc/PID/stat, which knows nothing of waiting. A kind of process is called as in pg_stat_activity; that view would tell

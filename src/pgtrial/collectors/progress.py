@@ -1,4 +1,4 @@
-"""pg_stat_progress_vacuum and _analyze: which tables are worked on, by autovacuum or by hand, and how far that is.
+"""pg_stat_progress_vacuum and _analyze: the tables that autovacuum or users process, and the progress.
 
 Processes are counted by what they work on; the count is zero for the object "" while there is none.
 """

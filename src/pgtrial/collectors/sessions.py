@@ -1,4 +1,4 @@
-"""Sampled sessions: how many are in which state, and what they wait for, many times a second.
+"""Sampled sessions: their states and waits, many times a second.
 
 The server tells of each session; the sampler groups those of all polls of a second, and takes the literals out of their
 statements before anything of them is written. An average over a stretch of time is the sum of sessions divided by the

@@ -1,4 +1,4 @@
-"""Pauses of writers, by the tracepoint writeback:balance_dirty_pages, where the knob "tracing" has it counted.
+"""Writer pauses, from the tracepoint writeback:balance_dirty_pages, if the knob "tracing" counts it.
 
 The kernel has no counter of them. It can add up what a tracepoint tells (histogram triggers, Documentation/trace/
 histogram.rst), so that a reading costs as little as one of a counter, however many pauses there are. A kernel without

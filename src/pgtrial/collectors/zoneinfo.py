@@ -1,6 +1,6 @@
 """/proc/zoneinfo: free pages of each zone of memory, and the watermarks at which the kernel begins to reclaim.
 
-Below "low" kswapd is woken, below "min" whoever allocates has to reclaim by itself, up to "high" kswapd goes on. The
+Below "low" kswapd wakes up, below "min" allocating processes reclaim directly, and up to "high" kswapd continues. The
 kernel raises them for a while after fragmentation, so they are not constants.
 """
 

@@ -5,18 +5,17 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.duration import MOST_BLOCKS, estimate_total, warmup_cap
-from pgtrial.design.host_facts import HostFacts
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import Method
+from pgtrial.design.method_checks import HostFacts, Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
 from pgtrial.design.slice_time import duet_slice_length, settle_guard
 from pgtrial.design.slices import duet_guard
 from pgtrial.errors import SpecError
-from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.design_checks import LEAST_STRETCH
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.units import format_duration
 
 FEWEST_BLOCKS = 6  # of a method: the standard deviation of fewer is hardly more than a guess
@@ -89,7 +88,7 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationPlan:
     """``candidates`` from the simplest on, ``parts`` in order of time; ``budget`` in seconds; ``refused`` maps what is
-    not calibrated to the reason. A part has at least ``fewest`` blocks.
+    not calibrated to the reason. A part has at least ``fewest`` blocks. ``facts`` are those of the host.
     """
 
     experiment: Experiment
@@ -98,6 +97,7 @@ class CalibrationPlan:
     parts: tuple[Part, ...]
     fewest: int
     refused: Mapping[str, str]
+    facts: HostFacts | None = None
 
 
 def slice_text(seconds: float) -> str:
@@ -105,12 +105,12 @@ def slice_text(seconds: float) -> str:
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
 
 
-def plan_calibration(experiment: Experiment, text: str, facts: HostFacts | None, *, budget: float) -> CalibrationPlan:
-    """What is to be done in ``budget`` seconds; ``text`` is the experiment's file.
+def plan_calibration(experiment: Experiment, facts: HostFacts | None, *, budget: float) -> CalibrationPlan:
+    """What is to be done in ``budget`` seconds.
 
     SpecError, with what would be enough, where the budget is too small for FEWEST_BLOCKS blocks of every method.
     """
-    twice = Experiment.model_validate(tomllib.loads(control_twice(text, name="calibration")))
+    twice = Experiment.model_validate(tomllib.loads(control_twice(experiment, name="calibration")))
     candidates, refused = find_candidates(experiment, twice, facts)
     for scheme, chosen in _attempts(candidates):
         fitted = _fit(twice, chosen, scheme, budget)
@@ -123,6 +123,7 @@ def plan_calibration(experiment: Experiment, text: str, facts: HostFacts | None,
                 parts=tuple(_divide(twice, fitted, scheme, budget)),
                 fewest=scheme.blocks,
                 refused={**refused, **dict.fromkeys(left_out, "there is no time for it in the budget")},
+                facts=facts,
             )
     raise _too_small(twice, candidates, budget)
 
@@ -177,7 +178,7 @@ def _choice(experiment: Experiment, method: Method, slice: float | None) -> Meth
         length = duet_slice_length(experiment, arms)
         return MethodChoice(method=method, reason="", guard=duet_guard(length), slice=length)
     assert slice is not None  # interleaved
-    return MethodChoice(method=method, reason="", guard=settle_guard(experiment, arms), slice=slice)
+    return MethodChoice(method=method, reason="", guard=settle_guard(arms), slice=slice)
 
 
 def _too_short(experiment: Experiment, candidate: Candidate) -> tuple[str, ...]:
@@ -225,7 +226,7 @@ def _with_duration(twice: Experiment, candidate: Candidate, duration: float) -> 
 def _cost(twice: Experiment, candidate: Candidate, duration: float) -> tuple[float, float]:
     """Seconds of the preparation and of a block."""
     one, _ = _with_duration(twice, candidate, duration)
-    total = estimate_total(one, blocks=1, choice=_choice(one, candidate.method, candidate.slice))
+    total = estimate_total(one, resolve_arms(one), blocks=1, choice=_choice(one, candidate.method, candidate.slice))
     return total.prepare, total.total - total.prepare
 
 

@@ -7,13 +7,12 @@ does. The guess is only for planning: the engine records what each part really t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.design.arms import effective_knobs, resolve_arms
 from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
-from pgtrial.experiment_file.restore import effective_restore
+from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_duration, parse_bytes, read_share
 
@@ -59,12 +58,11 @@ class TotalEstimate:
         return self.prepare + self.runs * self.run.total
 
 
-def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEstimate:
+def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> RunEstimate:
     """One run; where the runs of a block share its time, an equal part of the block for each."""
-    size = estimate_data_size(experiment)
-    arms = [arm.name for arm in resolve_arms(experiment)]
+    size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
     workload, levels = experiment.workload, load_levels(experiment.workload)
-    restore = effective_restore(experiment)
+    restore = experiment.restore
     if choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
@@ -73,11 +71,11 @@ def estimate_run(experiment: Experiment, choice: MethodChoice = BLOCKS) -> RunEs
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
         copies = 0.0 if restore == "never" else 1.0
         cap = warmup_cap(workload)
-        warmup = _shared_seconds(choice, arms, levels[:1], cap) if cap else 0.0
-        measure = _shared_seconds(choice, arms, levels, workload.duration)
+        warmup = _shared_seconds(choice, names, levels[:1], cap) if cap else 0.0
+        measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=_start_seconds(experiment) + _pressure_seconds(experiment),
+        server=_start_seconds(experiment) + _pressure_seconds(arms),
         warmup=warmup,
         # A load on files has its dirty pages written before the next run, which is what restoring is there.
         checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE,
@@ -89,10 +87,9 @@ def _start_seconds(experiment: Experiment) -> float:
     return 0.0 if experiment.target.kind == "host" else SERVER_SECONDS
 
 
-def _pressure_seconds(experiment: Experiment) -> float:
+def _pressure_seconds(arms: Sequence[Arm]) -> float:
     """Mean over the arms: memory is taken away for every run anew."""
-    arms = resolve_arms(experiment)
-    taken = (effective_knobs(experiment, arm).get("memory_pressure", {}) for arm in arms)
+    taken = (arm.knobs.get("memory_pressure", {}) for arm in arms)
     return sum(map(_pressure_bytes, taken)) / len(arms) / PRESSURE_RATE
 
 
@@ -102,21 +99,22 @@ def _pressure_bytes(given: Mapping[str, str]) -> float:
     return parse_bytes(given["size"]) if "size" in given else 0.0
 
 
-def estimate_total(experiment: Experiment, *, blocks: int, choice: MethodChoice = BLOCKS) -> TotalEstimate:
-    size, arms = estimate_data_size(experiment), len(resolve_arms(experiment))
-    has_tables = experiment.dataset.kind == "pgbench" and experiment.target.kind != "host"
-    scale = sum(arm_scales(experiment)) if has_tables else 0
+def estimate_total(
+    experiment: Experiment, arms: Sequence[Arm], *, blocks: int, choice: MethodChoice = BLOCKS
+) -> TotalEstimate:
+    """The preparation, and ``blocks`` blocks."""
+    size, scale = estimate_data_size(experiment, arms), 0 if experiment.target.kind == "host" else sum(arm_scales(arms))
     return TotalEstimate(
         # One server makes the data; after that every arm is tried once before the load.
-        prepare=(2 + arms) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
-        run=estimate_run(experiment, choice),
-        runs=blocks * arms,
+        prepare=(2 + len(arms)) * _start_seconds(experiment) + scale * LOAD_SECONDS_PER_SCALE + size / COPY_RATE,
+        run=estimate_run(experiment, arms, choice),
+        runs=blocks * len(arms),
     )
 
 
-def blocks_for_budget(experiment: Experiment, budget: float, choice: MethodChoice = BLOCKS) -> int:
+def blocks_for_budget(experiment: Experiment, arms: Sequence[Arm], budget: float, choice: MethodChoice = BLOCKS) -> int:
     """Whole blocks that fit into ``budget`` seconds with the preparation; SpecError when fewer than two do."""
-    one = estimate_total(experiment, blocks=1, choice=choice)
+    one = estimate_total(experiment, arms, blocks=1, choice=choice)
     block = one.total - one.prepare
     blocks = int((budget - one.prepare) / block)
     if blocks < FEWEST_BLOCKS:
@@ -130,11 +128,11 @@ def blocks_for_budget(experiment: Experiment, budget: float, choice: MethodChoic
     return min(blocks, MOST_BLOCKS)
 
 
-def blocks_of(experiment: Experiment, choice: MethodChoice = BLOCKS) -> int:
+def blocks_of(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> int:
     """The number of blocks: as declared, or what the budget allows, or the default."""
     design = experiment.design
     if design.budget is not None:
-        return blocks_for_budget(experiment, design.budget, choice)
+        return blocks_for_budget(experiment, arms, design.budget, choice)
     return DEFAULT_BLOCKS if design.blocks is None else design.blocks
 
 

@@ -1,6 +1,8 @@
-"""The load levels of a run: numbers of clients, with arrival rates where the loop is open."""
+"""The load levels of a run, with arrival rates where the loop is open; and how scenarios divide the clients."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import RampTable, WorkloadTable
@@ -11,13 +13,13 @@ def load_levels(workload: WorkloadTable) -> tuple[LoadLevel, ...]:
     """Every load level in the order of the file.
 
     A ramp of clients is rounded to whole clients, and what rounding makes equal is kept once. With rates, a single
-    number of clients (or a single rate) holds for all levels; two lists go in step. SpecError if their lengths differ.
+    number of clients (or a single rate) holds for all levels; two lists are paired. SpecError if their lengths differ.
     """
     clients = client_levels(workload)
     rates = rate_levels(workload)
     count = max(len(clients), len(rates))
     if {len(clients), len(rates)} - {1, count}:
-        raise SpecError(f"{len(clients)} levels of clients do not go in step with {len(rates)} rates")
+        raise SpecError(f"clients has {len(clients)} levels, rate has {len(rates)}; they must match")
     return tuple(
         LoadLevel(index=index, clients=clients[index % len(clients)], rate=rates[index % len(rates)])
         for index in range(count)
@@ -36,3 +38,35 @@ def rate_levels(workload: WorkloadTable) -> Sequence[float | None]:
     if isinstance(rate, RampTable):
         return rate.expand()
     return rate if isinstance(rate, tuple) else (rate,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioShare:
+    """Either a share, relative to the other shares, or a constant number of sessions; neither is a share of 1."""
+
+    name: str
+    share: float | None = None
+    sessions: int | None = None
+
+
+def split_clients(total: int, scenarios: Sequence[ScenarioShare]) -> dict[str, int]:
+    """Clients of each scenario, in the order given.
+
+    The scenarios with a share divide ``total`` exactly, each getting at least one; constant sessions come on top.
+    Every client goes where the most is missing, which is the method of largest remainders (Hamilton) with a floor of
+    one. SpecError when ``total`` is smaller than the number of scenarios with a share.
+    """
+    shares = {s.name: Fraction(1 if s.share is None else s.share) for s in scenarios if s.sessions is None}
+    if shares and total < len(shares):
+        raise SpecError(
+            f"{total} clients are too few for {len(shares)} scenarios",
+            detail="Each scenario with a share needs at least one client.",
+        )
+    whole = sum(shares.values())
+    missing = {name: total * share / whole - 1 for name, share in shares.items()}
+    split = dict.fromkeys(shares, 1)
+    for _ in range(total - len(shares) if shares else 0):
+        neediest = max(missing, key=missing.__getitem__)  # the first of equals
+        split[neediest] += 1
+        missing[neediest] -= 1
+    return {s.name: split[s.name] if s.sessions is None else s.sessions for s in scenarios}

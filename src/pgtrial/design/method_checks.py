@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, get_args
 
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.design.cpu_sets import has_whole_cores, split_cpus
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.host_facts import HostFacts
-from pgtrial.design.settling import STANDING, SWITCHED, Difference, Settling, Shared
+from pgtrial.design.settling import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     MOST_GUARD_SHARE,
@@ -20,8 +17,9 @@ from pgtrial.design.slice_time import (
     slice_length,
     slices_per_round,
 )
-from pgtrial.design.slices import GUARD
+from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.declaration import Among, Settling, Shared
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
@@ -44,6 +42,17 @@ _TIMEOUTS = (
     "idle_in_transaction_session_timeout",
     "idle_session_timeout",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
+    ``memory_available`` is in bytes, None where it is not known; ``local`` that pgtrial is on it as well.
+    """
+
+    local: bool
+    cores: tuple[tuple[int, ...], ...]
+    memory_available: int | None
 
 
 class Weight(IntEnum):
@@ -87,7 +96,7 @@ class Case:
         if self.facts is None or self.facts.memory_available is None:
             return None
         left = float(self.facts.memory_available)
-        pressures = [effective_knobs(self.experiment, arm).get("memory_pressure", {}) for arm in self.arms]
+        pressures = [arm.knobs.get("memory_pressure", {}) for arm in self.arms]
         taken = [parse_bytes(one["size"]) for one in pressures if "size" in one]
         taken += [left * read_share(one["share"]) for one in pressures if "share" in one]
         return left - max(taken, default=0.0)
@@ -96,12 +105,12 @@ class Case:
     def server_memory(self) -> float:
         """Bytes of all servers together, with their sessions."""
         clients = max((level.clients for level in self.levels), default=1)
-        return sum(shared_buffers(self.experiment, arm) + clients * CLIENT_BYTES for arm in self.arms)
+        return sum(shared_buffers(arm) + clients * CLIENT_BYTES for arm in self.arms)
 
     @property
     def data(self) -> float:
         """Bytes of the data of one arm."""
-        return estimate_data_size(self.experiment)
+        return estimate_data_size(self.experiment, self.arms)
 
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
@@ -111,9 +120,9 @@ def find_objections(case: Case) -> tuple[Objection, ...]:
     return found or tuple(objection for check in _CHECKS for objection in check(case))
 
 
-def shared_buffers(experiment: Experiment, arm: Arm) -> float:
+def shared_buffers(arm: Arm) -> float:
     """Bytes of an arm's shared buffers; the server's default where the value cannot be read."""
-    text = effective_settings(experiment, arm).get("shared_buffers", "").strip().strip("'")
+    text = arm.settings.get("shared_buffers", "").strip().strip("'")
     with contextlib.suppress(ValueError):
         return float(text) * _PAGE if re.fullmatch(r"[0-9]+", text) else parse_bytes(text)
     return DEFAULT_SHARED_BUFFERS
@@ -137,17 +146,17 @@ def _check_cache(case: Case) -> Iterator[Objection]:
 
 def _check_load(case: Case) -> Iterator[Objection]:
     if case.experiment.workload.rate is not None:
-        text = "transactions that arrive at a rate do not stop arriving while a server stands still"
+        text = "transactions keep arriving at the rate while a server is frozen"
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     for name in _TIMEOUTS:
-        if any(_is_on(effective_settings(case.experiment, arm).get(name)) for arm in case.arms):
-            text = f"{name} goes on by the clock while a server stands still, and may cancel what waits"
+        if any(_is_on(arm.settings.get(name)) for arm in case.arms):
+            text = f"{name} keeps running by the clock while a server is frozen, and may cancel waiting statements"
             yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
     if not case.writes:
         return
     text = "dirty pages that one arm leaves may be written back in a slice of another: effects on them look smaller"
     yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
-    if any(_waits_for_disk(case.experiment, arm) for arm in case.arms):
+    if any(_waits_for_disk(arm) for arm in case.arms):
         text = "commits of all arms wait for the same disk at the same time, and so for each other"
         yield Objection(methods=("duet",), weight=Weight.DOUBT, text=text)
     else:
@@ -182,11 +191,11 @@ def _check_memory(case: Case) -> Iterator[Objection]:
 def _check_settling(case: Case) -> Iterator[Objection]:
     for rule in dict.fromkeys(one.rule for one in case.differences):
         own = [one for one in case.differences if one.rule == rule]
-        names, knob = ", ".join(one.label for one in own), own[0].knob
+        names, among = ", ".join(one.label for one in own), own[0].among_twins
         verb = "builds up" if len(own) == 1 else "build up"
         shares = [shared for shared in rule.shares if _matters(case, shared)]
         common = f"; twins share the {' and the '.join(shares)}" if shares else ""
-        if rule.settling is Settling.BUILDS_UP and (shares or knob in (*SWITCHED, *STANDING)):
+        if rule.settling is Settling.BUILDS_UP and (shares or among is not Among.OWN):
             text = f"the effect of {names} {verb}: {rule.reason}{common}"
             yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
             continue
@@ -196,13 +205,13 @@ def _check_settling(case: Case) -> Iterator[Objection]:
             text = f"{names}: {rule.reason}{common}, so the effect may look smaller"
             yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
         if rule.by_clock:
-            text = f"{names}: {rule.reason}; the clock goes on while a server stands still"
+            text = f"{names}: {rule.reason}; the clock keeps running while a server is frozen"
             yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
         if rule.settling is Settling.BUILDS_UP:
             text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
             methods: tuple[Method, ...] = ("duet",) if rule.by_clock else _BOTH
             yield Objection(methods=methods, weight=Weight.DOUBT, text=text)
-        if knob in SWITCHED:
+        if among is Among.SWITCHED:
             text = f"{names} cannot have two values at once on one machine"
             yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
             text = f"{names}: switched before each slice, of which the first {format_duration(GUARD + rule.seconds)}"
@@ -210,7 +219,7 @@ def _check_settling(case: Case) -> Iterator[Objection]:
 
 
 def _check_knobs(case: Case) -> Iterator[Objection]:
-    tables = [effective_knobs(case.experiment, arm) for arm in case.arms]
+    tables = [arm.knobs for arm in case.arms]
     differing = {one.knob for one in case.differences}
     pools = {table.get("huge_pages", {}).get("size", "none") for table in tables}
     if pools != {"none"} and "huge_pages" not in differing:
@@ -223,7 +232,7 @@ def _check_knobs(case: Case) -> Iterator[Objection]:
 
 def _check_slices(case: Case) -> Iterator[Objection]:
     experiment, arms = case.experiment, case.arms
-    length, guard = slice_length(experiment, arms), settle_guard(experiment, arms)
+    length, guard = slice_length(experiment, arms), settle_guard(arms)
     shown = format_duration(length)
     if guard > MOST_GUARD_SHARE * length:
         text = f"slices of {shown} are too short for a guard time of {format_duration(guard)}"
@@ -241,7 +250,7 @@ def _check_slices(case: Case) -> Iterator[Objection]:
             f"fit into a duration of {format_duration(duration)}"
         )
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
-    timeout = min(_checkpoint_timeout(experiment, arm) for arm in arms)
+    timeout = min(_checkpoint_timeout(arm) for arm in arms)
     span = len(arms) * duration * len(case.levels) * length / max(length - guard, GUARD)
     if case.writes and span > timeout:
         text = (
@@ -298,13 +307,13 @@ def _is_on(value: str | None) -> bool:
     return value is not None and _OFF.fullmatch(value.strip()) is None
 
 
-def _waits_for_disk(experiment: Experiment, arm: Arm) -> bool:
-    settings = effective_settings(experiment, arm)
+def _waits_for_disk(arm: Arm) -> bool:
+    settings = arm.settings
     return not any(settings.get(name) in ("off", "false", "no", "0") for name in ("synchronous_commit", "fsync"))
 
 
-def _checkpoint_timeout(experiment: Experiment, arm: Arm) -> float:
-    text = effective_settings(experiment, arm).get("checkpoint_timeout", "")
+def _checkpoint_timeout(arm: Arm) -> float:
+    text = arm.settings.get("checkpoint_timeout", "")
     with contextlib.suppress(ValueError):
         return float(text) if re.fullmatch(r"[0-9]+", text) else parse_duration(text)
     return _CHECKPOINT_TIMEOUT

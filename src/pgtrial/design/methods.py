@@ -1,11 +1,9 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from pgtrial.design.host_facts import HostFacts
-from pgtrial.design.method_checks import METHODS, Case, Method, Objection, Weight, find_objections
+from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
 from pgtrial.design.settling import find_differences
 from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
@@ -62,7 +60,7 @@ def judge_methods(
         arms=arms,
         levels=levels,
         facts=facts,
-        differences=find_differences(experiment, arms),
+        differences=find_differences(arms),
     )
     objections = find_objections(case)
     return tuple(_judge(method, objections) for method in METHODS)
@@ -110,17 +108,6 @@ def turn_seed(seed: int, block: int, what: int | str) -> str:
     return f"{seed}/{block}/{what}"
 
 
-def recorded_choice(meta: Mapping[str, str]) -> MethodChoice:
-    """The method of a result folder, out of its record."""
-    return MethodChoice(
-        method=cast("Method", meta["method"]),
-        reason=meta["method_reason"],
-        guard=float(meta["method_guard"]),
-        slice=float(meta["method_slice"]),
-        doubled=meta["method_doubled"] == "1",
-    )
-
-
 def _judge(method: Method, objections: Sequence[Objection]) -> Judgement:
     own = sorted((one for one in objections if method in one.methods), key=lambda one: -one.weight)
     reasons = tuple(one.text for one in own if one.weight is Weight.REFUSAL)
@@ -148,8 +135,8 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
     if method == "interleaved":
-        guard, length = settle_guard(experiment, arms), slice_length(experiment, arms)
-        doubled = builds_up(find_differences(experiment, arms))
+        guard, length = settle_guard(arms), slice_length(experiment, arms)
+        doubled = builds_up(find_differences(arms))
         return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from pgtrial.design.levels import client_levels
-from pgtrial.design.settling import SWITCHED, Difference, Settling, find_differences
+from pgtrial.design.settling import Difference, find_differences
 from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.knobs.declaration import Among, Settling
 from pgtrial.model.arm import Arm
 
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
@@ -20,9 +21,9 @@ LONGEST_DUET_SLICE = 0.25
 MOST_DUET_SLICES = 5000  # in the measured time of a run, all of which are kept
 
 
-def settle_guard(experiment: Experiment, arms: Sequence[Arm]) -> float:
+def settle_guard(arms: Sequence[Arm]) -> float:
     """Seconds at the start of a slice that do not count: longer where a setting of the host is switched with it."""
-    switched = [one.rule.seconds for one in find_differences(experiment, arms) if one.knob in SWITCHED]
+    switched = [one.rule.seconds for one in find_differences(arms) if one.among_twins is Among.SWITCHED]
     return GUARD + max(switched, default=0.0)
 
 
@@ -30,9 +31,9 @@ def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
     """Seconds of a slice with its guard: as declared, else as short as its guard and what builds up allow."""
     if experiment.design.slice is not None:
         return experiment.design.slice
-    if builds_up(find_differences(experiment, arms)):
+    if builds_up(find_differences(arms)):
         return LEAST_SLICE_BUILDING_UP
-    guard = settle_guard(experiment, arms)
+    guard = settle_guard(arms)
     usual = max(DEFAULT_SLICE, guard / USUAL_GUARD_SHARE)
     fitting = experiment.workload.duration / slices_per_round(len(arms)) + guard
     return round(max(min(usual, fitting), guard / MOST_GUARD_SHARE), 3)

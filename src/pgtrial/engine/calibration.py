@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial.design.calibration import CalibrationPlan, Part, refit
+from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.control_twice import control_twice
+from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
@@ -34,8 +36,8 @@ def create_calibration_folder(loaded: LoadedExperiment, results: Path) -> Path:
         (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
     except OSError as err:
         raise StoreError(
-            f'cannot make a result folder in "{results}": {err.strerror}',
-            hint="Choose another place with --results.",
+            f'cannot create a result folder in "{results}": {err.strerror}',
+            hint="Choose another location with --results.",
         ) from err
     return folder
 
@@ -73,7 +75,7 @@ def run_calibration(
             blocks = refit(share, prepare=prepare, block=block, fewest=plan.fewest)
             part = replace(part, blocks=blocks, seconds=prepare + blocks * block)
         begin(number, part)
-        place = _create_part(loaded, part, folder)
+        place = _create_part(loaded, part, folder, facts=plan.facts)
         later = sum(one.seconds for one in plan.parts[number + 1 :])
         part_started = time.monotonic()
         run_experiment(place, permission=permission, tell=_Whole(tell=tell, later=later))
@@ -94,10 +96,10 @@ class _Whole:
         self.tell(event)
 
 
-def _create_part(loaded: LoadedExperiment, part: Part, folder: Path) -> Path:
+def _create_part(loaded: LoadedExperiment, part: Part, folder: Path, *, facts: HostFacts | None) -> Path:
     candidate = part.candidate
     text = control_twice(
-        loaded.text,
+        loaded.experiment,
         name=f"calibration-{candidate.label}",
         method=candidate.method,
         slice=candidate.slice,
@@ -106,7 +108,8 @@ def _create_part(loaded: LoadedExperiment, part: Part, folder: Path) -> Path:
         warmup=candidate.warmup,
         portion=part.portion - 1,
     )
-    made = create_folder(parse_experiment(text, f"calibration {part.name}", loaded.folder), folder)
+    twice = parse_experiment(text, f"calibration {part.name}", loaded.folder)
+    made = create_folder(twice, make_plan(twice.experiment, facts), folder)
     return made.rename(folder / part.name)
 
 

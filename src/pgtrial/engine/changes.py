@@ -60,6 +60,11 @@ class HostChanges:
             raise
         return tuple(made)
 
+    def confirmed(self, wanted: Mapping[str, Mapping[str, str]]) -> frozenset[tuple[str, str]]:
+        """Knob and key of what ``make`` has made, or found to be so already: not what none of the knobs is for."""
+        known = {knob.name for knob in self.knobs}
+        return frozenset((name, key) for name, table in wanted.items() if name in known for key in table)
+
     async def undo(self, entries: Iterable[JournalEntry] | None = None) -> tuple[tuple[JournalEntry, Undone], ...]:
         """Undo the last change first: ``entries``, or all; what is undone already is left out.
 

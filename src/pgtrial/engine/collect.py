@@ -59,7 +59,7 @@ def check_run(
     ``clock_step`` is by how many seconds the machine's clock was set during the run, ``program`` the load generator.
     """
     if abs(clock_step) > _CLOCK_STEP:
-        raise InvalidRunError(f"the machine's clock was set by {clock_step:.1f} s, or it slept")
+        raise InvalidRunError(f"the machine's clock jumped by {clock_step:.1f} s, or the machine slept")
     if sampler.errors:
         raise InvalidRunError(f"sampler: {sampler.errors[0]}")
     windows = [log.window for log in logs]

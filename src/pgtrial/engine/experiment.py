@@ -10,16 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.design.methods import recorded_choice
-from pgtrial.design.variants import ON_HOST
+from pgtrial.design.plan import Plan
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
-from pgtrial.engine.plan import Plan
+from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.slicer.control import plan_slices
@@ -32,13 +30,12 @@ from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, identify
-from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs import HOST_KNOBS, scope_of
+from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState
 from pgtrial.postgres.connect import forget_caller
@@ -65,12 +62,12 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
     A new folder in which no run was begun is removed on an error: it would hold nothing.
     """
     caller = forget_caller()
-    loaded = load_stored(folder)
+    plan = load_stored(folder)
     with lock_folder(folder):
         is_new = _is_new(folder)
         try:
             sweep(folder)
-            asyncio.run(_run_until_signalled(loaded, folder, permission, caller, tell))
+            asyncio.run(_run_until_signalled(plan, folder, permission, caller, tell))
         except BaseException:
             if is_new and not _has_runs(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -89,7 +86,7 @@ def _has_runs(folder: Path) -> bool:
 
 
 async def _run_until_signalled(
-    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
 ) -> None:
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -107,15 +104,15 @@ async def _run_until_signalled(
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as after nohup
             loop.add_signal_handler(number, stop)
     try:
-        await _run_schedule(loaded, folder, permission, caller, tell)
+        await _run_schedule(plan, folder, permission, caller, tell)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
 async def _run_schedule(
-    loaded: LoadedExperiment, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
+    plan: Plan, folder: Path, permission: Permission, caller: Mapping[str, str], tell: Observer
 ) -> None:
-    experiment = loaded.experiment
+    experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
 
         def remember(process: ProcessId, role: str) -> None:
@@ -127,10 +124,9 @@ async def _run_schedule(
                 t=time.time(),
             )
 
-        slots = state.slots()
         done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
         has_stopped = STOPPED in state.meta()  # by its rule
-        pending = [slot for slot in slots if slot.number not in done and not has_stopped]
+        pending = [slot for slot in plan.slots if slot.number not in done and not has_stopped]
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
             # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
@@ -143,7 +139,7 @@ async def _run_schedule(
         own = identify(os.getpid())
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
-        wanted = host_changes(experiment, state.arms())
+        wanted = host_changes(experiment, plan.arms)
         if wanted and not permission.host_changes:
             raise _refuse(wanted)
         with Journal.open(write=bool(wanted)) as journal:
@@ -151,7 +147,8 @@ async def _run_schedule(
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
-                    loaded,
+                    plan,
+                    folder / layout.FILES,
                     state,
                     host=host,
                     here=here,
@@ -164,8 +161,8 @@ async def _run_schedule(
                     stack.callback(lambda: remove_directories(host, *state.work_directories()))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
-                    schedule = await _try_and_plan(loaded, folder, state, target, here=here, tell=tell)
-                    schedule.slice_plan = plan_slices(schedule.choice, arms=len(schedule.arms), host=host)
+                    schedule = await _try_and_plan(plan, folder, state, target, here=here, tell=tell)
+                    schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
                         schedule.twins = make_twins(target, state, schedule.arms)
@@ -174,39 +171,35 @@ async def _run_schedule(
 
 
 async def _try_and_plan(
-    loaded: LoadedExperiment, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
+    plan: Plan, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
 ) -> Schedule:
     """Try every arm, and build what all runs share."""
-    experiment = loaded.experiment
-    arms, levels, slots = state.arms(), state.levels(), state.slots()
-    load = make_load(loaded, target, here=here, scripts=folder / layout.FILES)
+    experiment, arms = plan.experiment, plan.arms
+    load = make_load(plan, target, here=here, scripts=folder / layout.FILES)
     baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
     environment = read_environment(here.ops, programs=target.client)
     state.add_fingerprint({**environment, **load.facts(), **target.facts()})
-    plan = Plan(
+    shared = Shared(
         workload=experiment.workload,
         load=load,
-        levels=levels,
+        levels=plan.levels,
         seed=experiment.design.seed,
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),
-        sysctls=tuple({name: None for arm in arms for name in effective_knobs(experiment, arm).get("sysctl", {})}),
-        restore=effective_restore(experiment),
-        watches_pages=experiment.target.kind != "host"
-        and any(not KNOBS.isdisjoint(effective_knobs(experiment, arm)) for arm in arms),
+        sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
+        restore=experiment.restore,
+        watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(
-        loaded=loaded,
-        choice=recorded_choice(state.meta()),
+        planned=plan,
         folder=folder,
         state=state,
         target=target,
-        plan=plan,
+        plan=shared,
         arms={arm.name: arm for arm in arms},
-        slots=len(slots),
         tell=tell,
     )
 
@@ -216,27 +209,28 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
     found = [
         f"{knob}.{name} = {value}"
         for arm in arms
-        for knob, table in effective_knobs(experiment, arm).items()
-        if knob in ON_HOST
+        for knob, table in arm.knobs.items()
+        if scope_of(knob) is Scope.HOST
         for name, value in table.items()
     ]
     if experiment.design.cache == "cold" and experiment.target.kind != "host":
         found.append("the page cache is dropped before each run")
     if experiment.target.kind == "server":
-        found += [f"{name} = {value}" for arm in arms for name, value in effective_settings(experiment, arm).items()]
+        found += [f"{name} = {value}" for arm in arms for name, value in arm.settings.items()]
     return tuple(dict.fromkeys(found))
 
 
 def _refuse(wanted: Sequence[str]) -> PreflightError:
     return PreflightError(
-        "the experiment changes settings of a host, which has not been allowed",
+        "the experiment changes host settings, which you have not allowed",
         detail=f"It sets {'; '.join(wanted)}.",
-        hint='Look at "pgtrial plan", which shows every change, and then add --allow-host-changes.',
+        hint='Review every change with "pgtrial plan", then add --allow-host-changes.',
     )
 
 
 async def prepare_target(
-    loaded: LoadedExperiment,
+    plan: Plan,
+    scripts: Path,
     state: State,
     *,
     host: Host,
@@ -246,18 +240,21 @@ async def prepare_target(
     caller: Mapping[str, str],
     tell: Observer,
 ) -> Target:
-    """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs.
+    """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs,
+    ``scripts`` where the files of the experiment are.
 
     ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
     them. Raises PgTrialError; whatever was made then is removed.
     """
-    match loaded.experiment.target.kind:
+    match plan.experiment.target.kind:
         case "server":
-            return await prepare_server(loaded, state, host=host, here=here, changes=changes, caller=caller, tell=tell)
+            return await prepare_server(
+                plan, scripts, state, host=host, here=here, changes=changes, caller=caller, tell=tell
+            )
         case "host":
-            return await prepare_host(loaded, state, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_host(plan, state, host=host, changes=changes, base=base, tell=tell)
         case "throwaway":
-            return await prepare_throwaway(loaded, state, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_throwaway(plan, scripts, state, host=host, changes=changes, base=base, tell=tell)
 
 
 async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:

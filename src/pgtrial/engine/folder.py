@@ -11,17 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial import __version__
-from pgtrial.design.arms import resolve_arms
-from pgtrial.design.duration import blocks_of
-from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import choose_method
-from pgtrial.design.schedule import plan_schedule
-from pgtrial.engine.host_facts import read_facts
+from pgtrial.design.plan import Plan
 from pgtrial.errors import StoreError
-from pgtrial.experiment_file.load import LoadedExperiment, load_experiment
-from pgtrial.hosts.local import LocalHost
+from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store import layout
 from pgtrial.store.calibrations import calibration_key, read_calibration
+from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
 from pgtrial.workloads.scenarios import scenarios_of
 
@@ -31,10 +26,9 @@ _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of 
 LOGS = "pgbench"
 
 
-def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
-    """Make a new result folder with the schedule in it; never an existing one.
+def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
+    """Make a new result folder with the plan of the experiment in it; never an existing one. Raises StoreError.
 
-    Raises StoreError, and SpecError where the method that the file asks for is not valid on this machine.
     It is made under another name and renamed, so that a folder with its name is whole.
     """
     name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -43,11 +37,11 @@ def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
         part.mkdir(parents=True)
     except OSError as err:
         raise StoreError(
-            f'cannot make a result folder in "{results}": {err.strerror}',
-            hint="Choose another place with --results.",
+            f'cannot create a result folder in "{results}": {err.strerror}',
+            hint="Choose another location with --results.",
         ) from err
     try:
-        _fill_folder(part, loaded)
+        _fill_folder(part, loaded, plan)
         return _publish(part, name)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err
@@ -55,7 +49,7 @@ def create_folder(loaded: LoadedExperiment, results: Path) -> Path:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
+def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan) -> None:
     experiment = loaded.experiment
     (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
     scripts = folder / layout.FILES
@@ -65,24 +59,11 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment) -> None:
             (scripts / f"{scenario.name}.sql").write_text(scenario.script, encoding="utf-8")
     if experiment.dataset.setup is not None:
         shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
-    arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    # Only servers on this machine can share its time; for another one the file alone decides.
-    facts = read_facts(LocalHost()) if experiment.target.host is None else None
-    choice = choose_method(experiment, arms, levels, facts)
     with contextlib.closing(State.create(folder)) as state:
-        state.set_plan(
-            arms,
-            levels,
-            plan_schedule(arms, blocks=blocks_of(experiment, choice), seed=experiment.design.seed),
-        )
+        write_plan(state, plan)
         state.set_meta(
             pgtrial_version=__version__,
             created=str(time.time()),
-            method=choice.method,
-            method_reason=choice.reason,
-            method_guard=str(choice.guard),
-            method_slice=str(choice.slice),
-            method_doubled=str(int(choice.doubled)),
             calibration=read_calibration(calibration_key(loaded)) or "",
         )
 
@@ -101,11 +82,10 @@ def _publish(part: Path, name: str) -> Path:
         folder = part.with_name(f"{name}-{number}")
 
 
-def load_stored(folder: Path) -> LoadedExperiment:
-    """Read the experiment of a result folder, with the scripts as they were then. Raises StoreError, SpecError."""
-    State.open(folder).close()  # says so if this is no result folder
-    loaded = load_experiment(folder / layout.EXPERIMENT, check_files=False)
-    experiment = loaded.experiment
+def load_stored(folder: Path) -> Plan:
+    """The plan of a result folder; its experiment names the scripts as they are below FILES. Raises StoreError."""
+    plan = read_plan(folder)
+    experiment = plan.experiment
     scenarios = tuple(
         scenario.model_copy(update={"file": f"{scenario.name}.sql"}) if scenario.file else scenario
         for scenario in experiment.workload.scenario
@@ -113,13 +93,8 @@ def load_stored(folder: Path) -> LoadedExperiment:
     dataset = experiment.dataset
     if dataset.setup is not None:
         dataset = dataset.model_copy(update={"setup": layout.SETUP})
-    stored = experiment.model_copy(
-        update={
-            "workload": experiment.workload.model_copy(update={"scenario": scenarios}),
-            "dataset": dataset,
-        }
-    )
-    return replace(loaded, experiment=stored, folder=folder / layout.FILES)
+    workload = experiment.workload.model_copy(update={"scenario": scenarios})
+    return replace(plan, experiment=experiment.model_copy(update={"workload": workload, "dataset": dataset}))
 
 
 @contextlib.contextmanager
@@ -135,7 +110,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise StoreError(
                 f'result folder "{folder}" is in use by another pgtrial',
-                hint=f'See how far it is with "pgtrial status {folder}".',
+                hint=f'Check its progress with "pgtrial status {folder}".',
             ) from None
         yield
 

@@ -1,12 +1,19 @@
 """Host facts for choosing a method: what the kernel says of CPUs and memory."""
 
-from pgtrial.design.host_facts import HostFacts
+from pgtrial.design.method_checks import HostFacts
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import LOCAL, Host
+from pgtrial.hosts.local import LocalHost
 
 _KIB = 1024
 _MEMORY = "/proc/meminfo"
 _STATUS = "/proc/self/status"
 _SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
+
+
+def facts_for(experiment: Experiment) -> HostFacts | None:
+    """The facts of this machine, where the experiment runs on it; of another one the file says what there is to say."""
+    return read_facts(LocalHost()) if experiment.target.host is None else None
 
 
 def read_facts(host: Host) -> HostFacts:

@@ -294,7 +294,7 @@ class WholeMeasurement(Measurement):
         record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=start + duration, level=level.index))
         if outcome.all_started > start:
             raise InvalidRunError(
-                f"{level.label}: the load generators needed {outcome.all_started - outcome.started:.1f} s to start"
+                f"{level.label}: the load generators took {outcome.all_started - outcome.started:.1f} s to start"
             )
         self._keep(name, level, generators, outcome, window=(start, start + duration))
 
@@ -309,5 +309,5 @@ async def end_sessions(server: RunningServer) -> None:
     begun = time.monotonic()
     while (await fetch(server.control, _SESSIONS, [time.monotonic() > begun + _POLITE]))[0][0]:
         if time.monotonic() > begun + _PATIENCE:
-            raise InvalidRunError(f"sessions of the load are still there {_PATIENCE:g} s after its end")
+            raise InvalidRunError(f"sessions of the load are still connected {_PATIENCE:g} s after its end")
         await asyncio.sleep(0.02)

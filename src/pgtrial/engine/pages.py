@@ -17,8 +17,8 @@ from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.loop_devices import find_program
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.loop_devices import find_program
 from pgtrial.model.run import PAGES, TRANSLATIONS, LoadLevel
 from pgtrial.postgres.settings import Setting
 from pgtrial.units import format_bytes, parse_bytes

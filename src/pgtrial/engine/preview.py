@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pgtrial.design.host_facts import HostFacts
-from pgtrial.design.variants import FILESYSTEM, host_knobs, variant_of
-from pgtrial.engine.host_facts import read_facts
+from pgtrial.design.plan import Plan
+from pgtrial.design.variants import host_knobs
 from pgtrial.errors import SettingError
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
-from pgtrial.model.arm import Arm, Role
+from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.change import Change
 
 
@@ -28,29 +27,26 @@ class Preview:
     for_all_runs: bool = False  # made once, put back at the end; else for each run of the arm
 
 
-def preview_experiment(experiment: Experiment, arms: Sequence[Arm]) -> tuple[tuple[Preview, ...], HostFacts]:
-    """``preview_changes`` on the experiment's host, and what decides on the method there.
+def preview_experiment(plan: Plan) -> tuple[Preview, ...]:
+    """``preview_changes`` on the experiment's host. Raises ConnectError if it cannot be reached."""
 
-    Raises ConnectError if it cannot be reached.
-    """
-
-    async def look() -> tuple[tuple[Preview, ...], HostFacts]:
-        async with open_host(experiment.target.host) as host:
-            return await preview_changes(experiment, arms, host), read_facts(host)
+    async def look() -> tuple[Preview, ...]:
+        async with open_host(plan.experiment.target.host) as host:
+            return await preview_changes(plan.arms, host)
 
     return asyncio.run(look())
 
 
-async def preview_changes(experiment: Experiment, arms: Sequence[Arm], host: Host) -> tuple[Preview, ...]:
+async def preview_changes(arms: Sequence[Arm], host: Host) -> tuple[Preview, ...]:
     """All changes of all arms but the placebo, which are its control's, in the order in which they would be made."""
     found: list[Preview] = []
     for arm in arms:
         if arm.role is Role.PLACEBO:
             continue
-        variant = variant_of(experiment, arm)
+        variant = arm.variant
         directory = variant.data or "/var/tmp"
         context = KnobContext(host=host, token="00000000", directory=directory, wal=variant.wal)
-        wanted = host_knobs(experiment, arm)
+        wanted = host_knobs(arm)
         if variant.filesystem:
             found += await _preview(context, arm, {FILESYSTEM: dict(variant.filesystem)}, for_all_runs=True)
             context = replace(context, on_image=True)
@@ -58,10 +54,13 @@ async def preview_changes(experiment: Experiment, arms: Sequence[Arm], host: Hos
     return tuple(found)
 
 
-async def _preview(
-    context: KnobContext, arm: Arm, wanted: dict[str, dict[str, str]], *, for_all_runs: bool
-) -> list[Preview]:
-    found = []
+async def _preview(context: KnobContext, arm: Arm, wanted: Tables, *, for_all_runs: bool) -> list[Preview]:
+    known = {knob.name for knob in HOST_KNOBS}
+    found = [
+        Preview(arm=arm.name, knob=name, problem="Nothing in pgtrial sets it.", for_all_runs=for_all_runs)
+        for name in wanted
+        if name not in known
+    ]
     for knob in HOST_KNOBS:
         if knob.name not in wanted:
             continue

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pgtrial.design.arms import POSTGRESQL
+from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
 from pgtrial.engine.plan import Plan
-from pgtrial.engine.target.base import RunningServer
+from pgtrial.engine.target.base import RunningServer, find_unset
 from pgtrial.hosts.base import Host
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
@@ -48,10 +49,13 @@ class Record:
             self.state.add_event(time.time(), kind, run=run.id, **data)
 
     async def add_server(self, arm: Arm, server: RunningServer) -> None:
-        """Record the settings of a single run, as made and as read back, and facts of its server."""
+        """Record the settings of a single run, as made and as read back, and facts of its server.
+
+        Raises InvalidRunError if the arm declares anything else: its numbers would say nothing of that.
+        """
         (run,) = self.runs
         now = time.time()
-        for name, value in arm.settings:
+        for name, value in arm.own_settings.items():
             before = self.plan.baseline.get(name.lower())
             self.state.add_setting_change(
                 now, run=run.id, knob=POSTGRESQL, name=name, old=before.shown if before else None, new=value
@@ -64,6 +68,8 @@ class Record:
         self.state.add_settings(run.id, [(s.name, s.shown, s.source) for s in server.settings.values()])
         if server.is_there:
             self.state.add_fingerprint(await read_server(server.conninfo(server.database)), run=run.id)
+        if unset := find_unset(arm, server):
+            raise InvalidRunError(f'arm "{arm.name}" declares {", ".join(unset)}, which nothing has set and read back')
 
     def add_machine(self, host: Host, directories: tuple[str, ...], *, since: Machine | None = None) -> Machine:
         """Record the state of the servers' host before the load, or after it with ``since``."""

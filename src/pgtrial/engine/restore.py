@@ -43,7 +43,7 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
         raise PreflightError(
             f'host settings are in use by another experiment: pgtrial, process {pid}, works in "{entry.folder}"',
             detail=f"It has changed {describe(entry)}. The changes of two experiments would mix.",
-            hint=f'Wait until it has ended; "pgtrial status {entry.folder}" says how far it is.',
+            hint=f'Wait until it ends; "pgtrial status {entry.folder}" shows its progress.',
         )
     if left:
         raise PreflightError(
@@ -51,7 +51,7 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
             if len(left) == 1
             else f"{len(left)} host settings that earlier experiments changed have not been put back",
             detail="\n".join(f'{describe(record.entry)}, for "{record.entry.folder}".' for record in left),
-            hint='Type "pgtrial restore" first.',
+            hint='Run "pgtrial restore" first.',
         )
 
 
@@ -112,9 +112,7 @@ def forget(journal: Journal, ids: Collection[int]) -> tuple[JournalRecord, ...]:
     for number in ids:
         if number not in left:
             known = ", ".join(str(each) for each in sorted(left)) or "none"
-            raise PreflightError(
-                f"there is no change {number} to take off the list", detail=f"The changes that are left: {known}."
-            )
+            raise PreflightError(f"change {number} is not on the list", detail=f"Changes on the list: {known}.")
     undone = Undone(outcome=Outcome.CHANGED, text="Taken off the list on request.")
     for number in ids:
         journal.end(left[number].entry, undone, t=time.time())
@@ -132,8 +130,8 @@ def raise_failed(undone: Iterable[tuple[JournalEntry, Undone]]) -> None:
         if len(failed) == 1
         else f"{len(failed)} changes of host settings could not be put back",
         detail="\n".join(f"{describe(entry)}: {result.text}" for entry, result in failed),
-        hint='Mend the cause and type "pgtrial restore". What you have put back yourself is taken off the list by '
-        f'"pgtrial restore --forget {first.id}".',
+        hint='Fix the cause and run "pgtrial restore". If you have put a change back yourself, take it off the list '
+        f'with "pgtrial restore --forget {first.id}".',
     )
 
 

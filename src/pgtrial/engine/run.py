@@ -88,7 +88,7 @@ class Execution:
     async def _prepare_caches(self, state: str) -> None:
         """Empty the caches of arms that begin cold, or fill those of arms that begin warm."""
         load = self.group.plan.load
-        members = [member for member in self.group.members.values() if load.cache_of(member.arm) == state]
+        members = [member for member in self.group.members.values() if member.arm.cache == state]
         if members:
             with self.group.record.phase(PhaseName.CACHE):
                 for member in members:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
-from pgtrial.design.methods import MethodChoice
+from pgtrial.design.plan import Plan as ExperimentPlan
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
@@ -22,7 +22,6 @@ from pgtrial.engine.target.base import Servers, SingleServer, Target
 from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
@@ -33,18 +32,16 @@ from pgtrial.units import format_duration
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
-    """What all runs share. ``slots`` counts all slots, done or not. With a ``slice_plan`` the runs of a block share its
-    time, on ``twins``.
+    """What all runs share. ``planned`` also has the slots that are done. With a ``slice_plan`` the runs of a
+    block share its time, on ``twins``.
     """
 
-    loaded: LoadedExperiment
-    choice: MethodChoice
+    planned: ExperimentPlan
     folder: Path
     state: State
     target: Target
     plan: Plan
     arms: Mapping[str, Arm]
-    slots: int
     tell: Observer
     slice_plan: SlicePlan | None = None
     twins: Twins | None = None
@@ -68,7 +65,7 @@ class Schedule:
         """Whether the experiment ends with this block, by its rule."""
         if self._experiment.design.stop == "never":
             return False
-        decision = await asyncio.to_thread(decide_stop, self.folder)
+        decision = await asyncio.to_thread(decide_stop, self.folder, self.planned)
         text = say(decision.reason)
         self.state.add_event(time.time(), "judged", block=block, stop=decision.stop, reason=text)
         if decision.stop:
@@ -87,7 +84,7 @@ class Schedule:
 
     @property
     def _experiment(self) -> Experiment:
-        return self.loaded.experiment
+        return self.planned.experiment
 
     async def _run_unit(self, unit: Sequence[Slot], *, left: int) -> None:
         """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
@@ -101,7 +98,7 @@ class Schedule:
         where = f'run {slot.number} (arm "{slot.arm}", block {slot.block})' if len(unit) == 1 else f"block {slot.block}"
         raise WorkloadError(
             f"{where} was invalid {attempts} times: {reason}" if attempts > 1 else f"{where} was invalid: {reason}",
-            hint=f'Finished runs are kept. When the cause is mended, go on with "pgtrial resume {self.folder}".',
+            hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
         )
 
     async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
@@ -112,7 +109,7 @@ class Schedule:
             RunStarted(
                 slot=unit[0],
                 arms=tuple(slot.arm for slot in unit),
-                slots=self.slots,
+                slots=len(self.planned.slots),
                 attempt=rows[0].attempt,
                 remaining=left * self._seconds_per_run(),
             )
@@ -210,7 +207,7 @@ class Schedule:
         ]
         if lengths:
             return sum(lengths) / len(lengths) / (1 if self.slice_plan is None else len(self.arms))
-        return estimate_run(self._experiment, self.choice).total
+        return estimate_run(self._experiment, self.planned.arms, self.planned.method).total
 
 
 def _reason(err: PgTrialError) -> str:

@@ -37,7 +37,7 @@ def sweep(folder: Path) -> int:
             if role == OWN_ROLE and is_alive(process):
                 raise StoreError(
                     f'result folder "{folder}" is a copy of one that is in use by another pgtrial',
-                    hint="Wait until that one has ended, and copy the folder then.",
+                    hint="Wait until that pgtrial ends, then copy the folder again.",
                 )
             recorded.add(process)
         ended = end({*recorded, *find_marked(mark_of(folder))})
@@ -87,7 +87,7 @@ def peek_status(folder: Path) -> Status:
 
 def _describe(folder: Path, *, running: bool, ended: int) -> Status:
     with contextlib.closing(State.open(folder)) as state:
-        slots, runs, arms, meta = state.slots(), state.runs(), state.arms(), state.meta()
+        slots, runs, arms, meta = state.slots(), state.runs(), state.declared_arms(), state.meta()
     done = [run for run in runs if run.state is RunState.DONE]
     complete = STOPPED in meta or len({run.slot.number for run in done}) == len(slots)
     now = next((run for run in runs if run.state is RunState.RUNNING), None)
@@ -102,5 +102,5 @@ def _describe(folder: Path, *, running: bool, ended: int) -> Status:
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
         processes_ended=ended,
-        arms=tuple(f"{arm.name}: {per_arm[arm.name]} of {planned[arm.name]} runs" for arm in arms),
+        arms=tuple(f"{name}: {per_arm[name]} of {planned[name]} runs" for name, _, _ in arms),
     )

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.experiment import PLACEBO, Experiment
-from pgtrial.experiment_file.factors import MOST_COMBINATIONS, count_combinations
-from pgtrial.experiment_file.knob_tables import POSTGRESQL
-from pgtrial.experiment_file.nearest import hint_name
+from pgtrial.experiment_file.arms import MOST_COMBINATIONS, count_combinations, find_fault
+from pgtrial.experiment_file.experiment import PLACEBO, Experiment, FactorTable
+from pgtrial.experiment_file.fields import keys_at
 from pgtrial.experiment_file.position import Found, Path, format_path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}")
 
@@ -49,6 +51,7 @@ OWNED_BY_SERVER: Mapping[str, str] = {
     "unix_socket_group": _REACHED,
     "unix_socket_permissions": _REACHED,
 }
+_NOT_VARIED = {("sql", "undo"): 'It goes with what is applied. Use [arms.NAME.sql] tables with "apply" and "undo".'}
 # A setting of PostgreSQL may have any such name, and would be taken and do nothing.
 _OF_KERNEL = re.compile(r"(?:vm|kernel|fs|net)\..+")
 
@@ -84,25 +87,6 @@ def check_arm_names(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
             yield path, message, "Rename the arm."
 
 
-def check_inheritance(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    for name, arm in experiment.arms.items():
-        if arm.inherit is None:
-            continue
-        path: Path = ("arms", name, "inherit")
-        if arm.inherit not in experiment.arms:
-            others = [other for other in experiment.arms if other != name]
-            yield path, f'arm "{arm.inherit}" does not exist', hint_name(arm.inherit, others, what="Arms are")
-            continue
-        chain = [name]
-        ancestor: str | None = arm.inherit
-        while ancestor is not None and ancestor in experiment.arms and ancestor not in chain:
-            chain.append(ancestor)
-            ancestor = experiment.arms[ancestor].inherit
-        if ancestor == name:
-            circle = " → ".join([*chain, name])
-            yield path, f'arm "{name}" inherits from itself', f"The chain is {circle}. Remove one link."
-
-
 def check_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     varied: dict[tuple[str, str], str] = {}
     for name, factor in experiment.factors.items():
@@ -116,6 +100,32 @@ def check_factors(experiment: Experiment, _: FilePath | None) -> Iterator[Found]
         for index, level in enumerate(factor.levels):
             if level in factor.levels[:index]:
                 yield (*path, "levels", index), f'level "{level}" of factor "{name}" appears twice', ""
+
+
+def check_factor_knobs(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    for name, factor in experiment.factors.items():
+        if factor.knob not in KNOBS:
+            message = f'knob "{factor.knob}" does not exist'
+            yield ("factors", name, "knob"), message, hint_name(factor.knob, KNOBS, what="Knobs are")
+        else:
+            yield from _check_levels(name, factor)
+
+
+def _check_levels(name: str, factor: FactorTable) -> Iterator[Found]:
+    setting = factor.setting or name
+    path: Path = ("factors", name)
+    place = path if factor.setting is None else (*path, "setting")
+    keys = keys_at(("arms", name, factor.knob))
+    if keys and setting not in keys:
+        message = f'knob "{factor.knob}" has no setting "{setting}"'
+        yield place, message, hint_name(setting, keys, what="It has")
+    elif (factor.knob, setting) in _NOT_VARIED:
+        yield place, f'"{setting}" of knob "{factor.knob}" cannot be a factor', _NOT_VARIED[factor.knob, setting]
+    else:
+        for index, level in enumerate(factor.levels):
+            fault = find_fault(factor.knob, setting, level)
+            if fault is not None:
+                yield (*path, "levels", index), *fault
 
 
 def check_settings(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:

@@ -7,8 +7,8 @@ from pathlib import Path as FilePath
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.nearest import nearest_name
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.nearest import nearest_name
 
 _UNIT_FORMS = {"share": '"90%"', "s": '"5ms"', "B": '"64MB"'}
 

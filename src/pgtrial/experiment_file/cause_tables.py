@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from pgtrial.experiment_file.check_rules import SHARE
 from pgtrial.experiment_file.criteria import CRITERIA
-from pgtrial.experiment_file.table import Table
-from pgtrial.experiment_file.values import Form, Positive, refuse
+from pgtrial.knobs.values import Form, Positive, Table, refuse
 from pgtrial.units import parse_bytes, parse_duration, parse_ratio
 
 # A name of a metric, "vmstat.wa", or of one of its objects, "iostat.util/vda".

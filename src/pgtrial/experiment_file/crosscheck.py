@@ -6,25 +6,25 @@ from pathlib import Path as FilePath
 from pgtrial.experiment_file.arm_checks import (
     check_arm_names,
     check_arms_or_factors,
+    check_factor_knobs,
     check_factors,
-    check_inheritance,
     check_settings,
 )
+from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
 from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
-from pgtrial.experiment_file.disk_checks import check_arms_on_disks, check_disks, check_scales
 from pgtrial.experiment_file.experiment import METRICS, PLACEBO, Expect, Experiment
-from pgtrial.experiment_file.factor_checks import check_factor_knobs
-from pgtrial.experiment_file.factors import MOST_COMBINATIONS, combine_factors, count_combinations
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
 from pgtrial.experiment_file.knob_checks import (
+    check_arms_on_disks,
     check_completeness,
     check_conflicts,
     check_directories,
+    check_disks,
     check_names,
+    check_scales,
     check_undo,
 )
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found
 from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target
 from pgtrial.experiment_file.workload_checks import (
@@ -35,6 +35,7 @@ from pgtrial.experiment_file.workload_checks import (
     check_times,
     scenario_names,
 )
+from pgtrial.nearest import hint_name
 
 Check = Callable[[Experiment, FilePath | None], Iterator[Found]]
 
@@ -75,7 +76,7 @@ def _check_claimed_arm(experiment: Experiment) -> Iterator[Found]:
         return
     names = list(experiment.arms)
     if experiment.factors and count_combinations(experiment.factors) <= MOST_COMBINATIONS:
-        names = [combination.name for combination in combine_factors(experiment.factors)]
+        names = combination_names(experiment.factors)
     candidates = [*names[1:], *([PLACEBO] if experiment.design.placebo else [])]
     if names and claimed == names[0]:
         message = f'arm "{claimed}" is the control, with which the others are compared'

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import MOST_COMBINATIONS, count_combinations
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment
-from pgtrial.experiment_file.factors import MOST_COMBINATIONS, count_combinations
 from pgtrial.experiment_file.position import Found
 from pgtrial.units import format_duration
 

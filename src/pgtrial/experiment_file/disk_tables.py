@@ -5,9 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pgtrial.experiment_file.knob_tables import PerSecond
-from pgtrial.experiment_file.table import Table
-from pgtrial.experiment_file.values import Directory, MountOptions, Size
+from pgtrial.knobs.values import Directory, MountOptions, PerSecond, Size, Table
 
 STORAGE, DISK = "storage", "disk"  # table and key of an arm that name a disk class
 LIMITS = ("read_iops", "write_iops", "read_bytes", "write_bytes")  # of a class, and of the table cgroup

@@ -11,25 +11,20 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
 from pgtrial.experiment_file.disk_tables import DiskTable
-from pgtrial.experiment_file.file_tables import FILES, FIO, FIO_METRICS, FileJobTable
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, KnobTables, Scale
-from pgtrial.experiment_file.table import Table
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
-    Count,
     DatabaseName,
     Duration,
     FixedTime,
-    Flag,
     Host,
-    Positive,
-    Ratio,
     SettingLevels,
     SliceTime,
-    Version,
-    refuse,
 )
+from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.dataset import Scale
+from pgtrial.knobs.fio import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
 
 FORMAT = 1
 METRICS = (
@@ -49,11 +44,13 @@ MIX_SCENARIOS = {
     "simple-update": ("simple-update",),
     "select-only": ("select-only",),
 }
-MIXES = tuple(MIX_SCENARIOS)
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
+
+
+Restore = Literal["each-run", "each-block", "never"]
 
 
 class Expect(StrEnum):
@@ -93,9 +90,9 @@ class ExperimentTable(Table):
 
 
 class HypothesisTable(Table):
-    """The claim to be tested. Left out: does the second arm differ from the first in throughput?"""
+    """The claim to test. Left out: does the second arm differ from the first in throughput?"""
 
-    claim: str = Field(default="", description="The claim in one sentence, as it stands in the report.")
+    claim: str = Field(default="", description="The claim in one sentence, as shown in the report.")
     arm: str | None = Field(
         default=None,
         description="The arm the claim is about. Left out: the second arm; the first is the control.",
@@ -106,9 +103,9 @@ class HypothesisTable(Table):
         json_schema_extra={"enum": list(METRICS)},
     )
     scenario: str | None = Field(
-        default=None, description="Restrict the metric to one scenario. Left out: all together."
+        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
     )
-    expect: Expect = Field(default=Expect.DIFFERENT, description="What the claim says of the arm against the control.")
+    expect: Expect = Field(default=Expect.DIFFERENT, description="The claimed relation of the arm to the control.")
     margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
     confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
         default=0.95, description="Confidence of the intervals."
@@ -116,26 +113,26 @@ class HypothesisTable(Table):
 
 
 class TargetTable(KnobTables):
-    """The server that is tested. The tables of an arm stand here too, ``[target.sysctl]`` and so on, for all arms."""
+    """The server under test. It may also have the tables of an arm, ``[target.sysctl]`` and so on, for all arms."""
 
     kind: Literal["throwaway", "server", "host"] = Field(
         default="throwaway",
-        description="throwaway: a cluster made for the experiment and removed after it. server: one that is there. "
-        "host: no server, for a load on files, which has nothing else.",
+        description="throwaway: a cluster created for the experiment and removed afterwards. server: an existing "
+        "one. host: no server; the only kind for a load on files.",
     )
     host: Host | None = Field(
         default=None,
-        description="The machine of the server, reached by ssh as its own command line does it. Left out: this one.",
+        description="The machine of the server, reached with the ssh command. Left out: this machine.",
     )
     connection: Connection = Field(
         default="",
-        description='How to reach an existing server, as libpq has it: "service=bench", "host=db user=me" or a URI. No '
-        "password: that belongs in .pgpass or a service file. Left out: as PG* variables say.",
+        description='How to connect to an existing server, in the form of libpq: "service=bench", "host=db user=me" or '
+        "a URI. No password: put it in .pgpass or a service file. Left out: the PG* variables.",
     )
     database: DatabaseName | None = Field(
         default=None,
-        description="Existing database of an existing server, neither made nor put back nor dropped. Left out: one is "
-        "made and dropped.",
+        description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
+        "Left out: pgtrial creates one and drops it.",
     )
     restart: Command = Field(
         default=(),
@@ -145,31 +142,31 @@ class TargetTable(KnobTables):
     postgres: Version | None = Field(
         default=None,
         description="Major version or a directory with the server's programs; for an existing server those of "
-        "pgbench. Left out: what is found first.",
+        "pgbench. Left out: the first found.",
     )
     directory: str | None = Field(
         default=None,
-        description="Existing directory in which the cluster's data, or the files of a load on files, are put; it "
-        "chooses the storage that is tested. Left out: /var/tmp.",
+        description="Existing directory for the cluster's data, or for the files of a load on files; it "
+        "determines the storage under test. Left out: /var/tmp.",
     )
 
 
 class DatasetTable(Table):
-    """The data: made once and put back before the runs, or those of an existing database."""
+    """The data: created once and restored before the runs, or those of an existing database."""
 
     kind: Literal["pgbench", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what the set-up file makes. existing: what is there, in "
-        "the database that [target] names.",
+        description="pgbench: its tables at a scale. sql: only what the set-up file creates. existing: the data "
+        "in the database named in [target].",
     )
     scale: Scale = Field(
         default=10,
         description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
-    foreign_keys: Flag = Field(default=False, description="Make pgbench's tables with foreign keys.")
+    foreign_keys: Flag = Field(default=False, description="Create pgbench's tables with foreign keys.")
     setup: str | None = Field(
         default=None,
-        description="SQL file, relative to the experiment file, run once after the tables are made.",
+        description="SQL file, relative to the experiment file, run once after the tables are created.",
     )
 
 
@@ -209,7 +206,7 @@ class RampTable(Table):
 
 
 class WarmupTable(Table):
-    """Warm-up until steady, with a cap of one's own."""
+    """Warm-up until steady, with a custom cap."""
 
     mode: Literal["auto"] = Field(default="auto", description="Until the load is steady.")
     cap: Duration = Field(description="At most this long.")
@@ -264,13 +261,13 @@ class WorkloadTable(Table):
         default="pgbench", description="The load generator. pgbench: on a server. fio: on files, without a server."
     )
     mix: Literal["oltp", "olap", "tpcb-like", "simple-update", "select-only"] | None = Field(
-        default=None, description="A shipped set of scenarios, or one of pgbench's own scripts."
+        default=None, description="A predefined set of scenarios, or one of pgbench's own scripts."
     )
     scenario: tuple[ScenarioTable, ...] = Field(default=(), description="Own scenarios, instead of a mix.")
     job: tuple[FileJobTable, ...] = Field(
         default=(),
-        description="Jobs of a load on files (fio), at the same time. Left out: one, as the tables fio of target and "
-        "arms say.",
+        description="Concurrent jobs of a load on files (fio). Left out: one job, defined by the fio tables of "
+        "target and arms.",
     )
     share: Literal["sessions", "transactions"] = Field(
         default="sessions",
@@ -283,12 +280,12 @@ class WorkloadTable(Table):
     )
     rate: RateLevels | None = Field(
         default=None,
-        description="Open loop: transactions per second that arrive, whatever the server does. Levels as for clients.",
+        description="Open loop: transactions per second that arrive regardless of the server. Levels as for clients.",
     )
     latency_limit: Duration | None = Field(
         default=None,
-        description="Transactions that take longer count as late; with a rate, those that are late before they "
-        "begin are skipped and counted.",
+        description="Transactions that take longer count as late; with a rate, transactions already late before "
+        "they start are skipped and counted.",
     )
     duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
     warmup: Warmup = Field(
@@ -315,9 +312,9 @@ class WorkloadTable(Table):
 
 
 class ArmTable(KnobTables):
-    """One arm: what is set in it."""
+    """One arm and its settings."""
 
-    inherit: str | None = Field(default=None, description="Name of an arm whose settings are taken first.")
+    inherit: str | None = Field(default=None, description="Name of an arm to inherit from; own settings override it.")
     description: str = Field(default="", description="Free text for the report.")
 
 
@@ -326,8 +323,8 @@ class FactorTable(Table):
 
     knob: str = Field(
         default="postgresql",
-        description=f"The table of an arm in which the setting stands: {', '.join(KNOB_NAMES)}.",
-        json_schema_extra={"enum": list(KNOB_NAMES)},
+        description=f"The table of an arm in which the setting stands: {', '.join(KNOBS)}.",
+        json_schema_extra={"enum": list(KNOBS)},
     )
     setting: str | None = Field(
         default=None, description="The setting this factor varies. Left out: the factor's name."
@@ -335,6 +332,16 @@ class FactorTable(Table):
     levels: SettingLevels = Field(
         description="Values, at least two; the first of every factor together make the control."
     )
+
+
+def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTable]:
+    """Factors whose settings have the one name that a knob gives them, as in the tables of arms."""
+    found = {}
+    for name, factor in factors.items():
+        written = factor.setting or name
+        standard = KNOBS[factor.knob].standard_key(written) if factor.knob in KNOBS else written
+        found[name] = factor if standard == written else factor.model_copy(update={"setting": standard})
+    return found
 
 
 class DesignTable(Table):
@@ -374,9 +381,7 @@ class DesignTable(Table):
         "the time in which some task waited for a CPU. Only for blocks: arms that share a block's time share it too.",
     )
     placebo: Flag = Field(default=False, description="Add a second copy of the control, whose true effect is zero.")
-    restore: Literal["each-run", "each-block", "never"] = Field(
-        default="each-run", description="When the data are put back to the snapshot."
-    )
+    restore: Restore = Field(default="each-run", description="When the data are put back to the snapshot.")
     cache: Literal["as-is", "cold", "warm"] = Field(
         default="as-is",
         description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
@@ -398,7 +403,9 @@ class Experiment(Table):
     dataset: DatasetTable = Field(default=DatasetTable(), description="The data.")
     workload: WorkloadTable = Field(description="The load.")
     arms: dict[str, ArmTable] = Field(default={}, description="Named arms; the first is the control.")
-    factors: dict[str, FactorTable] = Field(default={}, description="Factors instead of arms: every combination.")
+    factors: Annotated[dict[str, FactorTable], AfterValidator(_with_standard_names)] = Field(
+        default={}, description="Factors instead of arms: every combination."
+    )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
@@ -406,6 +413,11 @@ class Experiment(Table):
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )
+
+    @property
+    def restore(self) -> Restore:
+        """When the data are really put back: an existing database, of which pgtrial has no copy, never is."""
+        return "never" if self.target.database is not None else self.design.restore
 
     @model_validator(mode="before")
     @classmethod

@@ -1,6 +1,7 @@
 """What the file format has at a path: keys, their descriptions, their allowed values; read from the models."""
 
 import enum
+import json
 import types
 import typing
 from typing import Any
@@ -77,3 +78,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if typing.get_origin(annotation) in UNIONS:
         return next((model for part in typing.get_args(annotation) if (model := _model_in(part)) is not None), None)
     return None
+
+
+def render_schema() -> str:
+    """The file format for editors: a JSON Schema, as text that ends in a line feed."""
+    schema = Experiment.model_json_schema(by_alias=True)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "pgtrial experiment file"}
+    return json.dumps({**schema, **head}, indent=2, ensure_ascii=False) + "\n"

@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import WORK, Values, all_declared, arm_values, job_tables, work_of
 from pgtrial.experiment_file.experiment import Experiment, RampTable
-from pgtrial.experiment_file.file_jobs import WORK, job_tables, work_of
-from pgtrial.experiment_file.file_tables import FIO, FileJobTable
-from pgtrial.experiment_file.given import Effective, all_given, effective_arms
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.units import format_bytes, parse_bytes
 
-# Knobs that are of a server, and there is none.
-NOT_ON_FILES = ("postgresql", "server", "dataset", "extensions", "sql", "huge_pages")
 _NOT_OF_FILES = ("mix", "scenario", "share", "rate", "latency_limit", "protocol", "threads", "max_tries")
 _SECTOR = 512  # B; what is read and written past the page cache has to be whole sectors
 _NO_SERVER = "A load on files has no server."
@@ -36,12 +34,17 @@ def check_file_load(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
             hint = "Its jobs are [[workload.job]] tables." if key in ("mix", "scenario") else f"{_NO_SERVER} Remove it."
             yield ("workload", key), f'"{key}" has no meaning with kind = "fio"', hint
     found: list[Found] = []
-    for given in all_given(experiment):
-        table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
-        if given.knob in NOT_ON_FILES:
-            found.append((table, f'knob "{given.knob}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
-        elif (given.knob, given.key) == ("storage", "wal"):
-            found.append((given.path, '"wal" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it."))
+    for declared in all_declared(experiment):
+        table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
+        knob = KNOBS.get(declared.knob)
+        if knob is not None and knob.needs_server:
+            found.append(
+                (table, f'knob "{declared.knob}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
+            )
+        elif knob is not None and declared.key in knob.keys_of_server:
+            found.append(
+                (declared.path, f'"{declared.key}" has no meaning with kind = "fio"', f"{_NO_SERVER} Remove it.")
+            )
     yield from dict.fromkeys(found)
 
 
@@ -57,14 +60,14 @@ def check_file_jobs(experiment: Experiment, _: FilePath | None) -> Iterator[Foun
         seen.add(job.name.lower())
     found: list[Found] = []
     for index, job in enumerate(job_tables(workload)):
-        arms = effective_arms(experiment)
+        arms = arm_values(experiment)
         found += _check_presence(arms, job)
         for effective in arms.values():
             found += _check_job(effective, job, index, clients=_most_clients(experiment))
     yield from dict.fromkeys(found)
 
 
-def _check_presence(arms: Mapping[str, Effective], job: FileJobTable) -> Iterator[Found]:
+def _check_presence(arms: Mapping[str, Values], job: FileJobTable) -> Iterator[Found]:
     """What has no default, and some arm does not say."""
     for key, example in (("pattern", 'pattern = "randread"'), ("size", 'size = "200MB"')):
         silent = [arm for arm, effective in arms.items() if getattr(job, key) is None and (FIO, key) not in effective]
@@ -73,14 +76,14 @@ def _check_presence(arms: Mapping[str, Effective], job: FileJobTable) -> Iterato
             yield ("workload",), message, f"Add {example} to [target.fio], to its job, or to every arm."
 
 
-def _check_job(effective: Effective, job: FileJobTable, index: int, *, clients: float) -> Iterator[Found]:
-    common = {key: given for (knob, key), given in effective.items() if knob == FIO}
+def _check_job(effective: Values, job: FileJobTable, index: int, *, clients: float) -> Iterator[Found]:
+    common = {key: declared for (knob, key), declared in effective.items() if knob == FIO}
     own: Path = ("workload", "job", index)
     for key in WORK:
         if key in common and key in job.model_fields_set:
             message = f'"{key}" of job "{job.name}" is given twice'
             yield common[key].path, message, "A table fio holds for all jobs. Remove one of the two."
-    work = work_of(job, {key: given.value for key, given in common.items()})
+    work = work_of(job, {key: declared.value for key, declared in common.items()})
 
     def place(key: str) -> Path:
         return common[key].path if key in common else (*own, key) if key in job.model_fields_set else ("workload",)
@@ -117,8 +120,8 @@ def check_only_files(experiment: Experiment, _: FilePath | None) -> Iterator[Fou
     if experiment.target.kind == "host":
         yield ("target", "kind"), 'kind = "host" has no server, and pgbench needs one', hint
     found: list[Found] = []
-    for given in all_given(experiment):
-        if given.knob == FIO:
-            table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
+    for declared in all_declared(experiment):
+        if declared.knob == FIO:
+            table: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
             found.append((table, 'knob "fio" has no meaning with kind = "pgbench"', hint))
     yield from dict.fromkeys(found)

@@ -1,52 +1,36 @@
-"""Checks of what arms set beside PostgreSQL's settings: names, what goes together, what contradicts each other."""
+"""Checks of what arms set beside PostgreSQL's settings, disk classes included: names, what goes together, what
+contradicts each other.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import Declared, Values, all_declared, arm_values
+from pgtrial.experiment_file.disk_tables import DISK, LIMITS, STORAGE, DiskTable
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.given import Effective, Given, all_given, effective_arms
-from pgtrial.experiment_file.knob_tables import EXCLUSIVE_SYSCTLS, POSTGRESQL
 from pgtrial.experiment_file.places import is_directory
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.restore import effective_restore
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Exclusive, Needs
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name
 
-# As sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a network
-# device, or as the path, which is for these names only, so that all others have one name.
-_SYSCTL = re.compile(r"[^\s./]+\.[^\s./]+(?:[./][^\s./]+)*")
-_SYSCTL_PATH = re.compile(r"[^\s./]+(?=/.*\.)(?:/[^\s./]+(?:\.[^\s./]+)*)+")
-_EXCHANGED = str.maketrans("./", "/.")
 _MINOR_VERSION = re.compile(r"(\d+)\.[\d.]+")
-
-# What a knob sets by itself: (knob, key, PostgreSQL settings, advice).
-_SET_BY_KNOB = (
-    ("extensions", "preload", ("shared_preload_libraries",), "List all libraries in one of the two places."),
-    ("huge_pages", "size", ("huge_pages", "huge_page_size"), "The table huge_pages sets it. Remove one of the two."),
-)
+_DISK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")
 
 
 def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """Names of kernel settings, and versions of the server."""
     found: list[Found] = []
-    for given in all_given(experiment):
-        if given.knob == "sysctl" and not _is_sysctl(given.key):
+    for declared in all_declared(experiment):
+        knob = KNOBS.get(declared.knob)
+        if knob is not None and (wrong := knob.find_wrong_key(declared.key)) is not None:
             # A factor has its setting's name once, however many levels.
-            path = given.path[:2] if given.path[0] == "factors" else given.path
-            found.append((path, f'"{given.key}" is not a name of a kernel setting', _advise_sysctl(given.key)))
-        elif (given.knob, given.key) == ("server", "postgres"):
-            found += check_version(given.path, given.value)
+            found.append((declared.path[:2] if declared.path[0] == "factors" else declared.path, *wrong))
+        elif (declared.knob, declared.key) == ("server", "postgres"):
+            found += check_version(declared.path, declared.value)
     yield from dict.fromkeys(found)
-
-
-def _is_sysctl(name: str) -> bool:
-    return name.isprintable() and any(form.fullmatch(name) for form in (_SYSCTL, _SYSCTL_PATH))
-
-
-def _advise_sysctl(name: str) -> str:
-    dotted = name.strip("/").removeprefix("proc/sys/").translate(_EXCHANGED)
-    if _is_sysctl(dotted):
-        return f'Write it as sysctl does: "{dotted}".'
-    return 'Write it as "sysctl -a" shows it: "vm.swappiness".'
 
 
 def check_version(path: Path, text: str) -> Iterator[Found]:
@@ -64,68 +48,66 @@ def check_directories(experiment: Experiment, folder: FilePath | None) -> Iterat
         yield ("target", "storage", "data"), message, "Remove it, or directory in [target]."
     if folder is None or target.host is not None:
         return
-    for given in all_given(experiment):
-        if given.knob == "storage" and given.value.startswith("/") and not is_directory(FilePath(given.value)):
-            yield given.path, f'directory "{given.value}" does not exist', "Create it first."
+    for declared in all_declared(experiment):
+        if declared.knob == "storage" and declared.value.startswith("/") and not is_directory(FilePath(declared.value)):
+            yield declared.path, f'directory "{declared.value}" does not exist', "Create it first."
 
 
 def check_completeness(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
-    """What needs a second value, and what must not have one."""
-    arms = tuple(effective_arms(experiment).values())
+    """What needs a second value."""
+    arms = tuple(arm_values(experiment).values())
     found: list[Found] = []
-    for arm in arms:
-        kind = arm.get(("filesystem", "type"))
-        if kind is not None and ("filesystem", "size") not in arm:
-            message = f"the file system of type {kind.value} has no size"
-            found.append((kind.path, message, 'Add size = "20GB": room for the data twice, and for the WAL.'))
-        size, share = arm.get(("memory_pressure", "size")), arm.get(("memory_pressure", "share"))
-        if size is not None and share is not None:
-            message = "the memory that is taken away is given as a size and as a share"
-            found.append((later(size, share), message, "Remove one of the two."))
-    for given in _unused(arms, "filesystem", "size", lambda arm: ("filesystem", "type") in arm):
-        found.append((given.path, "the file system has a size but no type", 'Add type = "ext4", "xfs" or "btrfs".'))
-    for given in _unused(arms, "block_device", "device", _sets_queue):
-        message = f'nothing is set for block device "{given.value}"'
-        found.append((given.path, message, "Add what is to be set, such as read_ahead_kb, or remove it."))
+    for name, knob in KNOBS.items():
+        for needs in knob.needs:
+            for declared in _unmet(arms, name, needs):
+                found.append((declared.path, needs.message.format(value=declared.value), needs.hint))
     yield from dict.fromkeys(found)
 
 
-def _sets_queue(arm: Effective) -> bool:
-    return any(knob == "block_device" and key != "device" for knob, key in arm)
+def _unmet(arms: Iterable[Values], knob: str, needs: Needs) -> Iterator[Declared]:
+    """Values of a key without what it needs: in an arm, or in all arms that have it from one place."""
+    having = [arm for arm in arms if (knob, needs.key) in arm]
+    met = {arm[knob, needs.key].path for arm in having if _meets(arm, knob, needs)}
+    for arm in having:
+        if not _meets(arm, knob, needs) and (needs.in_each_arm or arm[knob, needs.key].path not in met):
+            yield arm[knob, needs.key]
 
 
-def _unused(arms: Iterable[Effective], knob: str, key: str, is_used: Callable[[Effective], bool]) -> Iterator[Given]:
-    """Values that some arms have, and none of them uses."""
-    having = [arm for arm in arms if (knob, key) in arm]
-    used = {arm[knob, key].path for arm in having if is_used(arm)}
-    yield from (arm[knob, key] for arm in having if arm[knob, key].path not in used)
+def _meets(arm: Values, knob: str, needs: Needs) -> bool:
+    if needs.other:
+        return (knob, needs.other) in arm
+    return any(name == knob and key != needs.key for name, key in arm)
 
 
 def check_conflicts(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """What an arm sets in two ways."""
     found: list[Found] = []
-    for arm in effective_arms(experiment).values():
-        settings = {key.lower(): given for (knob, key), given in arm.items() if knob == POSTGRESQL}
-        for knob, key, names, advice in _SET_BY_KNOB:
-            table = arm.get((knob, key))
-            for name in names:
-                if table is not None and name in settings:
-                    message = f'setting "{name}" and knob "{knob}" exclude each other'
-                    found.append((later(table, settings[name]), message, advice))
-        for one, other in EXCLUSIVE_SYSCTLS:
-            pair = [arm["sysctl", name] for name in (one, other) if ("sysctl", name) in arm]
-            if len(pair) == 2 and all(given.value.strip() != "0" for given in pair):
-                message = f'"{one}" and "{other}" exclude each other'
-                found.append((later(*pair), message, "The kernel sets one to 0 when the other is set. Remove one."))
+    for arm in arm_values(experiment).values():
+        settings = {key.lower(): declared for (knob, key), declared in arm.items() if knob == POSTGRESQL}
+        for name, knob in KNOBS.items():
+            for own in knob.own_settings:
+                table = arm.get((name, own.key))
+                for setting in own.settings:
+                    if table is not None and setting in settings:
+                        message = f'setting "{setting}" and knob "{name}" exclude each other'
+                        found.append((later(table, settings[setting]), message, own.hint))
+            for pair in knob.exclusive:
+                both = [arm[name, key] for key in pair.keys if (name, key) in arm]
+                if len(both) == 2 and not _has_zero(pair, both):
+                    found.append((later(*both), pair.message, pair.hint))
     yield from dict.fromkeys(found)
+
+
+def _has_zero(pair: Exclusive, both: Iterable[Declared]) -> bool:
+    return pair.unless_zero and any(given.value.strip() == "0" for given in both)
 
 
 def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     """SQL whose effect would reach runs of other arms, or stay in a database that is left as found."""
-    arms = effective_arms(experiment).values()
+    arms = arm_values(experiment).values()
     existing = experiment.target.database is not None
     applied = {arm["sql", "apply"].value if ("sql", "apply") in arm else "" for arm in arms}
-    if effective_restore(experiment) == "each-run" or not (existing or len(applied) > 1):
+    if experiment.restore == "each-run" or not (existing or len(applied) > 1):
         return
     reason = "the database is left as found" if existing else "the data are not put back before each run"
     found: list[Found] = []
@@ -140,6 +122,72 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     yield from dict.fromkeys(found)
 
 
-def later(*given: Given) -> Path:
+def later(*declared: Declared) -> Path:
     """Where the one stands that is nearer to the arm."""
-    return max((one.path for one in given), key=lambda path: ("target", "arms", "factors").index(str(path[0])))
+    return max((one.path for one in declared), key=lambda path: ("target", "arms", "factors").index(str(path[0])))
+
+
+def check_disks(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    """What each class says, and whether its places are there."""
+    is_here = folder is not None and experiment.target.host is None
+    for name, disk in experiment.disks.items():
+        path: Path = ("disks", name)
+        if not _DISK_NAME.fullmatch(name):
+            hint = "Use letters, digits and any of _ . -, beginning with a letter or digit, at most 41 characters."
+            yield path, f'invalid name of a disk class: "{name}"', hint
+        yield from _check_disk(path, disk)
+        for key, place in (("data", disk.data), ("wal", disk.wal)):
+            if is_here and place is not None and not is_directory(FilePath(place)):
+                yield (*path, key), f'directory "{place}" does not exist', "Create it first."
+
+
+def _check_disk(path: Path, disk: DiskTable) -> Iterator[Found]:
+    name = path[-1]
+    if disk.size is None and disk.data is None:
+        limited = " has limits, but" if disk.limits() else " has"
+        hint = 'Add data = "/mnt/disk" for a disk that is there, or size = "4GB" to emulate one on a loop device.'
+        yield path, f'disk class "{name}"{limited} neither a directory nor a size', hint
+    elif disk.size is None:
+        for key in ("type", "options"):
+            if getattr(disk, key) is not None:
+                message = f'"{key}" has no meaning for disk class "{name}", which is no emulation'
+                yield (*path, key), message, 'Add size = "4GB" to emulate the disk, or remove it.'
+
+
+def check_arms_on_disks(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """Names of classes that do not exist, and what an arm sets beside its class that the class sets, too."""
+    found: list[Found] = []
+    for declared in all_declared(experiment):
+        if (declared.knob, declared.key) == (STORAGE, DISK) and declared.value not in experiment.disks:
+            hint = hint_name(declared.value, experiment.disks, what="Disk classes are")
+            hint = hint or f"Declare it in a table [disks.{declared.value}]."
+            found.append((declared.path, f'disk class "{declared.value}" does not exist', hint))
+    for arm in arm_values(experiment).values():
+        chosen = arm.get((STORAGE, DISK))
+        if chosen is not None and chosen.value in experiment.disks:
+            found += _conflicts(chosen, experiment.disks[chosen.value], list(arm.values()))
+    yield from dict.fromkeys(found)
+
+
+def _conflicts(chosen: Declared, disk: DiskTable, arm: list[Declared]) -> Iterator[Found]:
+    for declared in arm:
+        is_place = declared.knob == STORAGE and declared.key in ("data", "wal")
+        # A limit of memory or of CPUs goes with any disk.
+        is_emulation = declared.knob == "filesystem" or (declared.knob == "cgroup" and declared.key in LIMITS)
+        if is_place or (is_emulation and disk.is_emulated):
+            message = f'disk class "{chosen.value}" and "{declared.key}" of knob "{declared.knob}" exclude each other'
+            yield later(chosen, declared), message, f"Put it into [disks.{chosen.value}], or remove one of the two."
+
+
+def check_scales(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
+    """The size of the data can be varied where pgtrial makes pgbench's tables."""
+    kind = experiment.dataset.kind
+    if kind == "pgbench":
+        return
+    found: list[Found] = []
+    for declared in all_declared(experiment):
+        if declared.knob == "dataset":
+            message = f'knob "dataset" has no meaning with kind = "{kind}" in [dataset]'
+            path: Path = ("factors", declared.path[1], "knob") if declared.path[0] == "factors" else declared.path[:-1]
+            found.append((path, message, "It sets the scale of pgbench's tables. Remove it."))
+    yield from dict.fromkeys(found)

@@ -3,23 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
+from pgtrial.experiment_file.arms import all_declared
 from pgtrial.experiment_file.connection import is_elsewhere
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.given import all_given
 from pgtrial.experiment_file.knob_checks import check_version
 from pgtrial.experiment_file.places import expand_home, is_directory
 from pgtrial.experiment_file.position import Found, Path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.declaration import Scope
 
-# Knobs that an existing server cannot have, and why. (What a load on files cannot have is in file_checks.py.)
-NOT_ON_SERVER = {
-    "server": "the server that is there runs the programs it runs",
-    "dataset": "its database is made once, for all arms",
-    "storage": "the data of an existing server stay where they are",
-    "filesystem": "the file system under an existing server is not touched",
-    "cgroup": "only a server that pgtrial starts begins in a control group",
-    "huge_pages": "the server would have to be started with a pool of huge pages made for it",
-}
-_ON_MACHINE = ("sysctl", "block_device", "transparent_huge_pages", "memory_pressure", "tracing")
 _ONLY_SERVER = ("connection", "database", "restart")
 
 
@@ -53,17 +45,19 @@ def check_knobs_of_server(experiment: Experiment, _: FilePath | None) -> Iterato
         return
     elsewhere = target.host is None and is_elsewhere(target.connection)
     found: list[Found] = []
-    for given in all_given(experiment):
+    for given in all_declared(experiment):
         table: Path = ("factors", given.path[1], "knob") if given.path[0] == "factors" else given.path[:-1]
-        reason = NOT_ON_SERVER.get(given.knob)
-        if reason is not None:
+        knob = KNOBS.get(given.knob)
+        if knob is None:
+            continue  # which check_factors tells
+        if reason := knob.not_on_server:
             message = f'knob "{given.knob}" cannot be set on an existing server'
             found.append((table, message, f'{reason[0].upper()}{reason[1:]}. Remove it, or use kind = "throwaway".'))
-        elif (given.knob, given.key) == ("extensions", "preload") and given.value and not target.restart:
-            message = '"preload" needs a restart of the server, and [target] has no command for it'
+        elif given.key in knob.restart_keys and given.value and not target.restart:
+            message = f'"{given.key}" needs a restart of the server, and [target] has no command for it'
             hint = 'Add restart = ["systemctl", "restart", "postgresql"] to [target], with the command for your server.'
             found.append((table if given.path[0] == "factors" else given.path, message, hint))
-        elif given.knob in _ON_MACHINE and elsewhere:
+        elif knob.scope is Scope.HOST and elsewhere:
             message = f'knob "{given.knob}" would change this machine, not the one of the server'
             found.append((table, message, 'Name the server\'s machine in [target]: host = "ssh://user@host".'))
     yield from dict.fromkeys(found)

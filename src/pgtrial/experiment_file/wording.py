@@ -8,9 +8,10 @@ from pydantic_core import ErrorDetails
 
 from pgtrial.experiment_file.experiment import FORMAT
 from pgtrial.experiment_file.fields import TABLES, choices_at, describe_key, keys_at
-from pgtrial.experiment_file.knob_tables import KNOB_NAMES, POSTGRESQL
-from pgtrial.experiment_file.nearest import hint_name, nearest_name
 from pgtrial.experiment_file.position import Path, format_path
+from pgtrial.knobs import KNOBS
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.nearest import hint_name, nearest_name
 from pgtrial.units import format_duration, parse_duration
 
 _LONGEST_SHOWN = 60
@@ -62,7 +63,7 @@ def _table_of(key: str) -> str:
     """The table of an arm in which a key that stands in the arm itself would be right; "" if there is none."""
     if key.partition(".")[0] in _KERNEL_PREFIXES:
         return "sysctl"
-    having = [knob for knob in KNOB_NAMES if key in keys_at(("arms", "", knob))]
+    having = [knob for knob in KNOBS if key in keys_at(("arms", "", knob))]
     if len(having) == 1:
         return having[0]
     return POSTGRESQL if "_" in key else ""

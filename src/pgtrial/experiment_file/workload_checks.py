@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
-from pgtrial.experiment_file.file_tables import FIO
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.experiment_file.position import Found, Path
-from pgtrial.experiment_file.values import MOST_CLIENTS
+from pgtrial.knobs.fio import FIO
+from pgtrial.knobs.values import MOST_CLIENTS
+from pgtrial.nearest import hint_name
 
 
 def scenario_names(experiment: Experiment) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def check_levels(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         elif isinstance(levels, tuple):
             counts[key] = len(levels)
     if min(counts.values(), default=1) > 1 and len(set(counts.values())) > 1:
-        message = f"{counts['clients']} levels of clients do not go in step with {counts['rate']} rates"
+        message = f"clients has {counts['clients']} levels, rate has {counts['rate']}; they must match"
         hint = "Give lists of the same length, or a single number for one of the two."
         yield ("workload", "rate"), message, hint
     for key, levels in (("clients", workload.clients), ("rate", workload.rate)):

@@ -1,1 +1,1 @@
-"""Result folders as bundles for others, with what should not leave the house taken out."""
+"""Result folders as bundles for others, with private data redacted."""

@@ -1,7 +1,7 @@
-"""A result folder as one file with checksums, which can be sent and unpacked elsewhere.
+"""Pack a result folder into one file with checksums, to send and unpack elsewhere.
 
-A zip archive with one directory in it; ``SHA256SUMS`` there is for sha256sum too. The same files give the same archive:
-entries are in order and have no times of their own.
+A zip archive with one directory in it; ``SHA256SUMS`` has the format of sha256sum. The same files give the same
+archive: entries are sorted and have no timestamps.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def verify(bundle: Path) -> tuple[str, BundleFacts]:
             raise StoreError(f'"{bundle}" is damaged: it has {which}', detail=f"The list is {SUMS} in it.", hint=_AGAIN)
         for file, expected in sums.items():
             if _hash(archive, files[file]) != expected:
-                raise StoreError(f'"{bundle}" is damaged: the checksum of "{file}" is another one', hint=_AGAIN)
+                raise StoreError(f'"{bundle}" is damaged: the checksum of "{file}" does not match', hint=_AGAIN)
     return name, facts
 
 
@@ -95,13 +95,13 @@ def unpack(bundle: Path, results: Path) -> Path:
     folder, part = results / name, results / f".{name}.part"
     if folder.exists():
         raise StoreError(
-            f'"{folder}" is there already',
-            hint="Choose another place with --results, or remove that folder if it is the same.",
+            f'"{folder}" already exists',
+            hint="Choose another location with --results, or remove that folder if it is the same.",
         )
     try:
         part.mkdir(parents=True)
     except OSError as err:
-        raise StoreError(f'cannot make "{part}": {err.strerror}') from err
+        raise StoreError(f'cannot create "{part}": {err.strerror}') from err
     try:
         with _opened(bundle) as archive:
             files = _listed(bundle, archive)[1]
@@ -124,7 +124,7 @@ def _check_room(bundle: Path, needed: int, place: Path) -> None:
     if needed > free:
         raise StoreError(
             f'"{bundle}" holds {format_bytes(needed)}, and "{place.parent}" has room for {format_bytes(free)}',
-            hint="Choose another place with --results.",
+            hint="Choose another location with --results.",
         )
 
 
@@ -150,7 +150,7 @@ def _opened(bundle: Path) -> zipfile.ZipFile:
     except OSError as err:
         raise StoreError(f'cannot read "{bundle}": {err.strerror}', hint=_NO_BUNDLE) from err
     except _DAMAGES as err:
-        raise StoreError(f'"{bundle}" is no bundle: {err}', hint=_NO_BUNDLE) from err
+        raise StoreError(f'"{bundle}" is not a bundle: {err}', hint=_NO_BUNDLE) from err
 
 
 def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipfile.ZipInfo]]:
@@ -163,11 +163,11 @@ def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipf
         is_odd |= not {"..", "."}.isdisjoint(info.filename.split("/"))
         is_odd |= info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as they are packed here
         if is_odd or len(parts) < 2 or info.is_dir() or "/".join(parts[1:]) in files:
-            raise StoreError(f'"{bundle}" is no bundle: it has an entry "{_shown(info.filename)}"', hint=_NO_BUNDLE)
+            raise StoreError(f'"{bundle}" is not a bundle: it has an entry "{_shown(info.filename)}"', hint=_NO_BUNDLE)
         names.add(parts[0])
         files["/".join(parts[1:])] = info
     if len(names) != 1:
-        raise StoreError(f'"{bundle}" is no bundle: it has {len(names)} folders, not one', hint=_NO_BUNDLE)
+        raise StoreError(f'"{bundle}" is not a bundle: it has {len(names)} folders, not one', hint=_NO_BUNDLE)
     return names.pop(), files
 
 
@@ -176,7 +176,7 @@ def _read_sums(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfi
     for line in _read_text(bundle, archive, files, SUMS).splitlines():
         expected, separator, file = line.partition("  ")
         if not separator or len(expected) != 64:
-            raise StoreError(f'"{bundle}" is damaged: {SUMS} in it has a line that is no checksum', hint=_AGAIN)
+            raise StoreError(f'"{bundle}" is damaged: {SUMS} in it has a line that is not a checksum', hint=_AGAIN)
         sums[file] = expected
     return sums
 
@@ -206,7 +206,7 @@ def _parse_facts(path: Path, content: bytes) -> BundleFacts:
 
 def _read_text(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfile.ZipInfo], name: str) -> str:
     if name not in files or files[name].file_size > _LARGEST_TEXT:
-        raise StoreError(f'"{bundle}" is no bundle: it has no {name}', hint=_NO_BUNDLE)
+        raise StoreError(f'"{bundle}" is not a bundle: it has no {name}', hint=_NO_BUNDLE)
     try:
         return archive.read(files[name]).decode()
     except (*_DAMAGES, UnicodeDecodeError) as err:

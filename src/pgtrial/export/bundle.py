@@ -1,6 +1,6 @@
-"""A result folder as one archive for somebody else: the data, the findings made from just these data, and the report.
+"""Bundle a result folder for somebody else: the data, the findings made from exactly these data, and the report.
 
-What only concerns this machine is left out, and what is to be taken out is taken out of the data first.
+Files that concern only this machine are left out, and the data are redacted before the findings are made.
 """
 
 import os
@@ -8,12 +8,13 @@ import platform
 import re
 import stat
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from pgtrial import __version__
 from pgtrial.analysis.analyze import analyze
@@ -31,10 +32,11 @@ from pgtrial.export.redacted_files import (
     redact_state,
 )
 from pgtrial.export.redaction import Known, Names, Redaction
-from pgtrial.export.tree import format_toml, lists, strings, with_strings
+from pgtrial.export.tree import lists, strings, with_strings
 from pgtrial.report.html import write_html
 from pgtrial.store import layout
 from pgtrial.store.findings_file import write_findings
+from pgtrial.store.plans import read_plan
 from pgtrial.store.server_log.entry import find_zone
 from pgtrial.store.state import State
 
@@ -104,7 +106,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
     """
     with closing(State.open(folder)) as state:  # says so if this is no result folder
         runs, settings = state.runs(), state.settings()
-        given = {*(slot.arm for slot in state.slots()), *(arm.name for arm in state.arms())}
+        given = {*(slot.arm for slot in state.slots()), *(name for name, _, _ in state.declared_arms())}
     copy_state(folder, to / layout.STATE)
     files = [path for path in _files(folder) if str(path) not in _NOT_COPIED]
     known = Known(kinds=frozenset(kinds))
@@ -113,7 +115,7 @@ def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copi
             _link(folder / path, to / path)
         left_out = tuple(str(path) for path in files if not _can_be_packed(path))
         return Copied(name=_portable(folder.resolve().name), left_out=left_out, still_in=())
-    tables = _read_experiment(folder / layout.EXPERIMENT)
+    tables = read_plan(folder).experiment.model_dump(mode="json", by_alias=True, exclude_unset=True)
     given |= {*_given_names(tables)}
     _learn(folder, files, known, tables=tables, state=to / layout.STATE)
     names = Names(known=known, kept=frozenset(given))
@@ -209,32 +211,23 @@ def _read_text(path: Path) -> str:
         raise StoreError(f'cannot read "{path}": {err.strerror}') from err
 
 
-def _read_experiment(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as err:
-        raise StoreError(f'cannot read "{path}": {err.strerror}') from err
-    except ValueError as err:
-        raise StoreError(f'"{path}" is not an experiment that this pgtrial understands', detail=str(err)) from err
-
-
 def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
-    """The experiment without its comments. StoreError where it would not be one any more."""
+    """The experiment as it was planned. StoreError where it would not be one any more."""
     if Redaction.QUERIES in names.known.kinds and any(_is_sql(factor) for factor in _tables_of(tables, "factors")):
         raise StoreError(
-            "the texts of queries cannot be taken out: arms are named after the SQL of a factor",
+            "cannot redact the texts of queries: arms are named after the SQL of a factor",
             hint="Leave out --redact queries, or use [arms] with names of their own instead of [factors].",
         )
     cleaned = with_strings(tables, lambda text, key: text if text in names.kept else names.clean(text, key))
     for original, table in zip(_sql_tables(tables), _sql_tables(cleaned), strict=True):
         table.update({key: names.query(text) for key, text in original.items() if key in _SQL_KEYS})
-    text = format_toml(cleaned)
+    text = tomli_w.dumps(cleaned)
     try:
-        Experiment.model_validate(tomllib.loads(text))
+        Experiment.model_validate(cleaned)
     except ValueError as err:
         raise StoreError(
-            "what is taken out is needed to understand the experiment",
-            detail="A name of a host or a secret is also a word of the experiment file.",
+            "the experiment cannot be understood without the redacted words",
+            detail="The name of a host, or a secret, is also a word in the experiment file.",
             hint="Leave out that kind of --redact.",
         ) from err
     path.write_text(text, encoding="utf-8")

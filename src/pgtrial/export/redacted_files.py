@@ -1,4 +1,4 @@
-"""Files of a run, and the folder's state.sqlite, without secrets, hosts and statements in their texts."""
+"""Copy the files of a run, and the folder's state.sqlite, without secrets, hosts and statements."""
 
 import json
 import re
@@ -163,7 +163,7 @@ def _without_queries(entry: LogEntry, names: Names) -> LogEntry:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines; lines that are none are left out, as by whoever reads the log."""
+    """The objects of a file of JSON lines; other lines are skipped, as every reader of the log does."""
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for line in file:
@@ -230,6 +230,8 @@ def redact_state(path: Path, names: Names) -> None:
         db.create_function("clean", 2, clean, deterministic=True)
         db.create_function("clean_knobs", 1, clean_knobs, deterministic=True)
         db.create_function("clean_change", 3, clean_change, deterministic=True)
+        # The copy's plan is made of its experiment.toml, which has the same experiment.
+        db.execute("DELETE FROM meta WHERE key = 'plan'")
         db.execute("UPDATE arm SET knobs = clean_knobs(knobs)")
         db.execute("UPDATE setting_change SET new_value = clean_change(new_value, knob, name)")
         db.execute(
@@ -272,6 +274,6 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         yield db
     except (sqlite3.Error, ValueError) as err:
-        raise StoreError(f"cannot take anything out of the folder's {layout.STATE}: {err}") from err
+        raise StoreError(f"cannot redact the folder's {layout.STATE}: {err}") from err
     finally:
         db.close()

@@ -1,7 +1,7 @@
-"""Secrets, names of hosts and statements in texts: how they look, which are known, and what is put in their place.
+"""Find secrets, host names and statements in texts, and replace them.
 
-What is taken out leaves a name in its place, the same for the same thing in every file: "host1", "query7". So what was
-different stays different, and the analysis of the copy finds the same. docs/export.md says what is replaced.
+A redacted text is replaced by a name, the same one for the same text in every file: "host1", "query7". Texts that
+differed still differ, and the analysis of the copy finds the same. docs/export.md says what is replaced.
 """
 
 import ipaddress
@@ -107,8 +107,8 @@ def is_secret_key(key: str, value: str) -> bool:
 
 
 def host_names(text: str) -> tuple[str, ...]:
-    """A name of a machine and, of a name with dots, its first part; () of what is none. Addresses have a form of their
-    own and are found by that.
+    """A host name and, if it has dots, its first part; () if the text is not a host name. Addresses are recognised by
+    their form.
     """
     whole = text.strip().strip("[]").rstrip(".").lower()
     parts = dict.fromkeys((whole, whole.partition(".")[0]))

@@ -1,11 +1,8 @@
-"""Strings inside of what JSON and TOML files hold, with the key that each is the value of; and TOML as text."""
+"""The strings in JSON and TOML data, each with its key."""
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -51,40 +48,3 @@ def parse_json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
-
-
-def format_toml(tables: Mapping[str, Any]) -> str:
-    """TOML of what tomllib reads: tables with their names, in their order, everything below a list on one line."""
-    return "\n".join(_lines((), tables)).lstrip("\n") + "\n"
-
-
-def _lines(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
-    if path:
-        yield f"\n[{'.'.join(map(_key, path))}]"
-    for name, value in table.items():
-        if not isinstance(value, dict):
-            yield f"{_key(name)} = {_value(value)}"
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _lines((*path, name), value)
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _string(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return _string(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return str(value)  # numbers, dates and times
-
-
-def _string(text: str) -> str:
-    # JSON's escapes are TOML's too, but for pairs of surrogates; and TOML wants one character more escaped.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

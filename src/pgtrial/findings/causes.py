@@ -13,6 +13,14 @@ from pgtrial.findings.record import Estimate, Record
 
 # --- Latency budget -------------------------------------------------------------------------------------------------
 
+# Kinds of parts that the server has no name for.
+CPU = "CPU"  # an active session that does not wait is on a CPU, or wants to be
+CPU_QUEUE = "CPU queue"  # wants a CPU and waits for one
+BLOCKED = "blocked in the kernel"  # active, in no wait that the server knows of, yet neither on a CPU nor in its queue
+IDLE_IN_TRANSACTION = "idle in transaction"
+OUTSIDE = "outside the server"
+SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client was free
+
 
 class BudgetPart(Record):
     """Part of the mean latency of a transaction.
@@ -53,7 +61,7 @@ class ParetoItem(Record):
     sessions: float  # average sessions = seconds of waiting or working per second
     share: float
     cumulative: float
-    detail: str = ""  # of a statement: its largest events, in words
+    detail: MaybeMessage = None  # of a statement: its largest events
 
 
 class Pareto(Record):
@@ -102,7 +110,7 @@ class Evidence(Record):
     value: float
     unit: str
     threshold: float | None
-    text: str  # the same in words, with units
+    text: Message  # the same in words
 
 
 class Suspect(Record):
@@ -110,7 +118,7 @@ class Suspect(Record):
 
     resource: Resource
     strength: float
-    detail: str  # which lock, device, …; "" where that is all there is to say
+    detail: str | Message  # which lock, device, …; "" where that is all there is to say
     evidence: tuple[Evidence, ...]
 
 
@@ -120,8 +128,8 @@ class Limit(Record):
     arm: str
     load_level: int
     resource: Resource
-    detail: str
-    text: str  # one sentence
+    detail: str | Message
+    text: Message  # one sentence
     suspects: tuple[Suspect, ...]  # strongest first
 
 
@@ -169,7 +177,7 @@ class Dip(Record):
     half_recovery: float | None  # s from the lowest point until half of the depth was made good; None: never in the run
     recovery: float | None  # the same for 90 %
     stalled: float  # s without a single commit
-    near: tuple[str, ...]  # what the server's log says of that time: "checkpoint", "autovacuum of t", …
+    near: tuple[str | Message, ...]  # what the server's log says of that time: "checkpoint", "autovacuum of t", …
 
 
 class Period(Record):
@@ -191,7 +199,7 @@ class Stability(Record):
     trend: Estimate | None  # 1/s per minute, Theil-Sen
     dips: tuple[Dip, ...]  # longest first
     periods: tuple[Period, ...]
-    aligned: str  # one sentence on whether dips and events of the log go together; "" where there are none of one
+    aligned: MaybeMessage  # whether dips and events of the log go together; none where there are none of one
 
 
 # --- Associations ---------------------------------------------------------------------------------------------------
@@ -229,7 +237,7 @@ class Check(Record):
     """One check of one arm at one load level, on samples as they were read."""
 
     id: str  # "cpu-busy", …
-    name: str
+    name: str  # in English, of checks.toml
     arm: str
     load_level: int
     object: str  # device, …; "" where there is only one
@@ -238,7 +246,7 @@ class Check(Record):
     threshold: float
     share: float | None  # of the time beyond the threshold
     level: Level
-    advice: str  # "" where all is well
+    advice: MaybeMessage  # none where all is well
 
 
 class LoadKind(Record):
@@ -253,7 +261,7 @@ class LoadKind(Record):
     rows_per_transaction: float | None
     transaction_seconds: float | None  # of the scenario in which a session is at a random moment
     blocks_per_transaction: float | None = None  # read or hit
-    text: str
+    text: Message
 
 
 class LegacyMetrics(Record):
@@ -287,13 +295,13 @@ class ArmScore(Record):
 class Recommendation(Record):
     goal: str  # "fast", "stable", "declared weights"
     arm: str
-    text: str  # with its reason and how sure it is
+    text: Message  # with its reason and how sure it is
 
 
 class Scorecard(Record):
     arms: tuple[ArmScore, ...]
     recommendations: tuple[Recommendation, ...]
-    trade_off: str  # "" where one arm is best in everything
+    trade_off: MaybeMessage  # none where one arm is best in everything
 
 
 # --- What charts show -----------------------------------------------------------------------------------------------
@@ -359,4 +367,4 @@ class Causes(Record):
     panels: tuple[Panel, ...] = ()
     marks: tuple[Mark, ...] = ()
     log: tuple[LogSummary, ...] = ()
-    text: str = ""  # why, in two or three sentences
+    text: MaybeMessage = None  # why, in two or three sentences

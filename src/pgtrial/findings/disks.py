@@ -2,7 +2,10 @@
 
 from enum import StrEnum
 
+from pgtrial.findings.message import MaybeMessage, Message, message
 from pgtrial.findings.record import Estimate, Record
+
+SAME_LIMIT = 0.05  # by which two rates may differ and be the same limit
 
 
 class DiskStanding(StrEnum):
@@ -12,6 +15,11 @@ class DiskStanding(StrEnum):
     SLOW = "slow"  # sessions wait for single requests, and more of them would get more
     NOT_LIMITING = "not what limits"
     UNKNOWN = "not known"
+
+
+def rate_of(rate: float, of: str) -> Message:
+    """A rate of a device, in 1/s or B/s, by what it counts: "reads", …, "read and written"."""
+    return message(f"disk-rate.{of.replace(' ', '-')}", rate=rate)
 
 
 class DiskCeiling(Record):
@@ -31,6 +39,20 @@ class DiskCeiling(Record):
     is_plateau: bool
     declared: float | None
     is_at_declared: bool  # within 5 % of it
+
+    @property
+    def rate(self) -> Message:
+        """ "3.00 k reads per second", "23.4 MB read per second"."""
+        return rate_of(self.value.value, self.of)
+
+    @property
+    def how_steady(self) -> Message:
+        """How steady it is, against what nobody limits."""
+        if self.steadiness is None:
+            return message("disk-steadiness", share=self.pinned_share)
+        return message(
+            "disk-steadiness.compared", share=self.pinned_share, steady=self.steadiness, free=self.free_steadiness
+        )
 
 
 class DiskLoad(Record):
@@ -52,7 +74,7 @@ class DiskLoad(Record):
     iowait: Estimate | None  # share of the machine's CPU time
     cpu_busy: Estimate | None  # the same: user and system time
     cpus: Estimate | None  # CPUs that the server uses
-    text: str  # one sentence
+    text: Message  # one sentence
 
 
 class ServerSize(Record):
@@ -65,9 +87,9 @@ class ServerSize(Record):
     cpus: Estimate
     whole: int
     load_level: int  # where it was read
-    source: str  # what the CPUs in use were taken from
+    source: MaybeMessage  # what the CPUs in use were taken from
     is_bound: bool
-    text: str
+    text: Message
 
 
 class DiskUse(Record):
@@ -82,4 +104,4 @@ class DiskUse(Record):
     levels: tuple[DiskLoad, ...]
     spread: float | None  # of the ceiling over the levels at a limit: (largest - smallest) / mean; None below two
     size: ServerSize | None
-    text: str
+    text: Message

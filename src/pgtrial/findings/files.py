@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from pgtrial.findings.message import Message
 from pgtrial.findings.record import Estimate, Record
 
 
@@ -22,7 +23,7 @@ class FileFact(Record):
     value: float
     unit: str
     threshold: float | None
-    text: str
+    text: Message
 
 
 class FileThresholds(Record):
@@ -49,7 +50,7 @@ class FileUse(Record):
     arm: str
     load_level: int
     limit: FileLimit
-    text: str  # a sentence or two
+    text: Message  # a sentence or two
     bandwidth: Estimate | None  # B/s
     requests: Estimate | None  # 1/s
     latency: Estimate | None  # s

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.pages import DataFit, PageGain
 from pgtrial.model.run import LoadLevel
@@ -17,6 +18,15 @@ _EVENT_KINDS: Mapping[str, str] = {
     "slow statement": "log-kind.slow-statement",
     "error": "log-kind.error",
     "not English": "log-kind.other-language",
+}
+UNKNOWN_STATEMENT = "(text not known)"  # in the place of a statement's text
+_PARTS = {
+    CPU: "part.cpu",
+    CPU_QUEUE: "part.cpu-queue",
+    BLOCKED: "part.blocked",
+    IDLE_IN_TRANSACTION: "part.idle-in-transaction",
+    OUTSIDE: "part.outside",
+    f"{OUTSIDE} {SCHEDULE_LAG}": "part.schedule-lag",
 }
 
 
@@ -69,3 +79,18 @@ def name_data(fit: DataFit) -> Message:
     if fit.data is None:
         return message("page-data.scale", scale=fit.scale)
     return message("page-data.size", scale=fit.scale, bytes=fit.data)
+
+
+def name_part(kind: str, event: str = "") -> Message | str:
+    """A part of a transaction's time: "CPU queue" as a message, "IO WALSync" as the server has it."""
+    name = part_id(kind, event)
+    return message(_PARTS[name]) if name in _PARTS else name
+
+
+def name_statement(text: str) -> Message | str:
+    return message("statement.unknown") if text == UNKNOWN_STATEMENT else text
+
+
+def part_id(kind: str, event: str) -> str:
+    """The same in English, for what has to be the same in all languages."""
+    return f"{kind} {event}".strip()

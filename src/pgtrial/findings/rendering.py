@@ -4,14 +4,14 @@ A template names its values with the way to write them: ``{share:percent}``, ``{
 one a value is a text, a whole number, or a message of its own. ``list percent`` writes each part of a list.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import Formatter
 from typing import Any
 
 from pgtrial.findings.catalogue.base import Plural, Template
-from pgtrial.language import ENGLISH, find_language, find_plural, find_text, speak, tr
+from pgtrial.language import ENGLISH, find_language, find_plural, find_text, ptr, speak, tr
 from pgtrial.units import (
     format_bytes,
     format_change,
@@ -44,22 +44,22 @@ def _significant(digits: int) -> Way:
     return Way(unit="", write=lambda value: format_significant(value, digits))
 
 
-def join_and(parts: list[str]) -> str:
+def join_and(parts: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return _join(parts, tr("{words} and {last}"))
 
 
-def _join_or(parts: list[str]) -> str:
+def _join_or(parts: Sequence[str]) -> str:
     return _join(parts, tr("{words} or {last}"))
 
 
-def _join(parts: list[str], template: str) -> str:
+def _join(parts: Sequence[str], template: str) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return template.format(words=", ".join(parts[:-1]), last=parts[-1])
 
 
-def _first(parts: list[str]) -> str:
+def _first(parts: Sequence[str]) -> str:
     left = len(parts) - _MOST_NAMED
     names = ", ".join(parts[:_MOST_NAMED])
     return names if left <= 0 else tr("{names} and {number} more", names=names, number=left)
@@ -91,15 +91,18 @@ WAYS = {
     "duration": Way(unit="s", write=format_duration),
     "file_duration": Way(unit="s", write=_as_in_file),
     "bytes": Way(unit="B", write=format_bytes),
+    "bytes_per_second": Way(unit="B/s", write=format_bytes),  # in a sentence that says "per second"
+    "byte_rate": Way(unit="B/s", write=lambda rate: ptr("unit", "{size}/s", size=format_bytes(rate))),
     "count": Way(unit="", write=format_count),  # "12.3 k"
     "per_second": Way(unit="1/s", write=format_count),
+    "name": Way(unit="", write=find_text),  # of a criterion, in English, which is translated
     **{f"decimal{digits}": _decimal(digits) for digits in range(5)},
     **{f"significant{digits}": _significant(digits) for digits in range(1, 7)},
 }
 # Ways to write a sentence inside of another one.
 CLAUSES: dict[str, Callable[[str], str]] = {"lowered": lambda text: f"{text[:1].lower()}{text[1:]}"}
 # Ways to write a list, whose parts may have a way of their own.
-LISTS: dict[str, Callable[[list[str]], str]] = {
+LISTS: dict[str, Callable[[Sequence[str]], str]] = {
     "list": ", ".join,
     "items": "; ".join,
     "beside": " / ".join,

@@ -1,1 +1,1 @@
-"""Reach a machine: run programs there, read its files, end what was started."""
+"""Access to a machine: run programs, read files, end what was started."""

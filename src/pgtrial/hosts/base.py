@@ -1,4 +1,4 @@
-"""What a host is to the rest of pgtrial: files and processes of a machine, this one or another."""
+"""The interface to a host: files and processes of a machine, local or remote."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A program that has ended, and what it printed."""
+    """An ended program and its output."""
 
     status: int
     stdout: str
@@ -30,7 +30,7 @@ class Completed:
 
 
 class HostProcess(Protocol):
-    """A program that was started on a host; as asyncio's own processes, with the pid it has on that host."""
+    """A program running on a host, with the interface of asyncio's processes; ``pid`` is its id on that host."""
 
     @property
     def pid(self) -> int: ...
@@ -46,17 +46,17 @@ class HostProcess(Protocol):
     async def wait(self) -> int: ...
     async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]: ...
     def send_signal(self, signal: int) -> None:
-        """Send a signal to the program; ProcessLookupError if it has ended."""
+        """Send a signal to the program. Raises ProcessLookupError if it has ended."""
 
     def kill(self) -> None: ...
     def kill_session(self) -> None:
-        """Kill it with all that it started and that did not leave its session; ProcessLookupError if there is none."""
+        """Kill all processes in the program's session. Raises ProcessLookupError if there are none."""
 
 
 class Host(Protocol):
-    """A machine. ``name`` is "local" or its ssh:// address; ``ops`` are calls that return at once.
+    """A machine. ``name`` is "local" or its ssh:// address; ``ops`` has calls that return at once.
 
-    A host that is lost while something is asked of it raises ConnectError that names it.
+    Calls raise ConnectError with the host's name if the connection is lost.
     """
 
     @property
@@ -65,7 +65,7 @@ class Host(Protocol):
     def ops(self) -> Operations: ...
     @property
     def session_argv(self) -> Sequence[str]:
-        """Command line on pgtrial's machine that has a shell of the host run what comes behind; empty for this one."""
+        """Prefix of a command line on pgtrial's machine that makes the host's shell run the rest; empty if local."""
 
     async def run(
         self,
@@ -76,7 +76,7 @@ class Host(Protocol):
         directory: Path | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run a program to its end. Raises HostCommandError with its last words if ``check`` and it fails."""
+        """Run a program to its end. If ``check``, raises HostCommandError with its last output when it fails."""
 
     async def start(
         self,
@@ -92,17 +92,17 @@ class Host(Protocol):
         stderr: int = asyncio.subprocess.DEVNULL,
         output: Path | None = None,
     ) -> HostProcess:
-        """Start a program that ends (SIGQUIT) when pgtrial ends, however that happens.
+        """Start a program that the kernel ends (SIGQUIT) when pgtrial ends for any reason.
 
-        ``groups`` are directories of control groups in which it begins. ``stdin``, ``stdout`` and ``stderr`` are PIPE
+        ``groups`` are directories of control groups in which it starts. ``stdin``, ``stdout`` and ``stderr`` are PIPE
         or DEVNULL; ``output`` is a file of the host that takes stdout and stderr instead. Raises HostCommandError.
         """
 
     async def forward(self, path: Path) -> Path:
-        """The path by which programs on pgtrial's machine reach a Unix socket of the host; its name stays the same."""
+        """Path by which programs on pgtrial's machine reach a Unix socket of the host; the file name stays the same."""
 
     async def copy_from(self, path: Path, destination: Path) -> None:
-        """Copy a file of the host to one of pgtrial's machine. Raises OSError as the system does."""
+        """Copy a file from the host to pgtrial's machine. Raises OSError like the system calls."""
 
     async def copy_to(self, source: Path, path: Path) -> None:
-        """Copy a file of pgtrial's machine to one of the host. Raises OSError as the system does."""
+        """Copy a file from pgtrial's machine to the host. Raises OSError like the system calls."""

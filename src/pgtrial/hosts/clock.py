@@ -1,4 +1,4 @@
-"""How far the clock of a host is ahead of ours, and what its times are by ours."""
+"""Measure how far a host's clock is ahead of ours, and convert its times."""
 
 import time
 from dataclasses import dataclass

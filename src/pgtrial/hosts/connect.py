@@ -1,4 +1,4 @@
-"""Reach a host by what the experiment file or the journal says of it."""
+"""Connect to a host named in the experiment file or the journal."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

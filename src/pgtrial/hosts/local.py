@@ -1,4 +1,4 @@
-"""The machine pgtrial runs on: start programs so that none outlives pgtrial, as another user where need be."""
+"""The local machine: start programs so that none outlives pgtrial, as another user if needed."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def server_account(ops: Operations = _HERE) -> Account | None:
         if found is not None:
             return Account(name=name, uid=found[0], gid=found[1])
     raise PreflightError(
-        "the server cannot run as root, and there is no other user for it",
+        "the server cannot run as root, and there is no other user to run it",
         detail="Neither a user postgres nor a user nobody exists.",
         hint="Run pgtrial as an ordinary user.",
     )

@@ -1,8 +1,8 @@
-"""What is done on a host beside running programs: files, kernel values, processes, mounts.
+"""Host operations besides running programs: files, kernel values, processes, mounts.
 
-This file stands alone (standard library only, Python 3.8): a remote host is given its text and answers the same calls,
-so that what works here works there. Arguments and results are what JSON knows; paths are texts. Every method raises
-OSError as the system does.
+This file needs only the standard library (Python 3.8): pgtrial sends its text to a remote host, which answers the same
+calls, so what works locally works remotely. Arguments and results are JSON values; paths are strings. Every method
+raises OSError like the system calls.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Operations:
         return os.major(device), os.minor(device)
 
     def space(self, path: str) -> tuple[int, int]:
-        """(bytes in all, bytes free for whoever is not root) of the file system under a path: servers never are."""
+        """(total bytes, bytes free for users other than root) of the file system under a path: servers never are."""
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
 

@@ -1,4 +1,4 @@
-"""Processes of a host by what identifies them for certain, and how to end them."""
+"""Identify the processes of a host reliably, and end them."""
 
 import asyncio
 import signal

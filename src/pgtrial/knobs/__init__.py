@@ -1,33 +1,99 @@
-"""What can be varied, one file each."""
+"""What can be varied, one file each; every list of knobs is made of the tables here and of what their knobs declare."""
 
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from pgtrial.knobs.base import HostKnob
-from pgtrial.knobs.block_device import BlockDevice
-from pgtrial.knobs.cgroup import Cgroup
-from pgtrial.knobs.filesystem import Filesystem
-from pgtrial.knobs.huge_pages import HugePages
-from pgtrial.knobs.memory_pressure import MemoryPressure
-from pgtrial.knobs.server_database import ServerDatabase
-from pgtrial.knobs.server_settings import ServerSettings
-from pgtrial.knobs.sysctl import Sysctl
-from pgtrial.knobs.tracing import Tracing
-from pgtrial.knobs.transparent_huge_pages import TransparentHugePages
-
-# In the order in which they are applied; undone in the reverse order. Transparent huge pages change
-# vm.min_free_kbytes, which an arm may set; memory pressure would leave the kernel nothing to make huge pages of.
-HOST_KNOBS: tuple[HostKnob, ...] = (
-    Filesystem(),
-    Cgroup(),
-    TransparentHugePages(),
-    Sysctl(),
-    BlockDevice(),
-    HugePages(),
-    MemoryPressure(),
-    Tracing(),
-)
+from pgtrial.knobs.block_device import BlockDevice, BlockDeviceTable
+from pgtrial.knobs.cgroup import Cgroup, CgroupTable
+from pgtrial.knobs.dataset import Dataset, ScaleTable
+from pgtrial.knobs.declaration import Knob, Scope
+from pgtrial.knobs.extensions import Extensions, ExtensionsTable
+from pgtrial.knobs.filesystem import Filesystem, FilesystemTable
+from pgtrial.knobs.fio import FilesTable, Fio
+from pgtrial.knobs.huge_pages import HugePages, HugePagesTable
+from pgtrial.knobs.memory_pressure import MemoryPressure, MemoryPressureTable
+from pgtrial.knobs.postgresql import Postgresql
+from pgtrial.knobs.server import Server, ServerTable
+from pgtrial.knobs.sql import Sql, SqlTable
+from pgtrial.knobs.storage import Storage, StorageTable
+from pgtrial.knobs.sysctl import Sysctl, SysctlTable
+from pgtrial.knobs.tracing import Tracing, TracingTable
+from pgtrial.knobs.transparent_huge_pages import TransparentHugePages, TransparentHugePagesTable
+from pgtrial.knobs.values import SettingValue, Table, value_text
 
 
-def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
-    """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
-    return (*HOST_KNOBS, ServerSettings(caller=caller), ServerDatabase(caller=caller))
+class KnobTables(Table):
+    """Everything that an arm can set: each table, and the knob that it turns.
+
+    Those of the host are applied in this order, and undone in the reverse order. Transparent huge pages change
+    vm.min_free_kbytes, which an arm may set; memory pressure would leave the kernel nothing to make huge pages of.
+    """
+
+    postgresql: Annotated[dict[str, SettingValue], Postgresql()] = Field(default={}, description="PostgreSQL settings.")
+    server: Annotated[ServerTable, Server()] = Field(default=ServerTable(), description="The server's programs.")
+    extensions: Annotated[ExtensionsTable, Extensions()] = Field(
+        default=ExtensionsTable(), description="Libraries and extensions."
+    )
+    sql: Annotated[SqlTable | None, Sql()] = Field(default=None, description="SQL to run before the load.")
+    dataset: Annotated[ScaleTable, Dataset()] = Field(default=ScaleTable(), description="The size of the data.")
+    storage: Annotated[StorageTable, Storage()] = Field(default=StorageTable(), description="Location of the data.")
+    filesystem: Annotated[FilesystemTable, Filesystem()] = Field(
+        default=FilesystemTable(), description="The file system under the data."
+    )
+    cgroup: Annotated[CgroupTable, Cgroup()] = Field(default=CgroupTable(), description="Limits for the server.")
+    transparent_huge_pages: Annotated[TransparentHugePagesTable, TransparentHugePages()] = Field(
+        default=TransparentHugePagesTable(), description="Huge pages that the kernel uses automatically."
+    )
+    sysctl: Annotated[SysctlTable, Sysctl()] = Field(
+        default={}, description='Kernel settings by name: "vm.swappiness" = 1.'
+    )
+    block_device: Annotated[BlockDeviceTable, BlockDevice()] = Field(
+        default=BlockDeviceTable(), description="The queue of the block device."
+    )
+    huge_pages: Annotated[HugePagesTable | None, HugePages()] = Field(
+        default=None, description="Huge pages for shared memory."
+    )
+    memory_pressure: Annotated[MemoryPressureTable, MemoryPressure()] = Field(
+        default=MemoryPressureTable(), description="Memory to withhold from the server."
+    )
+    tracing: Annotated[TracingTable, Tracing()] = Field(
+        default=TracingTable(), description="Additional counts by the kernel."
+    )
+    fio: Annotated[FilesTable, Fio()] = Field(default=FilesTable(), description="The jobs of a load on files.")
+
+    def texts(self) -> dict[str, dict[str, str]]:
+        """Knob to name to value as text, only what was given; lists are joined by ", "."""
+        found: dict[str, dict[str, str]] = {}
+        for knob in KNOBS:
+            if knob not in self.model_fields_set:
+                continue
+            table = getattr(self, knob)
+            values = table if isinstance(table, Mapping) else dict(table) if table is not None else {}
+            texts = {name: value_text(value) for name, value in values.items() if value not in (None, ())}
+            if texts:
+                found[knob] = texts
+        return found
+
+
+def _knob_of(name: str) -> Knob:
+    (knob,) = (note for note in KnobTables.model_fields[name].metadata if isinstance(note, Knob))
+    if knob.name != name:
+        raise TypeError(f'the table "{name}" turns the knob "{knob.name}"')
+    return knob
+
+
+KNOBS: Mapping[str, Knob] = {name: _knob_of(name) for name in KnobTables.model_fields}
+HOST_KNOBS: tuple[HostKnob, ...] = tuple(knob for knob in KNOBS.values() if isinstance(knob, HostKnob))
+
+
+def scope_of(knob: str) -> Scope:
+    """What a knob changes; one that is not known, as of a newer pgtrial, may change the host."""
+    return KNOBS[knob].scope if knob in KNOBS else Scope.HOST
+
+
+def is_list(knob: str, key: str) -> bool:
+    """Whether the key of a knob's table takes a list; as a text its elements are joined by ", "."""
+    return knob in KNOBS and isinstance(getattr(KnobTables.model_fields[knob].default, key, None), tuple)

@@ -1,24 +1,22 @@
-"""What a knob is: something on a host that an arm can vary, and that is put back afterwards."""
+"""What a knob on a host does: something that an arm can vary, and that is put back afterwards."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from pathlib import Path
+from typing import Protocol
 
 from pgtrial.hosts.base import Account, Host
+from pgtrial.knobs.declaration import Knob
 from pgtrial.model.change import Change, JournalEntry, Undone
-from pgtrial.postgres.programs import Programs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """A knob in the words of the documentation's table."""
+class Programs(Protocol):
+    """One installation of PostgreSQL, as far as a knob asks it."""
 
-    sets: str
-    takes_effect: str
-    rights: str
-    verified: str
-    undone: str
+    @property
+    def version(self) -> str: ...
+    def path(self, program: str) -> Path: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +37,12 @@ class KnobContext:
     on_image: bool = False
 
 
-class HostKnob(ABC):
+class HostKnob(Knob, ABC):
     """Something on a host beside the server's own settings. One instance serves all hosts; it keeps no state.
 
     The engine asks ``plan`` what would change, writes each change to the journal, calls ``apply`` and confirms what it
     returns. ``undo`` is called with the journal's entry alone, perhaps by another process, perhaps after a reboot.
     """
-
-    name: ClassVar[str]  # of its table in the experiment file
-    about: ClassVar[About]
 
     @abstractmethod
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:

@@ -1,13 +1,19 @@
 """The queue of the block device under the data: scheduler, read-ahead, requests, write-back throttling."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux import devices
+from pgtrial.hosts.linux.devices import DevicesUnder, device_names, devices_under, find_device
+from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.block_device_queues import find_queues
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Among, Needs, Rule, Settling, Shared
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -18,7 +24,9 @@ from pgtrial.knobs.kernel_values import (
     same_value,
     undo_values,
 )
+from pgtrial.knobs.values import Name, Natural, Table
 from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.nearest import hint_name
 
 # Setting the first of a group changes the others: a scheduler brings its own nr_requests, and bfq switches write-back
 # throttling off; a new max_sectors_kb makes read_ahead_kb at least 128, or twice the largest request (the kernel's
@@ -37,20 +45,69 @@ _LIMITS = {
     "max_sectors_kb": "The least is a page, the most what max_hw_sectors_kb beside it says.",
 }
 
+_RULES = (
+    Rule(
+        patterns=("wbt_lat_usec",),
+        settling=Settling.SECONDS,
+        reason="throttles the write-back of dirty pages, whosever they are",
+        seconds=1.0,
+        shares=(Shared.DIRTY_PAGES,),
+    ),
+    Rule(
+        patterns=("read_ahead_kb",),
+        settling=Settling.AT_ONCE,
+        reason="holds for files that are opened next; sessions keep theirs open",
+        seconds=0.2,
+    ),
+    Rule(
+        patterns=("*",),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next request, once the queue has been emptied",
+        seconds=0.4,
+    ),
+)
+
+
+class BlockDeviceTable(Table):
+    """The queue of a block device."""
+
+    device: Name | None = Field(
+        default=None, description='Name of the device ("sda"). Left out: the one under the data.'
+    )
+    scheduler: Name | None = Field(default=None, description='I/O scheduler: "none", "mq-deadline", "bfq", "kyber".')
+    read_ahead_kb: Natural | None = Field(default=None, description="Read-ahead in kB.")
+    nr_requests: Natural | None = Field(default=None, description="Requests in its queue.")
+    wbt_lat_usec: Annotated[int, Field(strict=True, ge=-1)] | None = Field(
+        default=None, description="Target latency of write-back throttling in µs; 0 is off, -1 the kernel's default."
+    )
+    max_sectors_kb: Natural | None = Field(default=None, description="Largest request in kB.")
+
 
 class BlockDevice(HostKnob):
     """The items of a change are files in a queue directory of /sys."""
 
     name = "block_device"
     about = About(
-        sets="scheduler, nr_requests, wbt_lat_usec and max_sectors_kb of the disks at the bottom of what the data lie "
-        "on, below partitions, volumes, arrays and loop devices; read_ahead_kb of the device that the file system is "
-        "on (btrfs: of the file system). Or those of the device that is named",
-        takes_effect="at once, read_ahead_kb for files that are opened afterwards",
+        sets="scheduler, nr_requests, wbt_lat_usec and max_sectors_kb of the physical disks under the data, "
+        "below partitions, volumes, arrays and loop devices; read_ahead_kb of the device under the file system "
+        "(btrfs: of the file system). Or those of a named device",
+        takes_effect="at once; read_ahead_kb for files opened afterwards",
         rights="root",
-        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
-        "what was got. Read again at the end of the run",
-        undone="the old values are written back and read, the scheduler first, then what setting it has changed",
+        verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
+        "again at the end of the run",
+        undone="the old values are written back and read: the scheduler first, then the values that setting it "
+        "has changed",
+    )
+    among_twins = Among.SWITCHED
+    rules = _RULES
+    # One value of a queue may bring others along: a scheduler has its own nr_requests, and bfq switches wbt off.
+    facts = ("storage/* queue *", "storage/* read_ahead_kb")
+    needs = (
+        Needs(
+            key="device",
+            message='nothing is set for block device "{value}"',
+            hint="Add what is to be set, such as read_ahead_kb, or remove it.",
+        ),
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
@@ -166,3 +223,63 @@ def _is_as_asked(asked: str, got: str) -> bool:
 
 def _limit(path: str) -> str:
     return _LIMITS.get(path.rpartition("/")[2], "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queues:
+    """Directories of /sys: ``requests`` of the queues that requests wait in, ``read_ahead`` with the read-ahead."""
+
+    requests: tuple[str, ...]
+    read_ahead: tuple[str, ...]
+
+
+def find_queues(ops: Operations, device: str | None, directory: str) -> Queues:
+    """The queues of a device, or of those under a directory, which need not exist yet. SettingError if there are none.
+
+    Requests wait in the queues of the disks at the bottom: device mapper and md pass on what they are given ("bio") and
+    have no scheduler, except for multipath on requests, whose disks are given requests past their own scheduler
+    (blk_insert_cloned_request in the kernel's block/blk-mq.c). How far to read ahead is instead decided above them, for
+    an open file, by the device that its file system is on (file_ra_state_init in mm/readahead.c).
+
+    A loop device has a queue of its own, which is meant when it is named; under a directory it is the disks below it.
+    """
+    if device is not None:
+        named = find_device(ops, device)
+        if named is None:
+            raise SettingError(
+                f'there is no block device "{device}"', hint=hint_name(device, device_names(ops), what="Block devices")
+            )
+        under = DevicesUnder(devices=(named,))
+    else:
+        under = devices_under(ops, existing(ops, directory))
+        if not under.devices:
+            raise SettingError(
+                "there is no block device under the data",
+                detail=under.reason,
+                hint="Name one with device in the table block_device, or another place with data in [target.storage].",
+            )
+    requests = (name for each in under.devices for name in _with_requests(ops, each, named=device is not None))
+    top = (_queue(each.name) for each in under.devices) if under.read_ahead is None else [_parent(under.read_ahead)]
+    return Queues(requests=tuple(dict.fromkeys(map(_queue, requests))), read_ahead=tuple(dict.fromkeys(top)))
+
+
+def _with_requests(ops: Operations, device: devices.BlockDevice, *, named: bool) -> Iterator[str]:
+    has_own = named if device.is_loop else _has_schedulers(ops, device.name)
+    if has_own or not device.below:
+        yield device.name
+        return
+    for below in device.below:
+        yield from _with_requests(ops, below, named=named)
+
+
+def _has_schedulers(ops: Operations, name: str) -> bool:
+    path = f"{_queue(name)}/scheduler"
+    return ops.exists(path) and len(read_choices(ops, path)) > 1
+
+
+def _queue(name: str) -> str:
+    return f"/sys/block/{name}/queue"
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -4,12 +4,16 @@ import asyncio
 import errno
 import signal
 from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
-from pgtrial.hosts.devices import devices_under
+from pgtrial.hosts.linux.control_groups import Hierarchy, hierarchies
+from pgtrial.hosts.linux.devices import devices_under
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.cgroup_limits import (
     Device,
     controllers,
@@ -19,14 +23,60 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.control_groups import Hierarchy, hierarchies
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.declaration import About, Among, Rule, Settling, Shared
+from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
 _SUBTREE = "cgroup.subtree_control"
 _TO_COME = Device(name="the loop device of the image", number="0:0")  # while an experiment is only planned
+# posix_fadvise(2) leaves out what has not been written to disk, so that is done first. Arguments: directories.
+_EVICT = """
+import os, sys
+for top in sys.argv[1:]:
+    for directory, _, names in os.walk(top):
+        for name in names:
+            try:
+                file = os.open(os.path.join(directory, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue  # a link, a socket, or gone
+            try:
+                os.fdatasync(file)
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                pass  # not a file with data
+            finally:
+                os.close(file)
+"""
+
+_RULES = (
+    Rule(patterns=("cpus",), settling=Settling.AT_ONCE, reason="holds in every period of 100 ms, for its own group"),
+    Rule(patterns=("read_*",), settling=Settling.AT_ONCE, reason="holds for the next read of its own group"),
+    Rule(
+        patterns=("write_*",),
+        settling=Settling.SECONDS,
+        reason="delays the write-back of its own group's dirty pages, also beyond a slice",
+        seconds=5.0,
+        shares=(Shared.DIRTY_PAGES,),
+    ),
+    Rule(
+        patterns=("*",),
+        settling=Settling.BUILDS_UP,
+        reason="acts once its own group has filled it, page cache included",
+    ),
+)
+
+
+class CgroupTable(Table):
+    """Limits of a control group for the server and its share of the page cache."""
+
+    memory: Size | None = Field(default=None, description='Memory and page cache together: "2GB".')
+    cpus: Annotated[float, Field(strict=True, gt=0, le=10_000)] | None = Field(default=None, description="CPUs: 1.5.")
+    read_iops: PerSecond | None = Field(default=None, description="Reads per second from the device under the data.")
+    write_iops: PerSecond | None = Field(default=None, description="Writes per second to it.")
+    read_bytes: Size | None = Field(default=None, description='Bytes read per second: "100MB".')
+    write_bytes: Size | None = Field(default=None, description="Bytes written per second.")
 
 
 class Cgroup(HostKnob):
@@ -34,18 +84,22 @@ class Cgroup(HostKnob):
 
     name = "cgroup"
     about = About(
-        sets="a control group for the server (version 1 or 2), with limits of memory and page cache, of CPU time, and "
-        "of reads from and writes to the device that the data's file system is on. In version 1 the write-back of "
+        sets="a control group for the server (version 1 or 2), which limits memory and page cache, CPU time, and "
+        "reads from and writes to the device under the data's file system. In version 1 the write-back of "
         "buffered writes is not limited, only reads and direct or synchronous writes; in version 2 it is on ext4, "
         "btrfs and xfs. Swap is not limited, and huge pages do not count as memory unless version 2 is mounted with "
         "memory_hugetlb_accounting",
-        takes_effect="at the start of the server, with an empty page cache of its data where memory is limited",
+        takes_effect="at server start, with none of its data in the page cache if memory is limited",
         rights="root",
         verified="every limit is read back, a size after rounding down to whole pages, and again at the end of the "
-        "run, with the kernel's count of processes that it ended for want of memory",
-        undone="what still runs in the group is ended and the group removed; controllers that were enabled for it "
+        "run, with the kernel's count of processes killed for lack of memory",
+        undone="processes left in the group are ended and the group is removed; controllers that were enabled for it "
         "(version 2) are disabled again",
     )
+    among_twins = Among.OWN
+    rules = _RULES
+    facts = ("limits/*",)
+    not_on_server = "only a server that pgtrial starts begins in a control group"
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
@@ -101,7 +155,7 @@ class Cgroup(HostKnob):
             got = {name: ops.read(f"{group}/{name}").strip() for name in change.new if name != "group"}
         except FileExistsError as err:
             raise SettingError(
-                f'the control group "{group}" is there already', hint='Remove it with "pgtrial restore" or rmdir.'
+                f'control group "{group}" already exists', hint='Remove it with "pgtrial restore" or rmdir.'
             ) from err
         except OSError as err:
             raise _refused(path, change.new.get(path.rpartition("/")[2], ""), err) from err
@@ -172,7 +226,7 @@ def _device(context: KnobContext) -> Device:
         raise SettingError(
             f'cannot limit reads from and writes to the device under "{directory}"',
             detail=found.reason or f"It lies on {' and '.join(names)}; a limit is for one device.",
-            hint="Choose another place with data in the table storage.",
+            hint="Choose another location with data in the table storage.",
         )
     return Device(name=names[0], number=context.host.ops.read(f"/sys/class/block/{names[0]}/dev").strip())
 
@@ -286,3 +340,8 @@ def _ended_for_memory(ops: Operations, group: str) -> int:
             counts = dict(line.split() for line in ops.read(f"{group}/{name}").splitlines())
             return int(counts.get("oom_kill", 0))
     return 0
+
+
+async def evict(host: Host, directories: Sequence[str]) -> None:
+    """Write out and forget the cached pages of all files under the directories. Raises HostCommandError."""
+    await host.run([host.ops.python(), "-I", "-S", "-c", _EVICT, *directories])

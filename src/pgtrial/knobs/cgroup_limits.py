@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pgtrial.errors import SettingError
-from pgtrial.knobs.control_groups import Hierarchy
+from pgtrial.hosts.linux.control_groups import Hierarchy
 from pgtrial.units import format_bytes, parse_bytes
 
 _PERIOD = 100_000  # µs over which CPU time is counted, the kernel's default

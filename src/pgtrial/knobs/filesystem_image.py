@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
+from pgtrial.hosts.linux.mount_options import mount_data, mount_flags, parse_options, same_option
+from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, options_of
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.loop_devices import attach, detach, find_program, has_direct_io, loops_of, run_step, size_of
-from pgtrial.knobs.mount_options import mount_data, mount_flags, parse_options, same_option
-from pgtrial.knobs.mounts import Mount, existing, mount_at, mount_of, options_of
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, parse_bytes
@@ -75,8 +75,8 @@ def plan(context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
     for path in (at.image, at.point):
         if ops.exists(path):
             raise SettingError(
-                f'"{path}" is there already',
-                hint="If it is left of an experiment, pgtrial restore removes it; else remove it by hand.",
+                f'"{path}" already exists',
+                hint='If an experiment left it behind, "pgtrial restore" removes it; otherwise remove it by hand.',
             )
     if ops.user() != 0:
         raise SettingError("making a file system needs root", hint="Run pgtrial as root.")
@@ -112,7 +112,7 @@ async def apply(context: KnobContext, change: Change) -> Mapping[str, str]:
     with _step(f'make a block device of "{image}"'):
         loop = await attach(host, image)
     make, *arguments = _MAKE[kind]
-    await run_step(host, f"make a file system of type {kind}", make, *arguments, f"/dev/{loop}")
+    await run_step(host, f"create a file system of type {kind}", make, *arguments, f"/dev/{loop}")
     with _step(f'mount a file system of type {kind} at "{point}"'):
         ops.make_directory(point, mode=0o755)
         ops.mount(f"/dev/{loop}", point, kind, mount_flags(kind, options), mount_data(kind, options))
@@ -142,7 +142,7 @@ def _read(ops: Operations, change: Change, loop: str) -> dict[str, str]:
         if not same_option(asked, options[item]):
             raise SettingError(
                 f"asked for {kind} with {asked}, got {options[item] or 'nothing'}",
-                detail="The kernel passed over the option, or limited it.",
+                detail="The kernel ignored the option, or limited it.",
             )
     return {
         _OPTIONS: json.dumps(options),
@@ -256,5 +256,5 @@ def _check_space(ops: Operations, directory: str, size: int) -> None:
         raise SettingError(
             f'there is no room for an image of {format_bytes(size)} in "{directory}"',
             detail=f"{format_bytes(free)} are free there, and {format_bytes(_MARGIN)} are to stay free.",
-            hint="Make it smaller, or choose another place with data in the table storage.",
+            hint="Make it smaller, or choose another location with data in the table storage.",
         )

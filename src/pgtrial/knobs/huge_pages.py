@@ -8,14 +8,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from pgtrial.errors import HostCommandError, SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.control_groups import smallest_limit
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, OwnSettings, Rule, Settling, Shared
 from pgtrial.knobs.kernel_values import require_writable
-from pgtrial.knobs.memory import available_memory
+from pgtrial.knobs.memory_pressure import available_memory
+from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes
 
@@ -65,16 +70,42 @@ class _Pool:
         return total - surplus
 
 
+class HugePagesTable(Table):
+    """Explicit huge pages for the server's shared memory; sets huge_pages and huge_page_size."""
+
+    size: Literal["none", "2MB", "1GB"] = Field(
+        description="Page size; the pool is made as large as the server needs, and released afterwards. none: no "
+        "huge pages."
+    )
+
+
 class HugePages(HostKnob):
     name = "huge_pages"
     about = About(
-        sets="the kernel's pool of huge pages, grown by what the server needs beyond the free ones; "
+        sets="the kernel's pool of huge pages, enlarged by what the server needs beyond the free ones; "
         "huge_pages and huge_page_size of the server",
         takes_effect="at the start of the server",
         rights="root",
         verified="the kernel's count of pages; with huge_pages = on the server does not start without them",
-        undone="the pool gets its old size, on each memory node (NUMA) as well, and the pages of the ended server are "
-        "waited for",
+        undone="the pool gets its old size, on each memory node (NUMA), once the ended server has released its pages",
+    )
+    rules = (
+        Rule(
+            settling=Settling.BUILDS_UP,
+            reason="is a pool made for one server, of memory that all programs lack then",
+            shares=(Shared.MEMORY,),
+        ),
+    )
+    facts = ("kernel/huge pages of *", "kernel/vm.nr_hugepages")
+    not_on_server = "the server would have to be started with a pool of huge pages made for it"
+    needs_server = True
+    own_settings = (
+        OwnSettings(
+            key="size",
+            settings=("huge_pages", "huge_page_size"),
+            hint="The table huge_pages sets it. Remove one of the two.",
+            shown=("huge_pages_status",),
+        ),
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
@@ -99,7 +130,7 @@ class HugePages(HostKnob):
                 f"the server needs {short} more huge pages of {size}, "
                 f"but only {format_bytes(available)} of memory are available",
                 detail=f"That is {format_bytes(short * _SIZES[size])}. The server's shared memory is {needed} pages.",
-                hint="Make shared_buffers smaller, or end what else uses memory.",
+                hint="Make shared_buffers smaller, or stop other programs that use memory.",
             )
         # A pool that grows takes surplus pages into it first, which are in use; hence on top of all there are.
         return (

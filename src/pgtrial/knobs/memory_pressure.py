@@ -5,12 +5,15 @@ import signal
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
+from pydantic import Field
+
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.control_groups import smallest_limit
-from pgtrial.knobs.memory import available_memory
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Exclusive, Rule, Settling, Shared
+from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
 
@@ -52,14 +55,36 @@ while True:
 """
 
 
+class MemoryPressureTable(Table):
+    """Memory to withhold from the server, locked by a separate process. A size or a share."""
+
+    size: Size | None = Field(default=None, description='So much: "8GB".')
+    share: Ratio | None = Field(default=None, description='Share of the available memory: "50%".')
+
+
 class MemoryPressure(HostKnob):
     name = "memory_pressure"
     about = About(
-        sets="memory that a process of pgtrial's own locks, so that server and page cache have so much less",
+        sets="memory locked by a process of pgtrial, so that server and page cache have that much less",
         takes_effect="at once",
         rights="root, or a limit of locked memory (ulimit -l) that allows it",
-        verified="the kernel's count of the process's locked memory, and at the end of the run that it still lives",
-        undone="the process is ended; it also ends with pgtrial, however that happens",
+        verified="the kernel's count of the process's locked memory; at the end of the run, that the process is "
+        "still alive",
+        undone="the process is ended; it also ends with pgtrial in any case",
+    )
+    rules = (
+        Rule(
+            settling=Settling.BUILDS_UP,
+            reason="makes the kernel reclaim memory and swap, over minutes",
+            shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+        ),
+    )
+    exclusive = (
+        Exclusive(
+            keys=("size", "share"),
+            message="the memory that is taken away is given as a size and as a share",
+            hint="Remove one of the two.",
+        ),
     )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
@@ -77,7 +102,7 @@ class MemoryPressure(HostKnob):
             raise SettingError(
                 f"cannot take {format_bytes(asked)} of memory away, only {format_bytes(available)} are available",
                 detail=f"{format_bytes(_MARGIN)} of them are kept for the server's start.",
-                hint="Take less, or end what else uses memory.",
+                hint="Take less, or stop other programs that use memory.",
             )
         # The kernel counts what is locked for the group, and may end all of it, as containers and services ask for.
         own = smallest_limit(ops, "memory", _GROUP_LIMITS)
@@ -184,7 +209,7 @@ async def _until_held(host: Host, process: HostProcess, asked: int) -> int:
         raise SettingError(
             f"cannot take {format_bytes(asked)} of memory away, got {format_bytes(max(reported, held))}",
             detail=f"The process that holds it said: {words}.",
-            hint="Take less, or end what else uses memory.",
+            hint="Take less, or stop other programs that use memory.",
         )
     return held
 
@@ -216,3 +241,11 @@ def _lock_limit(ops: Operations) -> int | None:
             soft = line.removeprefix("Max locked memory").split()[0]
             return None if soft == "unlimited" else int(soft)
     return None
+
+
+def available_memory(ops: Operations) -> int:
+    """Bytes that programs could use without swapping, as the kernel estimates it (MemAvailable of /proc/meminfo)."""
+    for line in ops.read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(0, "has no line MemAvailable", "/proc/meminfo")  # every kernel from 3.14 on has it

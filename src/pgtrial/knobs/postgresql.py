@@ -1,35 +1,160 @@
-"""PostgreSQL settings of a throw-away cluster: set before its start, verified once it runs.
+"""PostgreSQL's own settings: how the effect of each settles.
 
-They live in a file of the cluster's own data directory, so there is nothing on the host to put back.
+Sources: PostgreSQL's documentation and source (checkpointer.c, bgwriter.c, fd.c).
 """
 
-from collections.abc import Mapping
+from pgtrial.knobs.declaration import UNKNOWN, About, Among, Knob, Rule, Scope, Settling, Shared
+from pgtrial.knobs.extensions import Extensions
 
-from pgtrial.errors import SettingError
-from pgtrial.postgres.settings import Setting, find_mismatches, read_settings
-from pgtrial.postgres.throwaway import ThrowawayCluster
+POSTGRESQL = "postgresql"
+# Settings that list libraries: each settles as its own extension does.
+LIBRARIES = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
 
-NAME = "postgresql"
+_RULES = (
+    Rule(
+        patterns=("checkpoint_*", "max_wal_size", "min_wal_size", "wal_recycle", "wal_keep_size", "wal_init_zero"),
+        settling=Settling.BUILDS_UP,
+        reason="acts over a whole checkpoint cycle, which the clock paces and whose writes wait in the page cache",
+        shares=(Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE),
+        by_clock=True,
+    ),
+    Rule(
+        patterns=("autovacuum*", "vacuum_*", "maintenance_work_mem", "default_statistics_target", "gin_pending_*"),
+        settling=Settling.BUILDS_UP,
+        reason="acts when autovacuum comes by, which the clock decides, on what has gathered until then",
+        by_clock=True,
+    ),
+    Rule(
+        patterns=("log_autovacuum_*", "log_lock_waits", "log_lock_failures", "log_startup_*", "log_rotation_*"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next event that is logged",
+    ),
+    Rule(
+        patterns=("*_timeout", "*_interval", "archive_*", "tcp_*", "*_naptime"),
+        settling=Settling.BUILDS_UP,
+        reason="is a time by the clock",
+        by_clock=True,
+    ),
+    Rule(
+        patterns=("bgwriter_*",),
+        settling=Settling.SECONDS,
+        reason="acts in rounds of some 100 ms, on buffers whose pages then wait in the page cache",
+        seconds=2.0,
+        shares=(Shared.DIRTY_PAGES,),
+    ),
+    Rule(
+        patterns=("fsync", "data_sync_retry"),
+        settling=Settling.BUILDS_UP,
+        reason="leaves writing to the kernel, which does it later, also in the slices of other arms",
+        shares=(Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE),
+    ),
+    Rule(
+        patterns=("full_page_writes", "wal_compression", "wal_log_hints"),
+        settling=Settling.BUILDS_UP,
+        reason="acts on full page images, most of which are written just after a checkpoint",
+    ),
+    Rule(
+        patterns=("shared_buffers",),
+        settling=Settling.SECONDS,
+        reason="fills during the warm-up and stays filled while the server is frozen, but reads from and evicts to "
+        "the page cache",
+        seconds=10.0,
+        shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
+    ),
+    Rule(
+        patterns=("debug_io_direct", "backend_flush_after", "synchronize_seqscans", "file_*_method"),
+        settling=Settling.AT_ONCE,
+        reason="decides what the page cache holds or hands on",
+        shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
+    ),
+    Rule(
+        patterns=("*_buffers", "temp_buffers"),
+        settling=Settling.SECONDS,
+        reason="is a cache of the server's own, filled during the warm-up and kept while it is frozen",
+        seconds=5.0,
+    ),
+    Rule(
+        patterns=("huge_page*", "*shared_memory*"),
+        settling=Settling.AT_ONCE,
+        reason="is memory of the server's own, mapped when it starts",
+    ),
+    Rule(
+        patterns=("synchronous_*", "commit_delay", "commit_siblings", "wal_sync_*", "wal_writer_*", "wal_skip_*"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next commit",
+    ),
+    Rule(
+        patterns=("work_mem", "hash_mem_multiplier", "logical_decoding_work_mem", "temp_*", "max_stack_depth"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next statement, whose memory is its own",
+    ),
+    Rule(
+        patterns=(
+            *("enable_*", "*_cost", "jit*", "geqo*", "*_collapse_limit", "plan_cache_mode", "constraint_exclusion"),
+            *("cursor_tuple_fraction", "recursive_worktable_factor", "effective_cache_size", "min_parallel_*"),
+            *("parallel_*", "max_parallel_*", "debug_parallel_query", "force_parallel_mode", "*_above_cost"),
+        ),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next statement that is planned",
+    ),
+    Rule(
+        patterns=("io_*", "effective_io_concurrency", "maintenance_io_concurrency"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next read",
+    ),
+    Rule(
+        patterns=("wal_*", "summarize_wal", "track_commit_timestamp"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next record of WAL",
+    ),
+    Rule(
+        patterns=("track_*", "log_*", "logging_*", "syslog_*", "debug_*", "trace_*", "compute_query_id", "update_*"),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next statement or event",
+    ),
+    Rule(
+        patterns=("max_*", "*_slots", "reserved_connections", "superuser_reserved_connections"),
+        settling=Settling.AT_ONCE,
+        reason="is a limit, or a table of the server's own, from its start on",
+    ),
+    Rule(
+        patterns=(
+            *("allow_*", "*file", "*_files", "*_directory", "*_directories", "*_command", "*_path", "*_name*"),
+            *("ssl*", "krb_*", "gss_*", "password_*", "scram_*", "md5_*", "oauth_*", "db_user_namespace", "bonjour"),
+            *("recovery_*", "hot_standby*", "primary_*", "promote_*", "sync*_standby*", "sync_replication_slots"),
+            *("default_*", "transaction_*", "transform_null_equals", "lc_*", "*_messages", "client_encoding"),
+            *("DateStyle", "IntervalStyle", "TimeZone", "timezone_abbreviations", "extra_float_digits"),
+            *("bytea_output", "xml*", "array_nulls", "backslash_quote", "*_strings", "*_warning", "quote_all_*"),
+            *("check_function_bodies", "row_security", "search_path", "session_replication_role", "event_*"),
+            *("createrole_*", "exit_on_error", "restart_after_crash", "remove_temp_*", "send_abort_*", "*_delay"),
+            *("ignore_*", "zero_damaged_pages", "icu_*", "lo_compat_*", "restrict_*", "stats_fetch_consistency"),
+            *("backtrace_functions", "extension_*", "unix_socket_*", "listen_addresses", "port", "gin_fuzzy_*"),
+            *("old_snapshot_threshold", "output_plugin_libraries", "composite_type_mismatch"),
+        ),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next session or statement",
+    ),
+    UNKNOWN,
+)
 
 
-def apply(cluster: ThrowawayCluster, settings: Mapping[str, str]) -> None:
-    """Write the settings for the next start of the cluster."""
-    cluster.write_settings(settings)
+class Postgresql(Knob):
+    name = POSTGRESQL
+    about = About(
+        sets="PostgreSQL settings",
+        takes_effect="throw-away cluster: at server start; existing server: at a reload, or at a restart by the "
+        "file's command",
+        rights="existing server: ALTER SYSTEM on the setting, pg_reload_conf()",
+        verified="every setting of the server is read back with its source (pg_settings)",
+        undone="throw-away cluster: removed with the cluster; existing server: postgresql.auto.conf is byte for "
+        "byte as before",
+    )
+    scope = Scope.SETTINGS
+    among_twins = Among.OWN
+    rules = _RULES
+    needs_server = True
 
-
-async def verify(
-    cluster: ThrowawayCluster, settings: Mapping[str, str], *, database: str = "postgres"
-) -> dict[str, Setting]:
-    """Read back every setting; SettingError if one of ``settings`` is not what was asked for, or not from our file.
-
-    They are those of a session in ``database``, which may have values of its own (ALTER DATABASE … SET).
-    """
-    actual = await read_settings(cluster.conninfo(database), also=settings)
-    mismatches = find_mismatches(settings, actual, source_file=str(cluster.conf))
-    if mismatches:
-        name, wanted, got = mismatches[0]
-        raise SettingError(
-            f'setting "{name}" is {got} after the start, expected {wanted}',
-            detail=" ".join(f'"{name}": expected {wanted}, got {got}.' for name, wanted, got in mismatches[1:]),
-        )
-    return actual
+    def rule_of(self, key: str) -> Rule:
+        """An extension's setting ("auto_explain.log_analyze") settles as the extension does."""
+        extension, dot, _ = key.partition(".")
+        return Extensions().rule_of(extension) if dot else super().rule_of(key)

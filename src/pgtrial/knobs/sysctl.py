@@ -1,12 +1,16 @@
 """Kernel settings by name: any sysctl, alone or with those that change along with it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from pgtrial.errors import SettingError
-from pgtrial.experiment_file.knob_tables import EXCLUSIVE_SYSCTLS
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Among, Exclusive, matches
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -17,12 +21,58 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
     write_value,
 )
-from pgtrial.knobs.sysctl_names import ROOT, find_file, name_of, path_of
-from pgtrial.knobs.sysctl_rules import HINTS, TOGETHER, find_refusal
+from pgtrial.knobs.sysctl_rules import CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
+from pgtrial.knobs.values import KernelValue, refuse
 from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.nearest import hint_name
+
+ROOT = "/proc/sys"
+_EXCHANGED = str.maketrans("./", "/.")
+_DEEPEST = 6  # parts of a name; "net.ipv4.conf.eth0.rp_filter" has five
+# A name as sysctl(8) writes it, in either of two ways: with dots, where a slash stands for a dot in the name of a
+# network device, or as the path, which is for these names only, so that all others have one name.
+_NAME = re.compile(r"[^\s./]+\.[^\s./]+(?:[./][^\s./]+)*")
+_PATH = re.compile(r"[^\s./]+(?=/.*\.)(?:/[^\s./]+(?:\.[^\s./]+)*)+")
+
+
+def _with_standard_names(table: dict[str, Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for written, value in table.items():
+        name = standard_name(written) if _is_name(written) else written  # what is wrong is told as it was written
+        if name in named:
+            refuse(f'kernel setting "{name}" is given twice')
+        named[name] = value
+    return named
+
+
+def name_of(path: str) -> str:
+    """The name of a file as "sysctl -a" shows it."""
+    return path.removeprefix(f"{ROOT}/").translate(_EXCHANGED)
+
+
+def standard_name(name: str) -> str:
+    """ "net.ipv4.conf.eth0/100.rp_filter" of "net/ipv4/conf/eth0.100/rp_filter" too, as "sysctl -a" shows it.
+
+    Where the first separator is a slash, slashes separate, and dots are parts of a name.
+    """
+    dot, slash = name.find("."), name.find("/")
+    return name if slash < 0 or 0 <= dot < slash else name.translate(_EXCHANGED)
+
+
+def dotted(name: str) -> str:
+    """A name with dots only: the same however it is written, also with a dot in a part of it."""
+    return name.replace("/", ".")
+
+
+def path_of(name: str) -> str:
+    """The file of a name as "sysctl -a" shows it, whether it is there or not."""
+    return f"{ROOT}/{name.translate(_EXCHANGED)}"
+
+
+SysctlTable = Annotated[dict[str, KernelValue], AfterValidator(_with_standard_names)]
 
 # (ratio, absolute). The ratio may be set to 0, the absolute value mostly not: vm.dirty_bytes has a least value.
-_PAIRS = tuple((path_of(ratio), path_of(absolute)) for ratio, absolute in EXCLUSIVE_SYSCTLS)
+_PAIRS = tuple((path_of(ratio), path_of(absolute)) for ratio, absolute in EXCLUSIVE)
 _GROUPS = tuple(tuple(f"{ROOT}/{name}" for name in names) for names in TOGETHER)
 _RATIO_OF = {absolute: ratio for ratio, absolute in _PAIRS}
 
@@ -32,16 +82,46 @@ class Sysctl(HostKnob):
 
     name = "sysctl"
     about = About(
-        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and pairs like them, one is in "
-        "force and the other 0. What acts when it is written (vm.drop_caches), or cannot be put back "
-        "(kernel.modules_disabled), is refused. vm.swappiness is not for control groups of version 1, which have a "
-        "memory.swappiness of their own",
+        sets="any kernel setting below /proc/sys. Of vm.dirty_bytes and vm.dirty_ratio, and similar pairs, one "
+        "is in effect and the other is 0. Settings that act when written (vm.drop_caches) or cannot be undone "
+        "(kernel.modules_disabled) are refused. vm.swappiness does not affect control groups of version 1, which "
+        "have their own memory.swappiness",
         takes_effect="at once",
         rights="root",
-        verified="read back; a value that the kernel rounds or limits is an error that says what was asked for and "
-        "what was got. Read again at the end of the run",
-        undone="the old value is written back and read; of a pair, the one that was in force",
+        verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "
+        "again at the end of the run",
+        undone="the old value is written back and read; for a pair, the one that was in effect",
     )
+    among_twins = Among.SWITCHED
+    rules = RULES
+    exclusive = tuple(
+        Exclusive(
+            keys=pair,
+            message='"{}" and "{}" exclude each other'.format(*pair),
+            hint="The kernel sets one to 0 when the other is set. Remove one.",
+            unless_zero=True,
+        )
+        for pair in EXCLUSIVE
+    )
+
+    def standard_key(self, key: str) -> str:
+        return standard_name(key) if _is_name(key) else key
+
+    def find_wrong_key(self, key: str) -> tuple[str, str] | None:
+        if _is_name(key):
+            return None
+        named = name_of(key.strip("/").removeprefix("proc/sys/"))
+        hint = (
+            f'Write it as sysctl does: "{named}".'
+            if _is_name(named)
+            else 'Write it as "sysctl -a" shows it: "vm.swappiness".'
+        )
+        return f'"{key}" is not the name of a kernel setting', hint
+
+    def changes_fact(self, key: str, fact: str) -> bool:
+        """The fact of the setting's name, or of what changes along with it."""
+        name = dotted(key)
+        return dotted(fact.removeprefix("kernel/")) == name or matches(fact, CHANGES_ALSO.get(name, ()))
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops
@@ -115,7 +195,7 @@ def _ask(ops: Operations, wanted: Mapping[str, str]) -> dict[str, str]:
 def _read(ops: Operations, path: str) -> str:
     if not ops.mode(path) & 0o444:
         raise SettingError(
-            f"{name_of(path)} cannot be varied", detail="It can only be written, so nobody knows what to put back."
+            f"{name_of(path)} cannot be varied", detail="It can only be written, so its old value is unknown."
         )
     return read_setting(ops, path, name_of(path))
 
@@ -189,3 +269,39 @@ def _note(ops: Operations, new: Mapping[str, str]) -> str:
         if "memory" in controllers.split(",") and group != "/":
             return f' (but not in "{group}")'
     return ""
+
+
+def _is_name(text: str) -> bool:
+    return text.isprintable() and any(form.fullmatch(text) for form in (_NAME, _PATH))
+
+
+def find_file(ops: Operations, name: str) -> str:
+    """The file of a setting. SettingError if there is none, with the nearest name that there is.
+
+    As in sysctl(8), where the first separator is a dot, dots separate and slashes stand for dots, as in the name of a
+    VLAN ("net.ipv4.conf.eth0/100.rp_filter"); else slashes separate. Dots in a part of a name are understood as well,
+    where only one setting can be meant.
+    """
+    parts = path_of(standard_name(name)).removeprefix(f"{ROOT}/").split("/")
+    if not parts or any(part in ("", ".", "..") or not part.isprintable() for part in parts):
+        raise SettingError(f'"{name}" is not the name of a kernel setting', hint='Names are like "vm.swappiness".')
+    path = "/".join((ROOT, *parts))
+    if ops.is_directory(path):
+        raise SettingError(f'"{name}" is a group of kernel settings, not one of them')
+    if ops.exists(path):
+        return path
+    paths = _files(ops)
+    meant = [each for each in paths if dotted(each.removeprefix(f"{ROOT}/")) == dotted(name)]
+    if len(meant) == 1:
+        return meant[0]
+    raise SettingError(
+        f'the kernel has no setting "{name}"',
+        detail=f'There is no file "{path}".',
+        hint=hint_name(name, [name_of(each) for each in paths]),
+    )
+
+
+def _files(ops: Operations) -> list[str]:
+    found = {path for depth in range(1, _DEEPEST + 1) for path in ops.glob(ROOT + "/*" * depth)}
+    directories = {path.rpartition("/")[0] for path in found}
+    return sorted(found - directories)

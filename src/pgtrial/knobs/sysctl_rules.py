@@ -1,11 +1,80 @@
-"""Kernel settings that are not as others: those that cannot be put back, and those that change one another.
+"""What pgtrial knows of single kernel settings: which cannot be put back, which change one another, how they settle.
 
-Names are paths below /proc/sys. Sources: the kernel's documentation, admin-guide/sysctl and networking/ip-sysctl; where
-it is silent, the handlers in the kernel's own source.
+Names of REFUSALS, TOGETHER and HINTS are paths below /proc/sys. Sources: the kernel's documentation, admin-guide/sysctl
+and networking/ip-sysctl; where it is silent, the handlers in the kernel's own source.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from pgtrial.knobs.declaration import Rule, Settling, Shared
+
+# (ratio, absolute): one of the two is in force and the other reads 0, for the kernel makes it 0 as soon as the other is
+# set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
+EXCLUSIVE = (
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+    ("vm.overcommit_ratio", "vm.overcommit_kbytes"),
+)
+# Setting to the facts of what else it changes.
+CHANGES_ALSO: Mapping[str, tuple[str, ...]] = {
+    "kernel.watchdog": ("kernel/kernel.nmi_watchdog",),
+    "vm.nr_hugepages": ("kernel/huge pages of *",),
+    **{ratio: (f"kernel/{absolute}",) for ratio, absolute in EXCLUSIVE},
+    **{absolute: (f"kernel/{ratio}",) for ratio, absolute in EXCLUSIVE},
+}
+
+RULES = (
+    Rule(
+        patterns=("vm.overcommit*", "vm.max_map_count", "vm.mmap_*", "vm.oom_*", "vm.panic_on_oom"),
+        settling=Settling.AT_ONCE,
+        reason="holds for memory that is asked for next",
+        seconds=0.2,
+    ),
+    Rule(
+        patterns=("vm.dirty*", "vm.laptop_mode"),
+        settling=Settling.BUILDS_UP,
+        reason="acts on the dirty pages of all programs, which gather and are written back over tens of seconds",
+        shares=(Shared.DIRTY_PAGES,),
+    ),
+    Rule(
+        patterns=("vm.*",),
+        settling=Settling.BUILDS_UP,
+        reason="acts on the memory of all programs, by what is reclaimed, swapped out or kept over minutes",
+        shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+    ),
+    Rule(
+        patterns=("kernel.numa_balancing*",),
+        settling=Settling.BUILDS_UP,
+        reason="moves pages between nodes over minutes",
+        shares=(Shared.MEMORY,),
+    ),
+    Rule(
+        patterns=("kernel.sched*", "kernel.timer_migration", "kernel.watchdog*", "kernel.nmi_watchdog", "kernel.perf*"),
+        settling=Settling.AT_ONCE,
+        reason="holds from the scheduler's next decision on",
+        seconds=0.2,
+    ),
+    Rule(
+        patterns=("kernel.sem", "kernel.shm*", "kernel.msg*", "kernel.*max*", "kernel.randomize_va_space", "fs.*"),
+        settling=Settling.AT_ONCE,
+        reason="is a limit, or holds for what is made next",
+        seconds=0.2,
+    ),
+    Rule(
+        patterns=("net.*",),
+        settling=Settling.AT_ONCE,
+        reason="holds for the next packet or connection",
+        seconds=0.2,
+    ),
+    Rule(
+        patterns=("*",),
+        settling=Settling.BUILDS_UP,
+        reason="is not known to pgtrial, and all programs share it",
+        shares=(Shared.MEMORY,),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,17 @@ buffer, of which only the number of those that were ever written to it is read.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.mounts import mount_at
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.base import About, HostKnob, KnobContext
-from pgtrial.knobs.mounts import mount_at
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Rule, Settling
+from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
 
@@ -23,21 +28,33 @@ _COUNTED, _IF_POSSIBLE, _NOT_COUNTED = "counted", "counted if possible", "not co
 _MOUNTED, _NOT_MOUNTED = "mounted", "not mounted"
 
 
+class TracingTable(Table):
+    """Events that the kernel counts during a run on request, because it has no counter for them."""
+
+    throttling: Literal["off", "if-possible", "required"] | None = Field(
+        default=None,
+        description="Pauses of writers (tracepoint writeback:balance_dirty_pages). It needs root and tracefs; "
+        "the length of pauses is known only with histogram triggers. if-possible: count nothing if the kernel "
+        "cannot.",
+    )
+
+
 class Tracing(HostKnob):
     """The items of a change are the instance, which comes and goes with it, and tracefs where nobody has mounted it."""
 
     name = "tracing"
     about = About(
-        sets=f"a histogram trigger on the tracepoint writeback:balance_dirty_pages, or where the kernel has none the "
-        f"event itself, in the directory {INSTANCE}, which is made for it and which no other user of tracing sees; "
-        f"tracefs is mounted at {TRACEFS} where it is not",
+        sets="a histogram trigger on the tracepoint writeback:balance_dirty_pages, or, if the kernel has no such "
+        f"triggers, the event itself, in the directory {INSTANCE}, which is created for it and invisible to other "
+        f"users of tracing; tracefs is mounted at {TRACEFS} if needed",
         takes_effect="at once",
         rights="root, and a kernel with tracefs (CONFIG_FTRACE)",
-        verified="what was written is read back, and at the end of the run that it is there. A kernel that "
-        "refuses is no error with if-possible; nothing is counted then",
+        verified="read back, and checked again at the end of the run. With if-possible, a kernel that refuses is "
+        "not an error; nothing is counted then",
         undone="the directory is removed, and tracefs unmounted if it was not mounted before; both are gone after a "
         "reboot",
     )
+    rules = (Rule(settling=Settling.AT_ONCE, reason="counts what happens on the whole machine, in all arms"),)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         if wanted.get("throttling", "off") == "off":
@@ -49,7 +66,7 @@ class Tracing(HostKnob):
             return ()
         if missing:
             raise SettingError(
-                "pauses of writers cannot be counted here",
+                "writer pauses cannot be counted here",
                 detail=missing,
                 hint='Run pgtrial as root, on a kernel with tracefs, or write throttling = "if-possible".',
             )
@@ -74,7 +91,7 @@ class Tracing(HostKnob):
             return change.new
         if change.new[INSTANCE] != _IF_POSSIBLE:
             raise SettingError(
-                "pauses of writers cannot be counted here", detail=problem, hint="Leave the table tracing out."
+                "writer pauses cannot be counted here", detail=problem, hint="Leave the table tracing out."
             )
         with suppress(OSError):  # what stays is tried again when the change is undone
             _remove(ops, unmount=TRACEFS in change.new)
@@ -165,5 +182,5 @@ def _find_missing(ops: Operations, *, is_mounted: bool) -> str:
     if not ops.is_writable(f"{TRACEFS}/instances"):
         return f'"{TRACEFS}/instances" cannot be written, which takes root.'
     if ops.exists(INSTANCE):
-        return f'"{INSTANCE}" is there already; "pgtrial restore" removes what pgtrial has left.'
+        return f'"{INSTANCE}" already exists; "pgtrial restore" removes what pgtrial has left.'
     return ""

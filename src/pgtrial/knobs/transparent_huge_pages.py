@@ -1,11 +1,14 @@
 """Huge pages that the kernel uses by itself: for ordinary memory, for shared memory, and how hard it tries."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
 
 from pgtrial.errors import SettingError
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.hosts.base import Host
-from pgtrial.knobs.base import About, HostKnob, KnobContext
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About, Among, Rule, Settling
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -14,7 +17,9 @@ from pgtrial.knobs.kernel_values import (
     require_writable,
     undo_values,
 )
+from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.nearest import hint_name
 
 _TITLE = "transparent_hugepage"
 _DIRECTORY = "/sys/kernel/mm/transparent_hugepage"
@@ -29,18 +34,40 @@ _FILES = {
 _RESERVE = "/proc/sys/vm/min_free_kbytes"
 
 
+class TransparentHugePagesTable(Table):
+    """Huge pages that the kernel uses automatically."""
+
+    enabled: Literal["always", "madvise", "never"] | None = Field(default=None, description="For ordinary memory.")
+    defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = Field(
+        default=None, description="How hard the kernel tries to get them."
+    )
+    shmem: Literal["always", "within_size", "advise", "never", "deny", "force"] | None = Field(
+        default=None, description="For shared memory (shmem_enabled)."
+    )
+
+
 class TransparentHugePages(HostKnob):
     """The items of a change are of _FILES and, where it matters, the kernel's reserve of free memory."""
 
     name = "transparent_huge_pages"
     about = About(
-        sets="the files enabled, defrag and shmem_enabled of /sys/kernel/mm/transparent_hugepage. With enabled and "
-        "shmem the kernel also adapts vm.min_free_kbytes, which is a part of their effect",
-        takes_effect="at once, for memory that is touched afterwards",
+        sets="the files enabled, defrag and shmem_enabled of /sys/kernel/mm/transparent_hugepage. With enabled "
+        "and shmem the kernel also adjusts vm.min_free_kbytes, which is part of their effect",
+        takes_effect="at once, for memory touched afterwards",
         rights="root",
         verified="read back, and again at the end of the run",
-        undone="the old choice is written back and read, and then the old vm.min_free_kbytes if it is another one",
+        undone="the old choice is written back and read, and then the old vm.min_free_kbytes if it differs",
     )
+    among_twins = Among.SWITCHED
+    rules = (
+        Rule(
+            settling=Settling.SECONDS,
+            reason="holds for memory that is touched first after it; a server keeps the pages that it has",
+            seconds=0.4,
+        ),
+    )
+    # The kernel keeps more memory free where it may need huge pages (set_recommended_min_free_kbytes).
+    facts = ("kernel/transparent_hugepage.*", "kernel/vm.min_free_kbytes")
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops

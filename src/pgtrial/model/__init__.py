@@ -1,1 +1,1 @@
-"""The nouns of pgtrial: frozen values without behaviour that needs anything but the standard library."""
+"""The nouns of pgtrial: frozen values that need only the standard library."""

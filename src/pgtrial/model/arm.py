@@ -1,7 +1,14 @@
-"""A named combination of levels, as the schedule and the result folder know it."""
+"""Arm: a named combination of levels with all its values, as the schedule, the engine and the analysis use it."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Literal
+
+from pgtrial.model.file_job import FileJob
+
+Tables = Mapping[str, Mapping[str, str]]  # knob to name to value
 
 
 class Role(StrEnum):
@@ -11,17 +18,54 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """``settings`` are the PostgreSQL settings that this arm declares, name to value as written in the file.
+class Variant:
+    """How a cluster is created: its programs, its directories, and its own file system ((key, value), () for none).
 
-    ``knobs`` is what else it sets: (knob, name, value), in the order of the file's tables.
+    ``postgres`` is as in the file, None for the first found; ``checksums`` is None for the version's default; ``scale``
+    is that of pgbench's tables, None if pgtrial creates none.
+    """
+
+    postgres: str | None = None
+    checksums: bool | None = None
+    data: str | None = None
+    wal: str | None = None
+    filesystem: tuple[tuple[str, str], ...] = ()
+    scale: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A text that identifies it, also for another pgtrial that continues the experiment."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """An arm with all its values, as texts. ``own_settings`` and ``own_knobs`` are what it declares or inherits.
+
+    ``settings`` are all PostgreSQL settings of its server: those of all arms, overridden by its own. ``knobs`` holds
+    everything else in the same way, with its ``disk`` class resolved. ``origins`` has the path in the file of each of
+    these values, by knob and name. ``jobs`` are those of a load on files, ``cache`` is the state of the caches in which
+    its runs start.
     """
 
     name: str
     role: Role
-    settings: tuple[tuple[str, str], ...] = ()
-    knobs: tuple[tuple[str, str, str], ...] = ()
+    own_settings: Mapping[str, str] = field(default_factory=dict)
+    own_knobs: Tables = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    knobs: Tables = field(default_factory=dict)
+    origins: Tables = field(default_factory=dict)
+    disk: str | None = None
+    is_emulated: bool = False
+    variant: Variant = field(default_factory=Variant)
+    jobs: tuple[FileJob, ...] = ()
+    cache: Literal["as-is", "cold", "warm"] = "as-is"
 
-    def knob(self, name: str) -> dict[str, str]:
-        """What it sets of one knob."""
-        return {key: value for knob, key, value in self.knobs if knob == name}
+    @property
+    def scale(self) -> int | None:
+        """Scale of the pgbench tables that pgtrial creates for it; None if it creates none."""
+        return self.variant.scale
+
+    def origin(self, knob: str, name: str) -> str:
+        """Path of a knob's value in the file, or where it would be if the file has none."""
+        return self.origins.get(knob, {}).get(name, f"arms.{self.name}.{knob}.{name}")

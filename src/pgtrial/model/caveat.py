@@ -1,11 +1,11 @@
-"""A finding that limits how far a number can be trusted; it travels with the number."""
+"""Caveat: a finding that limits how far a number can be trusted; it accompanies the number."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a caveat takes away: ``info`` nothing, ``warning`` some trust, ``invalid`` the verdict."""
+    """The cost of a caveat: ``info`` nothing, ``warning`` some trust, ``invalid`` the verdict."""
 
     INFO = "info"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""A change on a host, and how undoing it went."""
+"""A change on a host, and the outcome of undoing it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing a knob does to a host, with all that is needed to undo it, in another process or after a reboot.
+    """One change that a knob makes to a host, with everything needed to undo it in another process or after a reboot.
 
-    ``old`` and ``new`` map items to texts; what an item is, only the knob knows: mostly a file of the kernel. Items
-    that must go back together (``vm.dirty_ratio`` is 0 as soon as ``vm.dirty_bytes`` is set) are one change. An empty
-    ``old`` means that there was nothing, and undoing removes what ``new`` describes.
+    ``old`` and ``new`` map items to texts. Only the knob knows what an item is; usually it is a kernel file. Items that
+    must be restored together (``vm.dirty_ratio`` is 0 as soon as ``vm.dirty_bytes`` is set) are one change. An empty
+    ``old`` means that nothing existed, and undoing removes what ``new`` describes.
     """
 
     knob: str
@@ -24,10 +24,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """A change as the journal has it; ``host`` is "local" or the ssh:// address, ``folder`` the result folder.
+    """A change as recorded in the journal; ``host`` is "local" or the ssh:// address, ``folder`` the result folder.
 
-    ``got`` is what the items read after the change, None as long as it was not confirmed: then pgtrial may have been
-    killed before, in, or after the change itself.
+    ``got`` holds the values read back after the change; None until it is confirmed: pgtrial may then have been killed
+    before, during or after the change itself.
     """
 
     id: int
@@ -50,9 +50,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """How undoing ended. ``text`` is a full sentence where there is more to say: who changed what, why it failed.
+    """The outcome of undoing. ``text`` is a full sentence with details, if any: who changed what, why it failed.
 
-    After CHANGED and FAILED the host is not as it was before; only FAILED is tried again.
+    After CHANGED and FAILED the host differs from its original state; only FAILED is retried.
     """
 
     outcome: Outcome

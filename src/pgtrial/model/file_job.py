@@ -1,14 +1,14 @@
-"""A job of a load on files, with everything that was left out filled in."""
+"""A job of a load on files, with all defaults filled in."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileJob:
-    """Processes that do the same with one file, which they share in equal parts.
+    """Processes that do the same to one file, which they divide into equal parts.
 
-    ``size`` of the file and ``block_size`` of a request are bytes; ``fsync`` is the number of writes after which a
-    process calls it, 0 for never; ``depth`` the number of requests that a process has under way.
+    ``size`` of the file and ``block_size`` of a request are in bytes; ``fsync`` is the number of writes between two
+    calls of fsync, 0 for never; ``depth`` is the number of requests that a process keeps in flight.
     """
 
     name: str
@@ -27,12 +27,12 @@ class FileJob:
 
     @property
     def hides_flushes(self) -> bool:
-        """Whether its latencies are of writes that are done sooner than what was asked for: fsync is not in them."""
+        """Whether its write latencies end before the data are durable, because they do not include fsync."""
         return self.fsync > 0
 
     @property
     def hides_submission(self) -> bool:
-        """Whether a request may be done before its latency begins: a buffered one, while the kernel takes it."""
+        """Whether a request may complete before its latency begins: a buffered one, during submission."""
         return self.engine != "psync" and not self.direct
 
     @property

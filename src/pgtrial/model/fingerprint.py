@@ -1,10 +1,10 @@
-"""Names in fingerprints that the measuring half writes and the inferring half computes with."""
+"""Fingerprint names that measurement writes and inference uses in computations."""
 
 from enum import StrEnum
 
 
 class Moment(StrEnum):
-    """When the facts of a run were read: after its start and before its load, or after its load."""
+    """When the facts of a run were read: between its start and its load, or after its load."""
 
     BEFORE = "before"
     AFTER = "after"

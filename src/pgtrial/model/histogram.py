@@ -1,11 +1,11 @@
-"""The latency histogram: buckets whose width grows with the value, so that the relative error is bounded.
+"""Latency histogram: the bucket width grows with the value, which bounds the relative error.
 
 Bucket i holds latencies in (GAMMA**(i-1), GAMMA**i] microseconds: whatever value in it stands for a latency, the error
 is at most GAMMA - 1, 1 %. A bucket as a whole is represented by the value at the same relative distance from both ends,
 2·GAMMA**i / (GAMMA + 1), with half that error. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019, section 2.1.
 
-A load generator that keeps histograms itself has its own buckets, and moving them into others would add an error to
-theirs. Those of fio (stat.c, plat_idx_to_val) have the indexes from FINE on: bucket FINE + i is number i there, of
+A load generator that keeps its own histograms has its own buckets, and converting them would add another error.
+Those of fio (stat.c, plat_idx_to_val) have the indexes from FINE on: bucket FINE + i is number i there, of
 whole nanoseconds, 64 of the same width between a power of two and the next. They are at most 1/64 of a latency wide, so
 that ``standing_bounds`` has values from the middle that are at most 1 % away from any latency of the bucket.
 """
@@ -28,7 +28,7 @@ def bucket_of(microseconds: float) -> int:
 
 
 def bucket_value(bucket: int) -> float:
-    """Representative latency of a bucket in seconds."""
+    """Representative latency of a bucket, in seconds."""
     if bucket >= FINE:
         lower, upper = bucket_bounds(bucket)
         return (lower + upper) / 2
@@ -38,7 +38,7 @@ def bucket_value(bucket: int) -> float:
 
 
 def bucket_bounds(bucket: int) -> tuple[float, float]:
-    """Lower and upper end of a bucket in seconds; which of the two belongs to it is a matter of one clock tick."""
+    """Lower and upper bound of a bucket, in seconds; which of them is included matters by one clock tick only."""
     if bucket >= FINE:
         return _fine_bounds(bucket - FINE)
     if bucket <= 0:
@@ -47,21 +47,21 @@ def bucket_bounds(bucket: int) -> tuple[float, float]:
 
 
 def row_of(bucket: int) -> int:
-    """Row of a heat map that a bucket belongs to, two of them for each doubling of the latency.
+    """Heat map row of a bucket; there are two rows per doubling of the latency.
 
-    Row i holds latencies of (2**(i/2), 2**((i+1)/2)] microseconds. A bucket that reaches over an end goes with its
-    value, so that a latency within 1 % of an end may be in the row beside its own. Row 0 takes what is shorter.
+    Row i holds latencies of (2**(i/2), 2**((i+1)/2)] microseconds. A bucket that spans a boundary goes by its
+    value, so a latency within 1 % of a boundary may fall in the adjacent row. Row 0 includes everything shorter.
     """
     return max(0, math.ceil(ROWS_PER_DOUBLING * math.log2(bucket_value(bucket) * 1e6)) - 1)
 
 
 def row_bounds(row: int) -> tuple[float, float]:
-    """Lower and upper end of a row in seconds; row 0 begins there as if nothing shorter were in it."""
+    """Lower and upper bound of a row, in seconds; row 0 begins as if it contained nothing shorter."""
     return 2 ** (row / ROWS_PER_DOUBLING) * 1e-6, 2 ** ((row + 1) / ROWS_PER_DOUBLING) * 1e-6
 
 
 def standing_bounds(bucket: int) -> tuple[float, float]:
-    """The ends between which a value may stand for any latency of the bucket with an error of at most RELATIVE_ERROR.
+    """Bounds between which a value represents any latency of the bucket with an error of at most RELATIVE_ERROR.
 
     Below 64 ns a bucket of one nanosecond is wider than that.
     """

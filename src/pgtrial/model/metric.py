@@ -1,4 +1,4 @@
-"""What a measured quantity is called, its unit, and which direction is good."""
+"""Metrics: the name of a measured quantity, its unit, and its better direction."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ class Better(StrEnum):
 
 
 class Kind(StrEnum):
-    """``counter`` only grows until it is reset; ``gauge`` is a momentary value."""
+    """``counter`` grows until it is reset; ``gauge`` is an instantaneous value."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -29,7 +29,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading: ``t`` in seconds since the epoch, ``object`` what was read ("" if there is only one)."""
+    """One reading: ``t`` in seconds since the epoch, ``object`` names the device or the like ("" if single)."""
 
     t: float
     metric: str

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """A stretch of a run during which its arm was at work; times in seconds since the epoch.
+    """A stretch of a run during which its arm was running; times in seconds since the epoch.
 
     ``number`` is the position in the block's sequence of slices, from 0, over all arms. ``level`` is the load level's
-    index. Transactions that end in [``counted``, ``ended``) count; what is before ``counted`` is guard time. Between
-    the end of one slice and the start of the arm's next one its server and its load stood still, unless the next one
-    starts where this one ends.
+    index. Transactions that end in [``counted``, ``ended``) count; the time before ``counted`` is guard time. Between
+    the end of one slice and the start of the arm's next, its server and load are frozen, unless the next one starts
+    where this one ends.
     """
 
     level: int
@@ -24,12 +24,12 @@ class Slice:
 
     @property
     def seconds(self) -> float:
-        """Counted time."""
+        """Counted time, in seconds."""
         return self.ended - self.counted
 
 
 class RunState(StrEnum):
-    """``planned`` has not begun; ``interrupted`` had no end of its own and does not count; nor does ``invalid``."""
+    """``planned`` has not started; ``interrupted`` was cut off; neither it nor ``invalid`` counts."""
 
     PLANNED = "planned"
     RUNNING = "running"
@@ -51,7 +51,7 @@ class PhaseName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A place in the schedule. ``number`` counts from 1 over the experiment, ``position`` from 1 inside its block."""
+    """A planned run. ``number`` counts from 1 over the experiment, ``position`` from 1 inside its block."""
 
     number: int
     block: int
@@ -79,14 +79,14 @@ class LoadLevel:
 
     @property
     def label(self) -> str:
-        """In English, for messages and for recognising a level."""
+        """The label in English, for messages and for recognising a level."""
         clients = f"{self.clients} client{'' if self.clients == 1 else 's'}"
         return clients if self.rate is None else f"{self.rate:g} tps, {clients}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run as the result folder records it: one attempt at a slot.
+    """A run as recorded in the result folder: one attempt at a slot.
 
     ``id`` is unique in the folder, ``attempt`` counts from 1 per slot, ``reason`` says why it is invalid.
     """

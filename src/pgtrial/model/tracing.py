@@ -1,4 +1,4 @@
-"""Where the kernel counts the pauses of writers, for the knob that has it done and the collector that reads it."""
+"""Where the kernel counts writer pauses, for the knob that enables this and the collector that reads it."""
 
 TRACEFS = "/sys/kernel/tracing"
 INSTANCE = f"{TRACEFS}/instances/pgtrial"

@@ -1,10 +1,10 @@
-"""What an effect and a hypothesis can come to."""
+"""Possible outcomes for an effect and a hypothesis."""
 
 from enum import StrEnum
 
 
 class Decision(StrEnum):
-    """About one effect: the interval lies wholly beyond the margin, or wholly inside it, or neither."""
+    """Outcome for one effect: the interval lies wholly beyond the margin, wholly inside it, or neither."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -13,7 +13,7 @@ class Decision(StrEnum):
 
 
 class Verdict(StrEnum):
-    """About the hypothesis; ``invalid`` when the runs cannot answer it."""
+    """Outcome for the hypothesis; ``invalid`` if the runs cannot answer it."""
 
     SUPPORTED = "supported"
     REFUTED = "refuted"

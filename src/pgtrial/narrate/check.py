@@ -1,8 +1,8 @@
-"""Check a model's text, which has placeholders for facts and nothing of its own that could contradict them.
+"""Check a model's text: it must have placeholders for facts and no claims of its own that could contradict them.
 
-Refused are numerals of any script, number words, words of comparison and of a verdict, markup, and placeholders of
-unknown facts or in places where the text around them would change what they say. Values are put in only where nothing
-is refused.
+It refuses numerals in any script, number words, words of comparison and verdict, markup, and placeholders for unknown
+facts or in places where the surrounding text would change their meaning. Values are filled in only if nothing is
+refused.
 
 Not caught: "one", "first" and "second", Roman numerals in plain letters, "many" and "all", words split or misspelled to
 deceive, and a fact that stands in a sentence about something else. docs/narrate.md says so to users.

@@ -1,5 +1,5 @@
-"""The dossier: all facts that a model is told, by id and with names hidden; the question it goes into, and the check of
-what comes back.
+"""The dossier: all facts that a model is told, by id and with names hidden; the prompt around it, and the check of the
+answer.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pgtrial.narrate.endpoint import Answer, Message
 from pgtrial.narrate.facts import Fact, tell_facts
 from pgtrial.narrate.pseudonyms import Pseudonyms, choose_pseudonyms
 from pgtrial.report.markdown import escape
-from pgtrial.report.narrative.narrative import TELLERS
+from pgtrial.report.narrative.story import TELLERS
 from pgtrial.report.words import make_visible, plural
 
 _LONGEST = 400  # characters of one cell; what is longer is cut
@@ -169,7 +169,7 @@ def _accept(dossier: Dossier, checked: Checked, *, model: str, is_cut: bool) -> 
         raise RefusedTextError(
             "the model's text is refused: it says something that pgtrial cannot vouch for",
             detail="\n".join(make_visible(fault, keep="\n") for fault in checked.faults),
-            hint="Try again, or another model. Without any: pgtrial narrate DIR.",
+            hint="Try again, or use another model. Without a model: pgtrial narrate DIR.",
         )
     facts = {fact.id: fact for fact in dossier.facts}
     placed = tuple((value, facts[value.id]) for value in checked.placed)

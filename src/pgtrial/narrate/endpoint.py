@@ -1,7 +1,7 @@
 """One question to an OpenAI-compatible endpoint, one answer; address and key from the environment only.
 
-The key goes into one header and nowhere else: not to disk, not into a log, not into a message. It is sent to the
-address that it belongs to only: no redirection is followed.
+The key goes into one header and nowhere else: not to disk, not into a log, not into a message. It is sent only to the
+address it belongs to: redirections are not followed.
 """
 
 import http.client
@@ -103,10 +103,10 @@ def read_endpoint(environment: Mapping[str, str]) -> Endpoint:
         if url:
             key = environment.get(key_name, "").strip()
             if not key.isascii() or not key.isprintable():  # one with line breaks could add other headers
-                raise EndpointUsageError(f"{key_name} holds characters that no key has")
+                raise EndpointUsageError(f"{key_name} contains characters that a key cannot have")
             return Endpoint(url=_check_url(url, url_name), key=key)
     raise EndpointUsageError(
-        "no endpoint for the model is known",
+        "no endpoint for the model is configured",
         hint=f"Set {URL} (and {KEY}, where it needs one), for instance to http://127.0.0.1:11434/v1; or "
         f"{OPENAI_URL} and {OPENAI_KEY}. Without any model: pgtrial narrate DIR.",
     )
@@ -118,13 +118,13 @@ def _check_url(url: str, name: str) -> str:
         parts = urlsplit(url)
         is_address = parts.scheme in {"http", "https"} and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise EndpointUsageError(f"{name} is not an address of the web") from None
+        raise EndpointUsageError(f"{name} is not a web address") from None
     # What no name can be would be found out only on the way, by another kind of error.
     labels = (parts.hostname or "").removesuffix(".").split(".")
     is_plain = url.isascii() and url.isprintable() and not set("@?# ") & set(url)
     if not is_address or not is_plain or not all(0 < len(label) < 64 for label in labels):
         raise EndpointUsageError(
-            f"{name} is not an address of the web that can be used",
+            f"{name} is not a usable web address",
             hint="It should look like http://127.0.0.1:11434/v1: no user or password in it, nothing behind the path, "
             f"names of other alphabets as xn--…. A key goes into {KEY}.",
         )
@@ -154,14 +154,14 @@ def ask(
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, TimeoutError):
                 raise EndpointError(
-                    f"{endpoint.place} gave no whole answer within {timeout:g} s",
-                    hint="Give it longer with --timeout, take a smaller model, or look whether it runs.",
+                    f"{endpoint.place} did not complete an answer within {timeout:g} s",
+                    hint="Allow more time with --timeout, use a smaller model, or check that the endpoint is running.",
                 ) from None
             if tried == TRIES:
                 raise EndpointError(
                     f"{endpoint.place} cannot be reached",
                     detail=endpoint.clean(str(reason)),
-                    hint=f"Look whether it runs, and whether {URL} or {OPENAI_URL} is right.",
+                    hint=f"Check that it is running, and that {URL} or {OPENAI_URL} is correct.",
                 ) from None
             pause(float(tried))
     raise AssertionError  # the last try returns or raises
@@ -189,7 +189,7 @@ def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[]
         while piece := response.read1(_PIECE):
             found += piece
             if len(found) > MOST_BYTES:
-                raise EndpointError(f"the answer of the endpoint is larger than {MOST_BYTES} bytes")
+                raise EndpointError(f"the endpoint's answer is larger than {MOST_BYTES} bytes")
             if clock() > deadline:
                 raise TimeoutError
         announced = response.headers.get("Content-Length", "")
@@ -204,7 +204,7 @@ def _read_answer(body: bytes, model: str) -> Answer:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise EndpointError("the answer of the endpoint is not JSON", hint=hint) from None
+        raise EndpointError("the endpoint's answer is not JSON", hint=hint) from None
     try:
         choice = found["choices"][0]
         content = choice["message"].get("content")
@@ -212,13 +212,14 @@ def _read_answer(body: bytes, model: str) -> Answer:
             content = "".join(part["text"] for part in content if isinstance(part.get("text"), str))
         is_cut, told = choice.get("finish_reason") == "length", found.get("model")
     except (LookupError, TypeError, AttributeError):
-        raise EndpointError("the answer of the endpoint is JSON, but has no text of a model", hint=hint) from None
+        raise EndpointError("the endpoint's answer is JSON, but contains no text from a model", hint=hint) from None
     text = content.strip() if isinstance(content, str) else ""
     if text.startswith("<think>") and "</think>" in text:  # some models write what they think before they answer
         text = text.partition("</think>")[2].strip()
     if not text:
         raise EndpointError(
-            "the model gave an empty answer", hint="Try again, or another model; some say nothing when they refuse."
+            "the model gave an empty answer",
+            hint="Try again, or use another model; some return nothing when they refuse.",
         )
     name = told if isinstance(told, str) and told else model
     return Answer(text=text, model=name[:_LONGEST_NAME], is_cut=is_cut)

@@ -1,13 +1,12 @@
-"""The facts that a model is told: what was asked, done and found, how sure it is, and why, as the reports write it.
+"""The facts that a model is told: what was asked, done and found, how certain it is, and why, worded as in the reports.
 
-Values are in the language in use. What a fact is, only the model reads: that is in English.
+Values are in the language in use. The descriptions of facts, which only the model reads, are in English.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pgtrial.analysis.causes.words import part_name
 from pgtrial.findings.causes import Level
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
@@ -15,9 +14,9 @@ from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision
 from pgtrial.report.cause_words import causes_of, difference_text, estimate_text, lead_arms
-from pgtrial.report.narrative.base import find_primary, key_path
+from pgtrial.report.narrative.parts import find_primary, key_path
+from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import verdict_word
-from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     LATENCY_METRICS,
@@ -33,6 +32,7 @@ from pgtrial.report.words import (
     metric_label,
     needed_text,
     p_of,
+    part_name,
     tested_text,
 )
 from pgtrial.units import format_duration, format_percent, format_share, format_times
@@ -132,7 +132,7 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
             say(findings.stopping.text) if findings.stopping else "",
             "stopping.text.text",
         ),
-        ("why", "why, in short", causes_of(findings).text, "causes.text"),
+        ("why", "why, in short", say(causes_of(findings).text), "causes.text.text"),
     ):
         if value:
             yield _fact(key, text, value, path)
@@ -317,11 +317,14 @@ def _limits(findings: Findings) -> Iterator[Fact]:
             continue
         path, names = f"causes.limits[{number}]", (limit.arm, str(limit.load_level))
         who = f"“{limit.arm}” with {level_label(findings, limit.load_level)}"
-        detail = f" ({limit.detail})" if limit.detail else ""
-        yield _fact("limit", f"what limits {who}", f"{limit.resource}{detail}: {limit.text}", path, *names)
+        detail = f" ({say(limit.detail)})" if limit.detail else ""
+        yield _fact("limit", f"what limits {who}", f"{limit.resource}{detail}: {say(limit.text)}", path, *names)
         for place, item in enumerate(limit.suspects[0].evidence[:_MOST_EVIDENCE] if limit.suspects else ()):
-            text, where = f"evidence for {limit.suspects[0].resource}", f"{path}.suspects[0].evidence[{place}].text"
-            yield _fact("limit", text, item.text, where, *names, "evidence")
+            text, where = (
+                f"evidence for {limit.suspects[0].resource}",
+                f"{path}.suspects[0].evidence[{place}].text.text",
+            )
+            yield _fact("limit", text, say(item.text), where, *names, "evidence")
 
 
 def _stability(findings: Findings) -> Iterator[Fact]:
@@ -342,11 +345,13 @@ def _stability(findings: Findings) -> Iterator[Fact]:
                 value = estimate_text(estimate, unit)
                 yield _fact("stability", f"{text}, {who}", value, f"{path}.{field}", *names, field)
         for place, dip in enumerate(evenness.dips[:_MOST_DIPS]):
-            where, near = f"{path}.dips[{place}]", f", near {', '.join(dip.near)}" if dip.near else ""
+            where, near = f"{path}.dips[{place}]", f", near {', '.join(map(say, dip.near))}" if dip.near else ""
             depth = f"{format_percent(dip.depth)} ({format_duration(dip.length)})"
             yield _fact("stability", f"depth and length of a dip of throughput{near}", depth, where, *names, "dip")
         if evenness.aligned:
-            yield _fact("stability", f"dips and events, {who}", evenness.aligned, f"{path}.aligned", *names, "events")
+            yield _fact(
+                "stability", f"dips and events, {who}", say(evenness.aligned), f"{path}.aligned.text", *names, "events"
+            )
 
 
 def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
@@ -359,7 +364,7 @@ def _statements(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
             name = f"“{item.name}”" if with_texts else f"statement {letter}"
             where, names = f"causes.paretos[{number}].items[{place}]", (pareto.arm, letter)
             text = f"share of {name} in the time of all sessions, arm “{pareto.arm}”"
-            detail = f" ({item.detail})" if item.detail else ""
+            detail = f" ({say(item.detail)})" if item.detail else ""
             yield _fact("statement", text, f"{format_percent(item.share)}{detail}", where, *names)
 
 
@@ -370,10 +375,10 @@ def _advice(findings: Findings) -> Iterator[Fact]:
     for number, check in enumerate(causes.checks):
         if check.arm in told and check.level in {Level.WARNING, Level.ALARM} and check.advice:
             text = f"check “{check.name}” ({check.level}), “{check.arm}”, {level_label(findings, check.load_level)}"
-            yield _fact("check", text, check.advice, f"causes.checks[{number}].advice", str(number))
+            yield _fact("check", text, say(check.advice), f"causes.checks[{number}].advice", str(number))
     if causes.scorecard is not None:
         for number, choice in enumerate(causes.scorecard.recommendations):
-            where = f"causes.scorecard.recommendations[{number}].text"
-            yield _fact("recommended", f"recommended for {choice.goal}", choice.text, where, str(number))
+            where = f"causes.scorecard.recommendations[{number}].text.text"
+            yield _fact("recommended", f"recommended for {choice.goal}", say(choice.text), where, str(number))
         if causes.scorecard.trade_off:
-            yield _fact("trade_off", "trade-off", causes.scorecard.trade_off, "causes.scorecard.trade_off")
+            yield _fact("trade_off", "trade-off", say(causes.scorecard.trade_off), "causes.scorecard.trade_off.text")

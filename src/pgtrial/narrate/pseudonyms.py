@@ -1,6 +1,6 @@
-"""Names that are hidden from a model, and put back into what it says.
+"""Hide names from a model, and restore them in its text.
 
-Hidden are names that tell whose system it is: of the experiment, of own scenarios, tables, databases, users, hosts and
+It hides names that reveal whose system it is: of the experiment, of own scenarios, tables, databases, users, hosts and
 addresses, paths, and on request the arms. A pseudonym has no digit, so that no check takes it for a number, and the
 same findings always give the same ones. Names are looked for in English sentences, and hidden in every language.
 """

@@ -1,1 +1,1 @@
-"""Reach a server: its programs, throw-away clusters, connections, settings."""
+"""Access to a server: its programs, throw-away clusters, connections, settings."""

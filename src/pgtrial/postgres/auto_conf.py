@@ -1,8 +1,8 @@
-"""postgresql.auto.conf without a server: what is in it, and what ALTER SYSTEM makes of it.
+"""postgresql.auto.conf without a server: parse it, and predict what ALTER SYSTEM writes.
 
-ALTER SYSTEM reads the whole file, takes every entry of the setting out, adds the new one at the end, and writes all of
-it again in one form: a header of two lines, then ``name = 'value'`` lines. So comments and hand-made lines are lost,
-and a setting that is put back comes to stand last.
+ALTER SYSTEM reads the whole file, removes every entry of the setting, appends the new one, and rewrites all of
+it in one form: a header of two lines, then ``name = 'value'`` lines. So comments and manual edits are lost,
+and a setting that is put back ends up last.
 
 Source: AlterSystemSetConfigFile, replace_auto_config_value and write_auto_conf_file in src/backend/utils/misc/guc.c;
 guc-file.l for the form of a line; escape_single_quotes_ascii in src/port/quotes.c. Tested against servers.
@@ -65,14 +65,16 @@ def parse(content: bytes) -> tuple[Entry, ...]:
     for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"line {number} is not one that the server can read")
+            raise ValueError(f"the server cannot read line {number}")
         if match["name"] is None:
             continue
         entry = Entry(name=match["name"], value=_unquoted(match["value"]))
         if entry.key in _INCLUDES:
             raise ValueError(f"line {number} includes another file")
         if "\n" in entry.value:
-            raise ValueError(f"line {number} has a value with a line break, which ALTER SYSTEM does not write rightly")
+            raise ValueError(
+                f"line {number} has a value with a line break, which ALTER SYSTEM does not write correctly"
+            )
         entries.append(entry)
     return tuple(entries)
 

@@ -1,7 +1,7 @@
-"""The settings each supported PostgreSQL version has, and whether an experiment file uses them rightly.
+"""The settings of each supported PostgreSQL version, and checks of an experiment file against them.
 
-The data are collected from running servers by tools/collect_settings.py and lie in ``catalogue/``. A version
-without data is not checked here; its server says what it does not take.
+The data are collected from running servers by tools/collect_settings.py and are stored in ``catalogue/``. A version
+without data is not checked here; its server reports what it does not accept.
 """
 
 import contextlib
@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import POSTGRESQL, effective_settings, resolve_arms
-from pgtrial.design.clients import ScenarioShare, split_clients
-from pgtrial.design.levels import load_levels
+from pgtrial.design.levels import ScenarioShare, load_levels, split_clients
 from pgtrial.errors import SpecError, SpecProblem
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.knob_tables import value_text
-from pgtrial.experiment_file.nearest import nearest_name
 from pgtrial.experiment_file.position import Path as SpecPath
 from pgtrial.experiment_file.position import format_path
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.knobs.values import value_text
 from pgtrial.model.arm import Arm
+from pgtrial.nearest import nearest_name
 from pgtrial.postgres.settings import SettingFacts, find_fault, read_number
 
 VERSIONS = (15, 16, 17, 18)
@@ -168,9 +168,9 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
     for arm in resolve_arms(experiment):
         if arms is not None and arm.name not in arms:
             continue
-        # What a server has that is there already, only that server can say.
+        # Only the server itself can say what an existing server has.
         default = "" if experiment.target.kind == "server" else facts.boot or ""
-        allowed = read_number(facts, effective_settings(experiment, arm).get(facts.name, default))
+        allowed = read_number(facts, arm.settings.get(facts.name, default))
         if allowed is not None and allowed < needed:
             problem = _too_few_connections(experiment, arm, allowed=int(allowed), needed=needed)
             if problem.path not in seen:
@@ -179,13 +179,10 @@ def _check_connections(experiment: Experiment, version: int, arms: Collection[st
 
 
 def _too_few_connections(experiment: Experiment, arm: Arm, *, allowed: int, needed: int) -> SpecProblem:
-    path: SpecPath = ("workload", "clients")
-    if arm.name in experiment.arms and "max_connections" in experiment.arms[arm.name].postgresql:
-        path = ("arms", arm.name, "postgresql", "max_connections")
     return SpecProblem(
-        path=format_path(path),
+        path=arm.origins.get(POSTGRESQL, {}).get("max_connections", "workload.clients"),
         message=f'arm "{arm.name}": max_connections is {allowed}, {needed} are needed',
-        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections beside the clients. "
+        hint=f"pgtrial itself needs {OWN_CONNECTIONS} connections besides the clients. "
         f"Set max_connections = {needed} or more in [target.postgresql], or use fewer clients.",
     )
 

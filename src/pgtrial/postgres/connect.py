@@ -1,4 +1,4 @@
-"""Connections to a server; the one place where psycopg's errors become pgtrial's."""
+"""Connections to a server; the only module that turns psycopg's errors into pgtrial's."""
 
 import os
 import re
@@ -50,7 +50,7 @@ async def connect(conninfo: str) -> AsyncIterator["psycopg.AsyncConnection[tuple
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=APPLICATION)
     except psycopg.Error as err:
-        raise ConnectError("no connection to the server", detail=_text(err)) from err
+        raise ConnectError("cannot connect to the server", detail=_text(err)) from err
     try:
         yield connection
     except psycopg.Error as err:
@@ -88,7 +88,7 @@ async def execute_script(conninfo: str, script: str, *, name: str) -> None:
                 raise TargetError(
                     f"{where}: {err.diag.message_primary or _text(err)}",
                     detail=err.diag.message_detail or "",
-                    hint=err.diag.message_hint or "Correct the script; nothing has been measured.",
+                    hint=err.diag.message_hint or "Fix the script; nothing has been measured.",
                 ) from err
 
 

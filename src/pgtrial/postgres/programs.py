@@ -56,7 +56,8 @@ def find_programs(wanted: str | None = None, *, host: Host | None = None) -> Pro
             return programs
     raise PreflightError(
         f"no PostgreSQL{f' {wanted}' if wanted else ''} programs found{_on(host)}",
-        detail=f"Needed are {', '.join(NEEDED)} of one installation. Looked at: {'; '.join(looked) or 'nothing'}.",
+        detail=f"pgtrial needs {', '.join(NEEDED)} of one installation. "
+        f"It looked in: {'; '.join(looked) or 'nothing'}.",
         hint=_how_to_get_them(host),
     )
 
@@ -92,7 +93,7 @@ def _in_directory(host: Host, wanted: str) -> Programs:
     missing = [name for name in NEEDED if not host.ops.is_file(str(directory / name))]
     raise PreflightError(
         f'no PostgreSQL programs in "{directory}"{_on(host)}',
-        detail=f"Not there: {', '.join(missing)}." if missing else "The server does not tell its version.",
+        detail=f"Missing: {', '.join(missing)}." if missing else "The server does not report its version.",
         hint='Give postgres in [target] as a major version such as "16", or as the directory that holds '
         f"{', '.join(NEEDED)}.",
     )

@@ -1,4 +1,4 @@
-"""PostgreSQL settings: write them as a configuration file, read them back, say whether they took."""
+"""PostgreSQL settings: write them as a configuration file, read them back, and check that they took effect."""
 
 import re
 from collections.abc import Iterable, Mapping

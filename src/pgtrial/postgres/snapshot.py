@@ -1,4 +1,4 @@
-"""The prepared data, kept aside, and put back before runs."""
+"""The snapshot of the prepared data, restored before runs."""
 
 import glob
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ class Snapshot:
         # Nothing of the old data may stay: the copy would come to lie inside them, and they would be used again.
         originals = [original for original, _ in self._pairs()]
         if not await remove_until_gone(self.host, *originals):
-            raise TargetError(f'cannot remove the data of the run before in "{self.cluster.data}"')
+            raise TargetError(f'cannot remove the data of the previous run in "{self.cluster.data}"')
         for original, copy in self._pairs():
             await self._copy(copy, original)
 

@@ -1,4 +1,4 @@
-"""A cluster made for one experiment: it listens on a Unix socket in a private directory, and goes without a trace."""
+"""A cluster created for one experiment: it listens on a Unix socket in a private directory and leaves no trace."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from pgtrial.hosts.base import LOCAL, Account, Host, HostProcess
 from pgtrial.hosts.processes import end_process, find_server_children, identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
-from pgtrial.postgres.settings import render_settings
+from pgtrial.postgres.settings import Setting, find_mismatches, read_settings, render_settings
 from pgtrial.postgres.work_directory import PORT, writing
 
 _log = logging.getLogger(__name__)
@@ -145,6 +145,21 @@ class ThrowawayCluster:
         own = {**OWN_SETTINGS, "unix_socket_directories": str(self.socket_directory)}
         self.own(self.conf, render_settings({**DEFAULT_SETTINGS, **settings, **own}))
 
+    async def verify_settings(self, settings: Mapping[str, str], *, database: str = "postgres") -> dict[str, Setting]:
+        """Read back every setting; SettingError if one of ``settings`` is not as asked for, or not from our file.
+
+        They are those of a session in ``database``, which may have values of its own (ALTER DATABASE … SET).
+        """
+        actual = await read_settings(self.conninfo(database), also=settings)
+        mismatches = find_mismatches(settings, actual, source_file=str(self.conf))
+        if mismatches:
+            name, wanted, got = mismatches[0]
+            raise SettingError(
+                f'setting "{name}" is {got} after the start, expected {wanted}',
+                detail=" ".join(f'"{name}": expected {wanted}, got {got}.' for name, wanted, got in mismatches[1:]),
+            )
+        return actual
+
     async def start(self, *, groups: Sequence[str] = (), patience: float = 600.0) -> None:
         """Start the server in control ``groups`` of the host, and wait until it accepts connections.
 
@@ -168,7 +183,7 @@ class ThrowawayCluster:
                         raise SettingError(
                             "the server does not start",
                             detail="\n".join(self._complaints(startup)) or self._end_of(startup),
-                            hint="Correct the setting the server complains about.",
+                            hint="Fix the setting the server complains about.",
                         )
                     await asyncio.sleep(_POLL if self.host.name == LOCAL else _REMOTE_POLL)
         except TimeoutError as err:
@@ -242,7 +257,7 @@ class ThrowawayCluster:
     async def stop(self, *, immediate: bool = False, patience: float = 600.0) -> None:
         """Stop the server and wait. ``immediate`` leaves the data in need of recovery: for data that are not kept.
 
-        Whoever is cancelled while it waits has to stop the server once more.
+        A caller that is cancelled while waiting must stop the server again.
         """
         if self.process is None:
             return

@@ -1,4 +1,4 @@
-"""The private directories of an experiment's cluster on its host: made, checked, and removed again."""
+"""The private directories of an experiment's cluster on its host: create, check and remove them."""
 
 import asyncio
 import os
@@ -47,8 +47,8 @@ def prepare_directory(host: Host, path: Path, account: Account | None) -> None:
         host.ops.make_directory(str(path), owner=_owner(account))
     except OSError as err:
         raise PreflightError(
-            f'cannot make a directory in "{path.parent}": {err.strerror or err}',
-            hint="Choose another place in the experiment file.",
+            f'cannot create a directory in "{path.parent}": {err.strerror or err}',
+            hint="Choose another location in the experiment file.",
         ) from err
 
 
@@ -63,8 +63,8 @@ async def check_access(host: Host, work: Path, account: Account | None) -> None:
     access = await host.run(["test", "-w", work], account=account, directory=Path("/"), check=False)
     if access.status != 0:
         raise PreflightError(
-            f'user "{account.name}", whom the server runs as, cannot reach "{work.parent}"',
-            hint="Open the directories on the way there to other users (chmod o+x), or choose another place with "
+            f'user "{account.name}", under which the server runs, cannot reach "{work.parent}"',
+            hint="Let other users traverse the directories above it (chmod o+x), or choose another location with "
             "directory in [target] or --work-directory.",
         )
 
@@ -98,6 +98,6 @@ def writing(path: Path) -> Iterator[None]:
 
 def _unusable(base: Path, reason: str) -> PreflightError:
     return PreflightError(
-        f'cannot make a work directory in "{base}": {reason}',
-        hint="Choose another place with directory in [target] or --work-directory.",
+        f'cannot create a work directory in "{base}": {reason}',
+        hint="Choose another location with directory in [target] or --work-directory.",
     )

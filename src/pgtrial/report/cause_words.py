@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from pgtrial.analysis.causes.words import join, part_name
 from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_series
 from pgtrial.findings.record import Estimate
+from pgtrial.findings.rendering import join_and
 from pgtrial.language import ptr, tr
-from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label
+from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label, part_name
 from pgtrial.store import layout
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
@@ -49,7 +49,7 @@ def file_of(metric: str) -> str:
     """The file of a run's folder that a metric of the causes comes from; "" for what is no metric."""
     if metric in METRIC_LABELS:  # what pgbench logged; other metrics of that name are of its process
         return layout.TRANSACTIONS
-    return join(_FILES.get(metric.partition(".")[0], (layout.SAMPLES,)))
+    return join_and(_FILES.get(metric.partition(".")[0], (layout.SAMPLES,)))
 
 
 def metric_words(name: str) -> str:
@@ -135,7 +135,7 @@ def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:
         return tr("over all load levels")
     if len(known) > 1 and known <= set(found):
         return tr("at every load level")
-    return tr("with {levels}", levels=join([level_label(findings, level) for level in found]))
+    return tr("with {levels}", levels=join_and([level_label(findings, level) for level in found]))
 
 
 def place_level(findings: Findings, level: int | str) -> int:

@@ -18,9 +18,8 @@ from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
-from pgtrial.report.script_words import script_words
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.terms import severity_word, verdict_word
+from pgtrial.report.terms import script_words, severity_word, verdict_word
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
 from pgtrial.store.cache import cached_text, keep, load
 from pgtrial.units import format_duration
@@ -38,6 +37,7 @@ def render_html(findings: Findings) -> str:
         {
             "name": section.name,
             "title": tr(section.title),
+            "is_open": section.is_open(findings),
             "body": Markup(environment.get_template(f"sections/{section.name}.html").render(section.build(findings))),
         }
         for section in SECTIONS

@@ -49,8 +49,9 @@
     }
   }
 
-  // What is folded away has no width yet, so it is drawn when it is opened.
-  const isFolded = (plot) => plot.closest("details:not([open])") !== null;
+  // A folded section is drawn in advance, for the printer, where the browser knows its width; what is folded away
+  // inside a section, such as the runs of other blocks, is drawn when it is opened.
+  const isFolded = (plot) => plot.closest("details:not(.fold):not([open])") !== null || plot.clientWidth === 0;
 
   function isInView(plot) {
     const { top, bottom } = plot.getBoundingClientRect();
@@ -73,15 +74,43 @@
     document.documentElement.dataset.charts = "drawn";
   }
 
-  // How much of the page the navigation covers: as many lines as its links need.
+  // How much of the page the navigation covers: as many lines as its links need, or nothing where it is at the side.
   const nav = document.querySelector("nav");
   new ResizeObserver(() => {
-    document.documentElement.style.setProperty("--under-nav", `${nav.offsetHeight}px`);
+    const isAbove = nav.offsetWidth > innerWidth / 2;
+    document.documentElement.style.setProperty("--under-nav", isAbove ? `${nav.offsetHeight}px` : "0px");
   }).observe(nav);
 
   for (const details of document.querySelectorAll("details")) {
     details.addEventListener("toggle", drawAll);
   }
+
+  // A link leads to what it names, also where that is folded.
+  function unfold(hash) {
+    const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+    const fold = target?.querySelector(":scope > details.fold");
+    for (let details = fold ?? target?.closest("details"); details; details = details.parentElement.closest("details")) {
+      details.open = true;
+    }
+    if (fold) {
+      target.scrollIntoView();
+    }
+  }
+  addEventListener("hashchange", () => unfold(location.hash));
+  for (const link of document.querySelectorAll("a[href^='#']")) {
+    link.addEventListener("click", () => unfold(link.hash)); // also where the address has that hash already
+  }
+  unfold(location.hash);
+
+  // Paper cannot be unfolded.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    folded.forEach((details) => { details.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    folded.forEach((details) => { details.open = false; });
+  });
 
   drawAll();
 })();

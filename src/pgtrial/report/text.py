@@ -13,10 +13,11 @@ from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
+from pgtrial.report.summary_words import placebo_text, single_runs_text
 from pgtrial.report.terms import decision_word, phase_word, severity_word, verdict_word
-from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
+    LATENCIES,
     SEVERITY_SYMBOLS,
     VERDICT_SYMBOLS,
     arm_label,
@@ -39,7 +40,6 @@ from pgtrial.report.words import (
 )
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
-LATENCIES = ("p50", "p95", "p99")
 HEADS = (N_("change"), N_("interval"), N_("p"), N_("decision"))
 LEFT = {N_("arm"), N_("metric"), N_("load"), "decision"}
 NARROWEST_ARM = 8
@@ -167,7 +167,7 @@ def _align(text: str, width: int, *, left: bool) -> str:
 
 def _why(findings: Findings, width: int) -> list[str]:
     text = causes_of(findings).text
-    return wrap_lines(tr("Why: {causes}", causes=text), width, indent="  ", first="") if text else []
+    return wrap_lines(tr("Why: {causes}", causes=say(text)), width, indent="  ", first="") if text else []
 
 
 def _trust(findings: Findings, width: int) -> list[str]:

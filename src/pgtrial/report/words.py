@@ -12,6 +12,7 @@ from pgtrial.experiment_file.experiment import Expect
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.naming import name_part
 from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
@@ -62,6 +63,7 @@ COST_LABELS = {
     "cost.device_writes": N_("writes to the devices"),
     "cost.device_write_bytes": N_("bytes written to the devices"),
 }
+LATENCIES = ("p50", "p95", "p99")  # that a short summary shows
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
 VERDICT_SYMBOLS = {
@@ -286,6 +288,11 @@ def sort_caveats(caveats: tuple[CaveatFinding, ...]) -> list[CaveatFinding]:
 def plural(count: int, noun: str) -> str:
     """ "1 block", "6 blocks", for what is always in English; other texts have their plurals in catalogues."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def part_name(kind: str, event: str = "") -> str:
+    """A part of a transaction's time: "IO WALSync", "CPU"."""
+    return say(name_part(kind, event))
 
 
 def workload_facts(findings: Findings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How two series go together inside their strata (load levels, runs), where neighbouring values resemble each other.
+"""Association of two autocorrelated series within their strata (load levels, runs).
 
 A correlation of two series that change slowly says little: both have few ups and downs, and some of them fall together
 by chance. So each stratum is taken into frequencies (discrete cosine transform, DCT-II). Its coefficients are nearly
@@ -53,7 +53,7 @@ _ALMOST_ONE = 1 - 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """``value`` between -1 and 1 with its interval; ``p_value``, two-sided, is of "nothing to do with each other".
+    """``value`` between -1 and 1 with its interval; ``p_value`` is two-sided, for no association at all.
 
     No interval (None) where the correlation is 1 or -1: then the noise is not known.
     """
@@ -66,7 +66,7 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """Two series; ``count`` pairs of values counted. None where fewer than eight did, or none of them varied.
+    """Two series, with ``count`` usable pairs of values; None with fewer than eight, or if a series is constant.
 
     Each correlation is pooled: every stratum has its own mean and spread (its own ranks), and weighs by its length.
     """
@@ -78,7 +78,7 @@ class Association:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Products:
-    """One correlation before its test: (n,) coefficients of both series, each of length 1.
+    """One correlation before its test: (n,) coefficients of both series, each normalised to length 1.
 
     ``without`` are their products as they would stray without an association, ``tails`` is the excess kurtosis of their
     sum then.

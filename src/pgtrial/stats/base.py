@@ -1,4 +1,4 @@
-"""What the functions of this package return: numbers together with the caveats that limit them."""
+"""Results of this package: numbers together with the caveats that limit them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pgtrial.findings.caveat import CaveatFinding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """``low`` and ``high`` in the unit of what was estimated; ``confidence`` is the level that is really attained."""
+    """``low`` and ``high`` in the unit of the estimate; ``confidence`` is the level actually attained."""
 
     low: float
     high: float
@@ -16,7 +16,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One arm against the control on the blocks that have both; None where a number cannot be computed.
+    """One arm against the control over the blocks that have both; a number that cannot be computed is None.
 
     ``ratio``, ``low``, ``high``, ``hodges_lehmann``, ``hl_low`` and ``hl_high`` are arm / control, dimensionless.
     ``sd_log_ratio`` is the standard deviation between blocks of log(arm / control). ``confidence`` holds for all

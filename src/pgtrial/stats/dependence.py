@@ -1,4 +1,4 @@
-"""Whether the order of the blocks matters: trend and autocorrelation over the blocks.
+"""Does the order of the blocks matter? Trend and autocorrelation over the blocks.
 
 Sources: Theil, Indag. Math. 12 (1950) 85-91; Sen, J. Am. Stat. Assoc. 63 (1968) 1379-1389; Mann, Econometrica 13
 (1945) 245-259; Kendall, "Rank Correlation Methods", 4th ed. (1970), chapters 1, 4 and 5; Moran, Biometrika 35 (1948)
@@ -70,7 +70,7 @@ def autocorrelation(x: Sequence[float] | NDArray[np.float64], lag: int) -> float
 
 
 def lag1(x: Sequence[float] | NDArray[np.float64]) -> float | None:
-    """Autocorrelation of neighbours; see ``autocorrelation``."""
+    """Lag-1 autocorrelation; see ``autocorrelation``."""
     return autocorrelation(x, 1)
 
 

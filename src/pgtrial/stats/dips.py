@@ -1,4 +1,4 @@
-"""Dips of a throughput series: stretches far below what is usual at that time, and what they cost.
+"""Dips of a throughput series: stretches far below the usual level at that time, and their cost.
 
 Definition. What is usual is the running median over 301 seconds, so a dip is no longer than half of that; longer losses
 are a new level (see ``trend``). Where the level drifts or swings slowly, so does what is usual over 61 seconds, and
@@ -62,7 +62,7 @@ class Dip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """How steady a series is. ``usual`` is its median and ``lowest`` its 1st percentile (type 7), in its unit.
+    """Steadiness of a series. ``usual`` is its median and ``lowest`` its 1st percentile (type 7), in its unit.
 
     ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
     at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
@@ -81,7 +81,7 @@ class Steadiness:
 
 
 def find_dips(values: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> Steadiness | None:
-    """Dips of a throughput, and how steady it is.
+    """Dips of a throughput series, and its steadiness.
 
     values : (seconds,) events per second, counted in each whole second; NaN is a second that is not known: it does not
     count, and neither begins nor ends a dip. None with fewer than FEWEST known seconds, or when most are zero.

@@ -15,7 +15,7 @@ from pgtrial.stats.interval import t_tail
 
 
 class Region(StrEnum):
-    """Where the interval lies, whichever direction is the good one."""
+    """Position of the interval relative to the margin, regardless of which direction is better."""
 
     ABOVE = "above"
     BELOW = "below"
@@ -55,7 +55,7 @@ def find_region(comparison: Comparison, *, margin: float) -> Region:
 
 
 def decide(comparison: Comparison, *, margin: float, better: Better) -> Decision:
-    """What the effect comes to. A metric without a good direction can only be equivalent or inconclusive."""
+    """Decide about an effect. A metric without a better direction can only be equivalent or inconclusive."""
     good = {Better.HIGHER: Region.ABOVE, Better.LOWER: Region.BELOW, Better.NEITHER: None}[better]
     match find_region(comparison, margin=margin):
         case Region.INSIDE:
@@ -83,7 +83,7 @@ def claim_bound(expect: str, *, margin: float, better: Better) -> tuple[float, b
 
 
 def judge(comparison: Comparison, *, expect: str, margin: float, better: Better) -> Verdict:
-    """What becomes of the claim that the arm is better, worse, not-worse, equivalent or different.
+    """Judge the claim that the arm is better, worse, not-worse, equivalent or different.
 
     INCONCLUSIVE without an interval, and for a one-sided claim on a metric without a good direction.
     ValueError: ``expect`` is none of these.

@@ -1,4 +1,4 @@
-"""Student's t interval of a mean: the one place where its quantile is taken.
+"""Student's t intervals of means; the only module that uses the quantile of t.
 
 Source: Student, "The probable error of a mean", Biometrika 6 (1908) 1-25.
 """
@@ -19,7 +19,7 @@ _LARGEST_LOG = 700.0  # its exponential is still a number, and that of its negat
 
 
 def ratio_of(log_ratio: float) -> float:
-    """Exponential of a bound of an interval of logs; a bound without end stays a positive, finite number.
+    """Exponential of a bound of an interval of logs; an infinite bound becomes a positive, finite number.
 
     With one degree of freedom and a small error probability a quantile of t is in the hundreds, and the interval of two
     blocks that differ by a few powers of ten is wider than numbers reach.
@@ -28,7 +28,7 @@ def ratio_of(log_ratio: float) -> float:
 
 
 def mean_and_sd(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and sample standard deviation of at least two numbers; exactly the same in whatever order they come."""
+    """Mean and sample standard deviation of at least two numbers; independent of their order to the last bit."""
     mean = math.fsum(values) / len(values)
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
@@ -104,7 +104,7 @@ class Difference:
 
 
 def known_mean(values: Sequence[float]) -> Known | None:
-    """Mean of independent values; None with fewer than two, or when all are the same and the noise is not known."""
+    """Mean of independent values; None with fewer than two, or if all are equal, so that the noise is unknown."""
     if len(values) < 2:
         return None
     mean, sd = mean_and_sd(values)
@@ -114,7 +114,7 @@ def known_mean(values: Sequence[float]) -> Known | None:
 
 
 def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Difference:
-    """Second less first; for logarithms of ratios that is the logarithm of the ratio of both."""
+    """Second minus first; for logarithms of ratios, the logarithm of their ratio."""
     variances = (first.error**2, second.error**2)
     error = math.sqrt(sum(variances))
     # As shares of the whole, so that small errors do not vanish when they are squared twice.
@@ -135,7 +135,7 @@ def difference(first: Known, second: Known, *, confidence: float = 0.95) -> Diff
 
 
 def holm(p: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Adjusted so that the chance of any false alarm in the family is at most the level, whatever the dependence.
+    """Adjusted p-values that limit the probability of any false alarm in the family, under any dependence.
 
     Source: Holm, Scand. J. Statist. 6 (1979) 65-70.
     """
@@ -149,7 +149,7 @@ def holm(p: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def benjamini_hochberg(p: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Adjusted so that at most that share of what is called a finding is expected to be false.
+    """Adjusted p-values that limit the expected share of false findings.
 
     For independent or positively dependent tests. Source: Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995)
     289-300.

@@ -1,4 +1,4 @@
-"""Experiments that repeat each other, combined: random effects, and how much the experiments differ.
+"""Combine repeated experiments: random effects and heterogeneity.
 
 Each experiment has its own true effect, drawn around a mean; the mean, and how far the true effects are spread (tau),
 are what is asked for. Two machines, or two days, are never quite the same, so a common effect is not assumed.
@@ -59,7 +59,7 @@ class Pooled:
 
 
 def combine(effects: Sequence[float] | Array, errors: Sequence[float] | Array, *, confidence: float = 0.95) -> Pooled:
-    """Mean effect of experiments that repeat each other, with its interval and their heterogeneity.
+    """Mean effect of repeated experiments, with its interval and their heterogeneity.
 
     effects, errors : (k,), k >= 2, estimates and their standard errors (> 0), one per experiment, any one unit on which
     effects add up; for ratios their logarithms. The prediction interval needs FEWEST_TO_PREDICT experiments.

@@ -1,4 +1,4 @@
-"""An arm against the control, block by block: the block is the unit of analysis.
+"""Compare an arm with the control, block by block: the block is the unit of analysis.
 
 Differences are taken on the log scale inside a block, so whatever slows a whole block slows both and cancels. What
 does not cancel, such as a drift over the minutes of a block, gets a random sign from the random order of the arms.
@@ -190,7 +190,7 @@ def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def walsh_averages(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of all pairs, each value paired with itself too: (n(n+1)/2,), sorted."""
+    """Means of all pairs, each value also paired with itself: (n(n+1)/2,), sorted."""
     first, second = _pairs(values.size)
     return np.sort((values[first] + values[second]) / 2)
 
@@ -206,7 +206,7 @@ def hodges_lehmann(values: NDArray[np.float64]) -> float:
 
 
 def signed_rank_interval(values: NDArray[np.float64], *, confidence: float) -> Interval | None:
-    """Exact interval of the centre of symmetry; None where so few values do not allow this confidence.
+    """Exact interval of the centre of symmetry; None with too few values for this confidence.
 
     Its confidence is the attained one, at least what was asked: the signed-rank statistic takes steps. With ties
     or zeros the closed interval covers at least as often as that, so ties need no correction.

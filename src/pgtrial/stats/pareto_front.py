@@ -1,7 +1,7 @@
-"""Several goals at once: which arms are Pareto-optimal, and how sure is it which one is best for given weights.
+"""Several goals at once: Pareto-optimal arms, and how certain the best arm is for given weights.
 
-An arm is Pareto-optimal if no other is at least as good in every criterion and better in one: whoever prefers another
-gives something up. The score is the mean of the criteria's log ratios to the control with declared weights, better
+An arm is Pareto-optimal if no other is at least as good in every criterion and better in one: to choose another is to
+give something up. The score is the mean of the criteria's log ratios to the control with declared weights, better
 being positive; logs make "twice as fast" and "half as fast" cancel. How sure a place is: the probability that the arm
 holds it, given the blocks, by draws of the means of all arms and criteria together from the multivariate t
 distribution that they have without prior knowledge. With one comparison that is one minus its one-sided p-value.
@@ -59,7 +59,7 @@ def rank_arms(
     rng: np.random.Generator,
     draws: int = DRAWS,
 ) -> tuple[ArmRank, ...]:
-    """Pareto-optimality on the means over blocks, the score, and how sure the first places are.
+    """Pareto-optimality by the means over blocks, the scores, and the certainty of the first places.
 
     log_ratios : (n_blocks, n_arms, n_criteria), log(arm / control) of each block; the control itself is an arm of
     zeros. NaN is no observation. weights : not negative, their sum not zero; only their proportions matter.

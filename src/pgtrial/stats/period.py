@@ -1,4 +1,4 @@
-"""Rhythms in a series, against noise that is slow rather than white.
+"""Rhythms in a series, tested against slow noise rather than white noise.
 
 A slow noise has much power at long periods, and a test against white noise calls that a rhythm. Here the background is
 that of AR(1) noise plus white noise, fitted to the periodogram itself (Whittle's likelihood, with peaks cut off so that
@@ -43,7 +43,7 @@ _LOCAL = 21  # Fourier frequencies whose median is a local background
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """``period`` in the unit of the spacing; ``share`` of the variance that a curve of this period accounts for.
+    """``period`` in the unit of the spacing; ``share`` of the variance that a curve of this period explains.
 
     ``false_alarm``: probability of a rhythm as strong, at any period that was looked at, in noise with the same slow
     background.
@@ -93,7 +93,7 @@ def strongest_period(values: ArrayLike, *, spacing: float = 1.0) -> Rhythm | Non
 
 
 def given_period(values: ArrayLike, period: float, *, spacing: float = 1.0, tolerance: float = 0.01) -> Rhythm | None:
-    """Whether a series has a rhythm of a period that is known beforehand, such as checkpoint_timeout.
+    """Whether a series has a rhythm with a period known in advance, such as checkpoint_timeout.
 
     One place is searched instead of all, so it finds weaker rhythms than ``strongest_period``.
     tolerance : share of the period by which it may be off; what comes back is the best in that range. None where the
@@ -241,7 +241,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """``overlap``: seconds of dips that lie in events; ``expected``: as much by chance; ``dip_seconds``: of all dips.
+    """``overlap``: seconds of dips inside events; ``expected``: the same by chance; ``dip_seconds``: total of all dips.
 
     ``p_value``: probability of at least that overlap if dips have nothing to do with events.
     """

@@ -76,7 +76,7 @@ class _Band:
 
 
 def find_plateau(rates: ArrayLike, *, request: float = 1.0, seconds: float = 1.0) -> Plateau | None:
-    """Whether rates are held by a ceiling.
+    """Find a ceiling that limits the rates.
 
     rates : (n,), per second, in order of time; NaN is not known or says nothing, and nothing is averaged across it, so
     it also stands between runs. request : the size of one request in the unit of the rates: 1 for requests per second,

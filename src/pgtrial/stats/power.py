@@ -1,4 +1,4 @@
-"""What a number of blocks can find: the one place where the noncentral t distribution is used.
+"""Power: what a number of blocks can detect. The only module that uses the noncentral t distribution.
 
 Sources: Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988), chapter 2; Owen, Biometrika 52 (1965)
 437-446 and Phillips, J. Pharmacokinet. Biopharm. 18 (1990) 137-144 for the power of two one-sided tests.
@@ -28,7 +28,7 @@ _NODES = _NODES + 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """``blocks`` further blocks; None with ``reachable`` when decided already, None without it when out of reach."""
+    """``blocks`` further blocks; None with ``reachable`` if already decided, None without it if out of reach."""
 
     blocks: int | None
     reachable: bool
@@ -56,7 +56,7 @@ def find_equivalence_power(lower: float, upper: float, *, degrees: float, alpha:
 def detectable_ratio(
     sd_log: float | None, blocks: int, *, confidence: float = 0.95, power: float = 0.8, comparisons: int = 1
 ) -> float | None:
-    """Smallest relative change (0.05 is +5 %) that ``blocks`` blocks tell from none with probability ``power``.
+    """Smallest relative change (0.05 is +5 %) that ``blocks`` blocks detect with probability ``power``.
 
     sd_log : standard deviation between blocks of the log ratio. None when it is not known or zero, with fewer than
     two blocks, and when not even a factor of LARGEST would be found. The same distance on the log scale downwards is a

@@ -35,7 +35,7 @@ LARGEST_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """``low`` and ``high`` are None with fewer than two blocks; ``high`` inf: the data set no upper limit."""
+    """``low`` and ``high`` are None with fewer than two blocks; ``high`` is inf if the data set no upper limit."""
 
     value: float
     low: float | None
@@ -78,7 +78,7 @@ class Crossing:
 
 
 def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confidence: float = 0.95) -> ScalabilityFit:
-    """Fit to throughput by block and load level.
+    """Fit the law to throughput by block and load level.
 
     clients : (n_levels,), at least 1 each. throughput : (n_blocks, n_levels), any unit; NaN is no observation. A level
     without any observation does not count, nor does a block with fewer than two, which says nothing about a shape.
@@ -119,7 +119,7 @@ def fit_scalability(clients: Sequence[float], throughput: ArrayLike, *, confiden
 
 
 def crossings(clients: Sequence[float], log_ratios: Sequence[float]) -> tuple[Crossing, ...]:
-    """Where a log ratio of two load curves changes its sign, linear in the log of the number of clients in between.
+    """Where a log ratio of two load curves changes sign, interpolated linearly in the log of the number of clients.
 
     clients : (n_levels,), rising. log_ratios : (n_levels,), log(one / other); NaN is a level that is not known and is
     bridged. A level where they are equal is a crossing only if the signs before and after it differ.

@@ -1,4 +1,4 @@
-"""Looking while an experiment runs, and ending it early, without paying in false alarms.
+"""Look at a running experiment and end it early without extra false alarms.
 
 Decision. The error probability is spent over looks that are planned beforehand, as a function of the share of the
 blocks that are done (Lan & DeMets, Biometrika 70 (1983) 659-663). At a look the t interval of the blocks so far has
@@ -41,7 +41,7 @@ _NOTHING = 1e-13  # probability
 
 
 class Spending(StrEnum):
-    """How much of the error probability may be spent by the time that a share t of the blocks is done.
+    """Share of the error probability that may be spent by the time a share t of the blocks is done.
 
     O'Brien-Fleming: 4 - 4Φ(z(1 - α/4) / √t), almost nothing early, nearly as powerful as a single look at the end.
     Pocock: α·log(1 + (e - 1)t), about the same at every look. Power: α·t², between them. Sources: Lan & DeMets 1983;
@@ -72,7 +72,7 @@ def nominal_confidence(
     comparisons: int = 1,
     spending: Spending = Spending.OBRIEN_FLEMING,
 ) -> float | None:
-    """Confidence to compare ``blocks`` blocks with, so that all looks together hold with ``confidence``.
+    """Confidence for comparing ``blocks`` blocks such that all looks jointly hold with ``confidence``.
 
     looks : numbers of blocks at which it was planned to look, rising from 2 or more; the last is the cap, at which the
     experiment ends in any case. ``comparisons`` as in compare_blocks, to which it is given together with the result:
@@ -98,7 +98,7 @@ def nominal_confidence(
 def nominal_levels(
     looks: tuple[int, ...], cap: int, *, alpha: float, spending: Spending = Spending.OBRIEN_FLEMING
 ) -> tuple[float, ...]:
-    """Two-sided level of the t test at each look, so that any of them rejects with probability ``alpha``.
+    """Two-sided levels of the t test at each look such that any of them rejects with probability ``alpha``.
 
     Without an effect, n values are a random direction in n dimensions, and t is √(n - 1)·tan φ with φ the angle
     between that direction and the plane in which they add up to zero. Given φ after n + 1 blocks, everything before
@@ -124,14 +124,14 @@ def nominal_levels(
 
 
 def hide_interval(comparison: Comparison, *, first_look: int) -> Comparison:
-    """The comparison without its intervals, for blocks that nominal_confidence has none for; caveat no-look-yet."""
+    """The comparison without intervals and with caveat no-look-yet, if nominal_confidence is None."""
     early = caveat("no-look-yet", blocks=comparison.blocks, first=first_look)
     caveats = (*comparison.caveats, early)
     return replace(comparison, low=None, high=None, hl_low=None, hl_high=None, caveats=caveats)
 
 
 def precision_confidence(confidence: float) -> float:
-    """Confidence of the intervals when an experiment ends as soon as one is narrow enough.
+    """Confidence of intervals in an experiment that ends as soon as one is narrow enough.
 
     Half the error probability. For normal values, looks from six blocks on, a cap of 12 to 150 blocks and
     1 - confidence from 0.01 to 0.2 the interval at the end then misses at most as often as promised, at whichever

@@ -1,6 +1,6 @@
-"""What the slices inside the blocks tell about a design: leaks from arm to arm, and where the noise comes from.
+"""Diagnostics from the slices inside blocks: leaks between arms, and sources of noise.
 
-None of it enters an effect or its interval, for which a block stays one number.
+None of this enters an effect or its interval, for which a block stays one number.
 """
 
 import math
@@ -22,7 +22,7 @@ FEWEST_PAIRS = 8  # of slices in a block, to tell how neighbours depend on each 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """``value`` with its interval from ``low`` to ``high``; ``blocks`` are those it comes from.
+    """``value`` with its interval from ``low`` to ``high``, estimated from ``blocks`` blocks.
 
     No interval, None, with fewer than two blocks or where all agree exactly; no value without a block.
     """
@@ -35,7 +35,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard deviation between blocks of the log ratio: as the slices alone would make it, and as it is.
+    """Standard deviation of the log ratio between blocks: expected from the slices alone, and observed.
 
     ``p_value`` is one-sided: how often blocks would differ at least as much if only the noise of slices parted them.
     """
@@ -46,7 +46,7 @@ class Spread:
 
 
 def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
-    """By which factor the ratio treated / control changes from the first half of a slice to the last: 1 is no leak.
+    """Factor by which the ratio treated / control changes from the first half of a slice to the second: 1 is no leak.
 
     control, treated : (n_blocks, PARTS), transactions in each quarter of the counted time of the slices, summed over
     the slices of a block; NaN or zero leaves the block out. What the other arm has left behind (its pages in the cache,
@@ -73,7 +73,7 @@ def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, co
 
 
 def growth_with_length(short: NDArray[np.float64], long: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
-    """By which factor the ratio treated / control is larger in blocks with long slices than in those with short ones.
+    """Factor by which the ratio treated / control is larger in blocks with long slices than with short ones.
 
     short, long : log ratios of blocks. What builds up over more than a slice shows here, where ``carry_over`` cannot
     see it. The interval is Welch's, for two groups whose variances may differ; ``blocks`` are those of both.
@@ -146,7 +146,7 @@ def compare_spread(log_ratios: NDArray[np.float64]) -> Spread | None:
 
 
 def sd_per_minute(sd_log: float, seconds: float) -> float:
-    """Standard deviation of the log ratio for one minute of testing: what designs are compared by.
+    """Standard deviation of the log ratio for one minute of testing, the measure for comparing designs.
 
     sd_log : between blocks of ``seconds`` each, all arms together. It falls with the root of the time as long as blocks
     are independent, so a design with half of it needs a quarter of the time.
@@ -166,7 +166,7 @@ def detectable_in(
     power: float = 0.8,
     comparisons: int = 1,
 ) -> float | None:
-    """Smallest relative change that the whole blocks which fit into ``budget`` seconds find, as detectable_ratio.
+    """Smallest relative change detectable with the whole blocks that fit into ``budget`` seconds; see detectable_ratio.
 
     ``block_seconds`` is everything that a block takes, restoring and warming up included. None with fewer than two.
     """
@@ -207,7 +207,7 @@ class Pooled:
 
 
 def pool_groups(groups: Sequence[Sequence[float]]) -> Pooled | None:
-    """Values of several groups, such as block log ratios of experiments that were made one after the other.
+    """Pool values of several groups, such as block log ratios of consecutive experiments.
 
     Each group is compared with its own mean, so what a group has in common (its data's place on the disk) is not noise
     of a block. Groups with fewer than two values are left out; None without any other.

@@ -1,4 +1,4 @@
-"""When a warm-up can end. Standard library only: the engine imports this.
+"""Decide when a warm-up can end. Standard library only, because the engine imports this.
 
 The rule looks at the newest third of the series, at least ``window`` seconds: what came before may have been the
 transient. The load is steady when that part shows no trend, by either of two measures:

@@ -1,4 +1,4 @@
-"""The trend of a series in which neighbouring values resemble each other: Theil-Sen slope with an honest interval.
+"""Trend of an autocorrelated series: Theil-Sen slope with an interval that covers as often as it claims.
 
 Slow noise looks like a trend, and Sen's interval, made for independent values, then misses the truth in most cases. It
 is the set of slopes β for which Kendall's S of the values minus βt is not surprising, so all that changes is how far S
@@ -54,7 +54,7 @@ class Trend:
 def trend(values: ArrayLike, *, spacing: float = 1.0, confidence: float = 0.95) -> Trend | None:
     """Theil-Sen slope of equally spaced values.
 
-    values : (n,), in order of time; NaN is a value that is not known and is left out, its time passes all the same.
+    values : (n,), in order of time; NaN is an unknown value; it is left out, but its time passes.
     spacing : time between neighbours; with 1/60, values of each second give a slope per minute. None with fewer than
     FEWEST values. Long series are averaged in groups of neighbours first, which leaves at most MOST.
     """

@@ -1,6 +1,6 @@
-"""What takes long to make and is the same every time, kept in the user's cache directory.
+"""Cache for texts that take long to make and never change, in the user's cache directory.
 
-Nothing depends on it: where nothing can be kept, or what was kept is damaged or somebody else's, it is made anew.
+Nothing depends on it: if a text cannot be cached, or the cached one is damaged or somebody else's, it is made again.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ _DIRECTORY = "pgtrial"
 
 
 def cached_text(name: str, make: Callable[[], str]) -> str:
-    """The text that ``make`` returns, or the one that it returned under this name before.
+    """The result of ``make``, or its cached result under this name.
 
-    ``name`` has to tell everything on which the text depends; it becomes the name of a file.
+    ``name`` must identify everything on which the text depends; it becomes a file name.
     """
     kept = load(name)
     if kept is not None:

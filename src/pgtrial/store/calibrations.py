@@ -1,12 +1,12 @@
-"""Calibrations that were made on this machine, found again by what makes them comparable with an experiment."""
+"""Calibrations made on this machine, found by a key that says for which experiments they hold."""
 
 import hashlib
 import json
 import os
 from pathlib import Path
 
-from pgtrial.design.arms import effective_knobs, effective_settings, resolve_arms
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store.journal_file import VARIABLE, state_directory
 
@@ -33,15 +33,15 @@ def calibration_key(loaded: LoadedExperiment, *, machine: str | None = None) -> 
         "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in workload.scenario],
         "scripts": _scripts(loaded),
         "target": experiment.target.model_dump(mode="json"),
-        "settings": effective_settings(experiment, control),
-        "knobs": effective_knobs(experiment, control),
+        "settings": control.settings,
+        "knobs": control.knobs,
         "design": experiment.design.model_dump(mode="json", include={"restore", "cache"}),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def identify_machine() -> str:
-    """A digest that is the same after a reboot, and another one where the machine got other CPUs or other memory.
+    """A digest that stays the same after a reboot and changes with the machine's CPUs or memory.
 
     The machine's id is not to be shown to others as it is (machine-id(5)); it goes into a digest of our own.
     """
@@ -66,7 +66,7 @@ def keep_calibration(key: str, text: str) -> Path:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as err:
         raise StoreError(
-            f'cannot make "{state / DIRECTORY}": {err.strerror}',
+            f'cannot create "{state / DIRECTORY}": {err.strerror}',
             hint=f"Make its directory writable, or name another one with {VARIABLE}.",
         ) from err
     return _write(_place(key), text)

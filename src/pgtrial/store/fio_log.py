@@ -1,4 +1,4 @@
-"""Turn fio's logs of latency histograms into rows of transactions.parquet: one "transaction" is one request.
+"""Convert fio's latency histogram logs to rows of transactions.parquet: one "transaction" is one request.
 
 A line of such a log is "time, direction, block size, n0, n1, …": the requests of one thread since its line before, by
 bucket of its latency. Time is in milliseconds since the epoch (--log_unix_epoch). A line is written with the first
@@ -21,7 +21,7 @@ _GROUP = 64  # counts come in groups of so many
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramLog:
-    """The histogram logs of one fio process at one load level, a file for each of its threads.
+    """The histogram logs of one fio process at one load level, one file per thread.
 
     ``window`` is the measured time, first second included, last excluded, in seconds since the epoch; ``interval`` the
     seconds between two lines.
@@ -47,9 +47,9 @@ class SecondRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramRead:
-    """What the logs of a process hold: all ``requests``, the rows of the window, and its first and last line there.
+    """The contents of the logs of a process: all ``requests``, the rows of the window, and its first and last line.
 
-    ``unlogged`` is the most that can have been done after the last lines, as far as that can be told.
+    ``unlogged`` is an upper bound on the requests after the last lines, as far as it can be known.
     """
 
     requests: int
@@ -83,7 +83,7 @@ class _Seconds:
 
 
 def read_histograms(log: HistogramLog) -> HistogramRead:
-    """Read the logs. Raises WorkloadError when one is missing, cut off, or has a line that is no histogram."""
+    """Read the logs. Raises WorkloadError when one is missing, cut off, or has a line that is not a histogram."""
     seconds = _Seconds(log.window)
     requests, unlogged = 0, 0
     inside: list[float] = []
@@ -124,7 +124,7 @@ def _lines(path: Path) -> Iterator[tuple[float, str, dict[int, int]]]:
                 found, t = {}, -1.0
             if t < 0 or not counts or len(counts) % _GROUP or any(count < 0 for count in found.values()):
                 raise WorkloadError(
-                    f'fio\'s log "{path}" has a line that is no histogram', detail=f"Line {number} is {line[:60]!r}."
+                    f'fio\'s log "{path}" has a line that is not a histogram', detail=f"Line {number} is {line[:60]!r}."
                 )
             yield t, fields[1].strip(), found
 

@@ -1,4 +1,4 @@
-"""Tables that a notebook can take: rows of Python values and Parquet files, in a DuckDB of their own."""
+"""Tables for notebooks: rows of Python values and Parquet files, in their own DuckDB."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ _INSTALL = 'pip install "pgtrial[notebook]"'
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A table; nothing is read before it is asked for.
+    """A table that is read lazily.
 
-    It can be given to everything that takes Arrow data (the Arrow PyCapsule interface): ``pyarrow.table(frame)``,
+    Pass it to anything that accepts Arrow data (the Arrow PyCapsule interface): ``pyarrow.table(frame)``,
     ``polars.DataFrame(frame)``. Times are UTC without a zone.
     """
 
@@ -48,19 +48,19 @@ class Frame:
             return self.relation.__arrow_c_stream__(requested_schema)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per row, with Python's own values."""
+        """One dictionary per row, with plain Python values."""
         with _explained():
             found = self.relation.fetchall()
         return [dict(zip(self.columns, row, strict=True)) for row in found]
 
     def to_numpy(self) -> "dict[str, NDArray[Any] | np.ma.MaskedArray[Any, Any]]":
-        """Column to array; with a mask where something is not known."""
+        """Map of column to array; masked where values are unknown."""
         with _explained():
             found: dict[str, Any] = self.relation.fetchnumpy()
         return found
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table; ImportError where pyarrow is not installed."""
+        """A pyarrow.Table. Raises ImportError if pyarrow is not installed."""
         try:
             import pyarrow
         except ImportError as error:
@@ -68,7 +68,7 @@ class Frame:
         return pyarrow.table(self)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame; ImportError where pandas is not installed."""
+        """A pandas.DataFrame. Raises ImportError if pandas is not installed."""
         try:
             import pandas  # noqa: F401
         except ImportError as error:
@@ -77,7 +77,7 @@ class Frame:
             return self.relation.df()
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame; ImportError where polars is not installed."""
+        """A polars.DataFrame. Raises ImportError if polars is not installed."""
         try:
             import polars
         except ImportError as error:
@@ -127,7 +127,7 @@ class Database:
         return self.select(f"SELECT * FROM {quote(name)}")
 
     def select(self, query: str) -> Frame:
-        """What a query over the tables selects. Raises StoreError with DuckDB's own words."""
+        """The result of a query over the tables. Raises StoreError with DuckDB's message."""
         with _explained():
             found = self.db.sql(query)
         if found is None:

@@ -1,4 +1,4 @@
-"""The journal of what was changed on hosts: written before each change, so that it can be undone whatever happens."""
+"""The journal of host changes: written before each change, so that every change can be undone."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRecord:
-    """An entry with who made it and how undoing it ended; ``outcome`` and ``ended`` are None before that."""
+    """An entry with its owner and the outcome of undoing it; ``outcome`` and ``ended`` are None until then."""
 
     entry: JournalEntry
     owner: Owner
@@ -35,7 +35,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """An open journal; every method is one transaction, on disk when it returns. All raise StoreError."""
+    """An open journal; every method is one transaction and durable when it returns. All raise StoreError."""
 
     path: Path
     db: sqlite3.Connection
@@ -58,7 +58,7 @@ class Journal:
         self.close()
 
     def restoring(self) -> contextlib.AbstractContextManager[None]:
-        """Keep a second restore off meanwhile."""
+        """Hold the lock that prevents a second restore."""
         return lock_restoring(self.path.parent)
 
     # -- writing ---------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Journal:
     def begin(
         self, change: Change, *, host: str, boot_id: str, folder: str, run: int | None, owner: Owner, t: float
     ) -> JournalEntry:
-        """Record a change that is about to be made."""
+        """Record a change before it is made."""
         columns = {
             "t": t,
             "host": host,
@@ -90,18 +90,18 @@ class Journal:
         return JournalEntry(id=row, t=t, host=host, boot_id=boot_id, folder=folder, run=run, change=change, got=None)
 
     def confirm(self, entry: JournalEntry, got: Mapping[str, str]) -> JournalEntry:
-        """Record that the change has been made, and what is there now; the entry with that."""
+        """Record that the change was made, with the values read back; returns the updated entry."""
         self._update(entry, "got = ?", _json(got))
         return replace(entry, got=got)
 
     def end(self, entry: JournalEntry, undone: Undone, *, t: float) -> None:
-        """Record how undoing ended; what failed stays open."""
+        """Record the outcome of undoing; a failed entry stays open."""
         self._update(entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def open_entries(self, *, host: str | None = None, folder: str | None = None) -> tuple[JournalRecord, ...]:
-        """What is still to be undone, newest first: all, or that of a host, of a result folder."""
+        """Entries still to be undone, newest first: all, or those of a host or a result folder."""
         return self._records(
             "WHERE (outcome IS NULL OR outcome = 'failed') AND host = coalesce(?, host)"
             " AND folder = coalesce(?, folder) ORDER BY id DESC",
@@ -110,7 +110,7 @@ class Journal:
         )
 
     def history(self, limit: int) -> tuple[JournalRecord, ...]:
-        """The last entries, newest first, whatever became of them."""
+        """The last entries, newest first, whatever their outcome."""
         return self._records("ORDER BY id DESC LIMIT ?", limit)
 
     def _records(self, condition: str, *values: object) -> tuple[JournalRecord, ...]:

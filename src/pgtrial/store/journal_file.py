@@ -1,4 +1,4 @@
-"""Where the journal of host changes lies, one file per machine and user, and how it is made and opened."""
+"""The file of the journal of host changes, one per machine and user: locate, create and open it."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ _HINTS = {
 
 
 def state_directory() -> Path:
-    """The directory of the journal; it need not exist. Raises StoreError where none can be told."""
+    """The directory of the journal, which need not exist. Raises StoreError if it cannot be determined."""
     named = os.environ.get(VARIABLE)
     if named:
         if not Path(named).is_absolute():  # else a restore from elsewhere would find nothing to do
@@ -49,7 +49,7 @@ def state_directory() -> Path:
 
 
 def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
-    """A connection to the journal; to write, it is made where it is missing, to read, an empty one stands for it."""
+    """A connection to the journal. If it is missing, writers create it and readers get an empty one."""
     try:
         if write:
             _make_directory(path.parent)
@@ -73,7 +73,7 @@ def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def lock_restoring(directory: Path) -> Iterator[None]:
-    """Keep a second restore off. The kernel gives the lock back whatever happens to this process."""
+    """Prevent a second restore. The kernel releases the lock whatever happens to this process."""
     path = directory / LOCK
     try:
         # It was made with the journal: hosts can be restored although the disk is full or can only be read.
@@ -85,13 +85,13 @@ def lock_restoring(directory: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(
-                'another "pgtrial restore" is at work', hint="Wait until it has ended, and look at what it says."
+                'another "pgtrial restore" is running', hint="Wait until it ends, and read its output."
             ) from None
         yield
 
 
 def journal_error(action: str, path: Path, err: OSError | sqlite3.Error) -> StoreError:
-    """What to tell about an error of the system or of SQLite."""
+    """The StoreError for an error of the system or of SQLite."""
     if isinstance(err, OSError):
         text = err.strerror or str(err)
         is_full = err.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -151,12 +151,12 @@ def _check_owner(path: Path) -> None:
     if found.st_uid != os.geteuid():
         raise StoreError(
             f'the journal of host changes is not safe: "{path}" belongs to another user',
-            hint=f"Name a directory of your own with {VARIABLE}, or none at all.",
+            hint=f"Set {VARIABLE} to a directory of your own, or unset it.",
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise StoreError(
             f'the journal of host changes is not safe: other users can write to "{path}"',
-            hint=f'Take that right from them: chmod go-w "{path}"',
+            hint=f'Revoke that right: chmod go-w "{path}"',
         )
 
 

@@ -23,5 +23,5 @@ SERVER_LOG = "server.jsonl"
 
 
 def run_folder(root: Path, name: str) -> Path:
-    """Folder of one run; ``name`` is ``RunRow.folder``."""
+    """The folder of a run; ``name`` is ``RunRow.folder``."""
     return root / RUNS / name

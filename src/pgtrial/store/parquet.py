@@ -1,4 +1,4 @@
-"""Parquet files of a run, written and read with DuckDB; the one place that knows it."""
+"""Write and read the Parquet files of a run with DuckDB."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -26,9 +26,9 @@ def connect(*, memory_limit: str = "700MB", threads: int | None = None) -> duckd
 
 
 def session(*, memory_limit: str = "700MB", threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A connection to a DuckDB that all of the process share: to open one takes longer than most queries.
+    """A connection to a DuckDB shared by the process, because opening one takes longer than most queries.
 
-    What it makes has to be temporary, and is gone when it is closed; what it sets with SET would be set for all.
+    Create only temporary objects, which vanish when it is closed; SET would affect all connections.
     """
     return _shared(os.getpid(), memory_limit, threads).cursor()
 
@@ -81,7 +81,7 @@ def read(
 
 
 def text_columns(path: Path) -> list[str]:
-    """Names of a file's columns of texts. Raises StoreError."""
+    """Names of a file's text columns. Raises StoreError."""
     rows = _fetch(path, f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}')")
     return [name for name, kind, *_ in rows if kind == "VARCHAR"]
 

@@ -1,4 +1,4 @@
-"""pgbench's per-transaction logs as DuckDB reads them.
+"""Read pgbench's per-transaction logs with DuckDB.
 
 A line of a log is "client number time script epoch microsecond", then the schedule lag with --rate, then the number of
 retries with --max-tries. Times are in microseconds; with a rate, ``time`` begins when the transaction was due, and so

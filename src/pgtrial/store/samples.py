@@ -13,7 +13,7 @@ from pgtrial.store import parquet
 
 
 class WaitRow(NamedTuple):
-    """Alike sessions of one second, summed over its polls; ``t`` is the time of the first."""
+    """Sessions of one second that are alike, summed over its polls; ``t`` is the time of the first."""
 
     t: float
     polls: int
@@ -27,7 +27,7 @@ class WaitRow(NamedTuple):
 
 
 class StatementRow(NamedTuple):
-    """What a statement has done since some start, as read at ``t``; ``exec_time`` in s, ``wal_bytes`` in B."""
+    """Cumulative counters of a statement, as read at ``t``; ``exec_time`` in s, ``wal_bytes`` in B."""
 
     t: float
     queryid: str
@@ -45,7 +45,7 @@ class StatementRow(NamedTuple):
 
 
 class TextColumn:
-    """A column of few different texts: a number per row, and the texts."""
+    """A column with few distinct texts: a number per row, and the texts."""
 
     def __init__(self) -> None:
         self._codes = array("i")

@@ -1,7 +1,7 @@
-"""Transactions of a run of slices: which of them count, when in the arm's own time they ended, how long they took.
+"""Transactions of a run of slices: which count, when in the arm's own time they ended, and how long they took.
 
-A server that stands still while another arm is at work has a time of its own, which goes on only in its slices. The
-transactions that were under way when it was stopped end in a later slice; their latency is what they took in that time.
+A server that is frozen while another arm runs has its own time, which advances only in its slices. Transactions in
+flight when it was stopped end in a later slice; their latency is measured in the arm's own time.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""state.sqlite: the schedule, what became of each run, events, settings, fingerprints."""
+"""state.sqlite: the schedule, the state of each run, events, settings, fingerprints."""
 
 import json
 import sqlite3
@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.model.arm import Arm, Role
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.model.arm import Arm, Role, Tables
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
@@ -26,7 +27,7 @@ class State:
 
     @classmethod
     def create(cls, folder: Path, *, durable: bool = True) -> "State":
-        """Make a new database in an existing folder; see connect for ``durable``."""
+        """Create a database in an existing folder; see connect for ``durable``."""
         try:
             db = connect(folder / layout.STATE, mode="rwc", durable=durable)
             db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=layout.FORMAT))
@@ -36,7 +37,7 @@ class State:
 
     @classmethod
     def open(cls, folder: Path, *, write: bool = False) -> "State":
-        """Open an existing database; StoreError when it is not there, unreadable, or of a newer format."""
+        """Open an existing database. Raises StoreError if it is missing, unreadable, or of a newer format."""
         path = folder / layout.STATE
         try:
             is_there = path.is_file()
@@ -82,12 +83,12 @@ class State:
         return dict(self._db.execute("SELECT key, value FROM meta").fetchall())
 
     def set_plan(self, arms: Sequence[Arm], levels: Sequence[LoadLevel], slots: Iterable[Slot]) -> None:
-        """Record the schedule; the first arm is the control."""
+        """Record the schedule; the first arm is the control. Of the arms, what they declare; see ``write_plan``."""
         with self._write() as db:
             db.executemany(
                 "INSERT INTO arm VALUES (?, ?, ?, ?, ?)",
                 [
-                    (i, arm.name, arm.role, json.dumps(dict(arm.settings)), json.dumps(arm.knobs))
+                    (i, arm.name, arm.role, json.dumps(arm.own_settings), json.dumps(_triples(arm.own_knobs)))
                     for i, arm in enumerate(arms)
                 ],
             )
@@ -99,17 +100,10 @@ class State:
                 [(s.number, s.block, s.position, s.arm) for s in slots],
             )
 
-    def arms(self) -> tuple[Arm, ...]:
+    def declared_arms(self) -> tuple[tuple[str, Role, Tables], ...]:
+        """Name and role of each arm, the control first, and what it declares; ``read_plan`` has the arms themselves."""
         rows = self._db.execute("SELECT name, role, settings, knobs FROM arm ORDER BY position").fetchall()
-        return tuple(
-            Arm(
-                name=name,
-                role=Role(role),
-                settings=tuple(json.loads(settings).items()),
-                knobs=tuple((knob, key, value) for knob, key, value in json.loads(knobs)),
-            )
-            for name, role, settings, knobs in rows
-        )
+        return tuple((name, Role(role), _declared(settings, knobs)) for name, role, settings, knobs in rows)
 
     def levels(self) -> tuple[LoadLevel, ...]:
         rows = self._db.execute("SELECT level, clients, rate FROM load_level ORDER BY level").fetchall()
@@ -137,7 +131,7 @@ class State:
         self.end_runs([run], state, t, reason)
 
     def end_runs(self, runs: Sequence[int], state: RunState, t: float, reason: str = "") -> None:
-        """End runs together: after a crash either all of them have ended, or none."""
+        """End several runs in one transaction: after a crash either all of them have ended, or none."""
         with self._write() as db:
             db.executemany(
                 "UPDATE run SET state = ?, ended = ?, reason = ? WHERE id = ?",
@@ -145,7 +139,7 @@ class State:
             )
 
     def interrupt_running(self) -> int:
-        """Mark runs that a killed pgtrial left behind as interrupted; their number."""
+        """Mark runs that a killed pgtrial left behind as interrupted; returns their number."""
         with self._write() as db:
             return db.execute(
                 "UPDATE run SET state = ?, reason = ? WHERE state = ?",
@@ -176,7 +170,7 @@ class State:
         return found
 
     def runs(self) -> tuple[RunRow, ...]:
-        """Every attempt in the order it was made."""
+        """Every attempt in order."""
         slots = {slot.number: slot for slot in self.slots()}
         slices = self._slices()
         phases: dict[int, list[Phase]] = {}
@@ -219,7 +213,7 @@ class State:
             db.executemany("INSERT INTO setting VALUES (?, ?, ?, ?)", [(run, *row) for row in settings])
 
     def settings(self) -> dict[int, dict[str, tuple[str, str]]]:
-        """Run to setting to (value, source)."""
+        """Map of run to setting to (value, source)."""
         result: dict[int, dict[str, tuple[str, str]]] = {}
         for run, name, value, source in self._db.execute("SELECT run, name, value, source FROM setting"):
             result.setdefault(run, {})[name] = (value, source)
@@ -235,7 +229,7 @@ class State:
     def add_fingerprint(
         self, facts: Mapping[str, str], *, run: int | None = None, moment: Moment = Moment.BEFORE
     ) -> None:
-        """Facts of a run at a moment, or of the experiment as a whole, where there is no moment."""
+        """Add facts of a run at a moment, or of the whole experiment without a moment."""
         when = None if run is None else moment
         with self._write() as db:
             db.executemany(
@@ -244,7 +238,7 @@ class State:
             )
 
     def fingerprints(self, moment: Moment = Moment.BEFORE) -> dict[int | None, dict[str, str]]:
-        """Run (None: the experiment as a whole) to fact to value."""
+        """Map of run (None: the whole experiment) to fact to value."""
         result: dict[int | None, dict[str, str]] = {}
         for run, name, value in self._db.execute(
             "SELECT run, name, value FROM fingerprint WHERE moment IS NULL OR moment = ?", (moment,)
@@ -298,3 +292,14 @@ class State:
             if variant:
                 found[variant] = (*found.get(variant, ()), Path(path))
         return found
+
+
+def _triples(tables: Tables) -> list[tuple[str, str, str]]:
+    return [(knob, name, value) for knob, table in tables.items() for name, value in table.items()]
+
+
+def _declared(settings: str, knobs: str) -> Tables:
+    tables: dict[str, dict[str, str]] = {POSTGRESQL: json.loads(settings)}
+    for knob, name, value in json.loads(knobs):
+        tables.setdefault(knob, {})[name] = value
+    return tables

@@ -1,4 +1,4 @@
-"""Turn what load generators logged into transactions.parquet: counts and latency histograms per second."""
+"""Convert the logs of load generators to transactions.parquet: counts and latency histograms per second."""
 
 import math
 import tempfile
@@ -27,7 +27,7 @@ _FAILED, _SKIPPED, _UNKNOWN = -1, -2, -3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
-    """What was in the logs.
+    """Summary of the logs.
 
     ``transactions`` are all lines, whatever became of the transaction, ``outside_window`` those that ended outside
     the measured window. Of the ones inside, ``counted`` succeeded, ``failed`` were given up, ``skipped`` not begun;
@@ -90,7 +90,7 @@ def _database(logs: Sequence[LoadLog], folder: Path) -> Iterator[duckdb.DuckDBPy
 
 
 def merge_reports(reports: Sequence[IngestReport]) -> IngestReport:
-    """The report on several logs together."""
+    """Merge the reports on several logs."""
     return IngestReport(
         transactions=sum(report.transactions for report in reports),
         outside_window=sum(report.outside_window for report in reports),

@@ -1,1 +1,1 @@
-"""A local web page over result folders: what there is, what runs, reports, two experiments side by side. Read-only."""
+"""A read-only local web page over result folders: list, live view, reports, comparison of two experiments."""

@@ -1,7 +1,7 @@
-"""Who may look, and what a browser may do with what it is shown.
+"""Access control, and restrictions on what a browser may do with the pages.
 
-Who may look: a token in the address, once; then a cookie. And only under a name of this machine itself. Everything here
-is a pure function of a request's headers, but for the two secrets.
+Access needs the token in the address, once, and then a cookie, and only works under a name of this machine itself.
+Except for the two secrets, everything here is a pure function of a request's headers.
 
 What browsers are told to refuse, with each kind of answer: the pages of the server itself have no inline script and no
 inline style; their scripts put texts into the page as text only, to which Trusted Types hold them.

@@ -1,6 +1,6 @@
-"""The result folders in the served directory, and what is known of each in a line.
+"""The result folders in the served directory, with a one-line summary of each.
 
-Only what lies in that directory: no name leads out of it, and no link is followed.
+Only folders inside that directory: no name leads out of it, and links are not followed.
 """
 
 import hashlib
@@ -46,14 +46,14 @@ def find_root(path: Path) -> Path:
     except OSError as err:
         raise StoreError(
             f'cannot open "{path}": {err.strerror}',
-            hint="Name a result folder, or the directory in which they are, such as results.",
+            hint="Name a result folder, or a directory of result folders, such as results.",
         ) from err
     except RuntimeError as err:
-        raise StoreError(f'cannot open "{path}": its links lead round in a circle') from err
+        raise StoreError(f'cannot open "{path}": its symbolic links form a loop') from err
     if not root.is_dir():
         raise StoreError(
             f'"{path}" is not a directory',
-            hint="Name a result folder, or the directory in which they are, such as results.",
+            hint="Name a result folder, or a directory of result folders, such as results.",
         )
     return root
 

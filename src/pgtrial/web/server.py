@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs
 
-from pgtrial.engine.live.watch import next_pause
+from pgtrial.engine.live.pace import next_pause
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.findings.findings import Findings
 from pgtrial.report.words import make_visible
@@ -135,11 +135,11 @@ def open_server(folder: Path, *, port: int) -> WebServer:
         if err.errno == errno.EADDRINUSE:
             raise PgTrialError(
                 f"port {port} on {HOST} is in use",
-                hint="Another pgtrial may serve there. Choose another port with --port; --port 0 takes a free one.",
+                hint="Another pgtrial may serve there. Choose another port with --port; --port 0 picks a free one.",
             ) from err
         raise PgTrialError(
             f"cannot listen on port {port} of {HOST}: {err.strerror}",
-            hint="Choose another port with --port; --port 0 takes a free one.",
+            hint="Choose another port with --port; --port 0 picks a free one.",
         ) from err
 
 
@@ -207,7 +207,7 @@ class Handler(BaseHTTPRequestHandler):
     def _let_in(self, path: str) -> None:
         """Give the cookie, and lead to the same address without the token.
 
-        By a page and not by a redirection: whoever followed a link from another site, as in a terminal that is itself a
+        By a page and not by a redirection: someone who followed a link from another site, as in a terminal that is a
         web page, would still come from there, and a strict cookie would not be sent.
         """
         page = _ENTRY.replace("PATH", path if _find_answer(path) else "/")

@@ -1,4 +1,4 @@
-"""What the pages show, in words and figures that a browser only has to place: one experiment, or two side by side."""
+"""The content of the pages as ready-made text and figures: one experiment, or two side by side."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Role
 from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, PLACEBO_COLOUR
-from pgtrial.report.live_words import running_effect_text
+from pgtrial.report.summary_words import running_effect_text
 from pgtrial.report.words import (
     arm_label,
     change_text,

@@ -1,1 +1,1 @@
-"""What load: how to call the generator and how to read what it says. Does no input or output itself."""
+"""Workloads: how to call a load generator and parse its output. Does no input or output itself."""

@@ -1,4 +1,4 @@
-"""What all load generators have in common: how one is called, what it says, and how that is read."""
+"""The common interface of load generators: how to call one, and how to parse its output."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from typing import Literal
 class Generator:
     """One process of a load generator.
 
-    ``argv_tail`` follows the program's name; where the server is stands in the environment (PGHOST and the like), to
-    which ``environment`` is added. ``scenario_names`` are in the order of pgbench's script numbers. Its logs are
-    ``log_prefix`` followed by a dot or an underscore and more; None where nothing is logged. ``groups`` are directories
-    of control groups in which it begins.
+    ``argv_tail`` follows the program's name. The environment (PGHOST and the like) locates the server; ``environment``
+    is added to it. ``scenario_names`` are in the order of pgbench's script numbers. The names of its logs begin with
+    ``log_prefix`` and a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in
+    which it starts.
     """
 
     argv_tail: tuple[str, ...]
@@ -26,10 +26,10 @@ class Generator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a generator tells of the time since it last did.
+    """A generator's report on the time since its previous report.
 
     ``t`` is its end in seconds since the epoch (with --progress-timestamp), ``tps`` in 1/s; ``latency`` and ``lag`` are
-    means in seconds. None is what was not printed, and a mean of no transactions.
+    means in seconds. A value that was not printed, or a mean over no transactions, is None.
     """
 
     t: float | None
@@ -44,9 +44,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a generator says at its end, of all its scenarios; times in seconds, None is what was not printed.
+    """A generator's final report on all its scenarios; times in seconds, None for values not printed.
 
-    ``processed`` does not include the ``failed`` and the ``skipped``; ``tps`` is without the time to connect.
+    ``processed`` excludes ``failed`` and ``skipped``; ``tps`` excludes the time to connect.
     """
 
     processed: int | None
@@ -66,10 +66,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How a kind of load generator speaks.
+    """Parsers for the output of a kind of load generator.
 
-    Its progress comes as lines of one of its outputs, among others that are no progress (``parse_progress`` gives None
-    for these). ``parse_summary`` and ``find_errors`` are given both outputs, without progress, when it has ended.
+    Progress appears as lines of one output stream, among other lines (for which ``parse_progress`` returns None).
+    ``parse_summary`` and ``find_errors`` receive both streams, without progress lines, after the program has ended.
     """
 
     program: str  # its name
@@ -80,8 +80,6 @@ class Output:
 
 
 def derive_seed(seed: int, level: int, name: str) -> int:
-    """Numbers that are far apart for names that are near: generators of random numbers are seeded from it one after the
-    other.
-    """
+    """Derive well-separated seeds from similar names, to seed consecutive random number generators."""
     digest = hashlib.blake2b(f"{seed}/{level}/{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

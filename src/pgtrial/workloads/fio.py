@@ -1,4 +1,4 @@
-"""Call fio: one process per job, whose threads share the job's file in equal parts, with a log of latency histograms.
+"""Call fio: one process per job, whose threads divide the job's file equally, with a log of latency histograms.
 
 Sources: fio's HOWTO.rst; the options are those of fio 3.0 and newer.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.model.file_job import FileJob
@@ -42,8 +42,8 @@ def find_fio(host: Host) -> Fio:
     found = host.ops.which("fio")
     if found is None:
         raise PreflightError(
-            "there is no program fio",
-            detail='It makes the load of kind = "fio", and was looked for in PATH.',
+            'program "fio" not found',
+            detail='Loads of kind = "fio" need it, and it is not in PATH.',
             hint='Install it ("apt install fio", "dnf install fio"), or add its directory to PATH.',
         )
     try:
@@ -52,7 +52,7 @@ def find_fio(host: Host) -> Fio:
         raise PreflightError(f'"{found}" does not run: {err.strerror or err}') from err
     match = _VERSION.search(told)
     if match is None:
-        raise PreflightError(f'"{found}" does not tell its version', detail=f'It printed "{told.strip()}".')
+        raise PreflightError(f'"{found}" does not report its version', detail=f'It printed "{told.strip()}".')
     if (int(match["major"]), int(match["minor"])) < OLDEST:
         raise PreflightError(
             f'fio {match["version"]} in "{found}" is too old',

@@ -1,4 +1,4 @@
-"""Call pgbench: one process per scenario, or one for all, whose clients, rates and weights are as the file asks."""
+"""Call pgbench: one process per scenario, or one for all, with clients, rates and weights from the experiment file."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from pgtrial.design.clients import ScenarioShare, split_clients
+from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.base import Generator, Progress, Summary, derive_seed

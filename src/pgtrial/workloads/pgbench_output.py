@@ -1,4 +1,4 @@
-"""Read what pgbench prints, by the names that it prints; fields that are not known are passed over.
+"""Parse pgbench's output by its field names; unknown fields are skipped.
 
 The formats are those of PostgreSQL 15 to 18, src/bin/pgbench/pgbench.c: printProgressReport, printResults,
 commandFailed.

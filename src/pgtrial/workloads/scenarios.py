@@ -1,6 +1,6 @@
-"""The scenarios of an experiment: what each one runs, and the set-up SQL that they need.
+"""The scenarios of an experiment: the script of each, and the set-up SQL they need.
 
-The shipped mixes are pgbench scripts below ``mixes/``, one folder per mix and one file per scenario.
+The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and one file per scenario.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
-from pgtrial.experiment_file.file_tables import FIO
+from pgtrial.knobs.fio import FIO
 
 _MIXES = Path(__file__).with_name("mixes")
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}

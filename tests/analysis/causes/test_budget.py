@@ -6,12 +6,20 @@ import pytest
 from scipy import stats
 
 from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
-from pgtrial.analysis.causes.words import CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
-from pgtrial.findings.causes import BudgetDifference, BudgetPart, LatencyBudget
+from pgtrial.findings.causes import (
+    CPU,
+    CPU_QUEUE,
+    IDLE_IN_TRANSACTION,
+    OUTSIDE,
+    SCHEDULE_LAG,
+    BudgetDifference,
+    BudgetPart,
+    LatencyBudget,
+)
 from support import EXPERIMENT, Simulation, write_result_folder
 
 LATENCY, TPS = "pgbench.latency_mean", "pgbench.tps"

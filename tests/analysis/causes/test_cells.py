@@ -13,6 +13,7 @@ from pgtrial.analysis.causes.sessions import (
     rank_objects,
 )
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.message import say
 from pgtrial.stats.interval import t_quantile
 
 Make = Callable[..., Timeline]
@@ -93,5 +94,5 @@ def test_events_are_known_by_their_older_and_newer_names(older: str, newer: str)
 
 def test_an_unknown_event_is_explained_by_its_type() -> None:
     assert explain_event("Timeout", "SomethingNew") == explain_event("Timeout", "")
-    assert "statement_timeout" in explain_event("Timeout", "")
-    assert explain_event("Novel", "Something") == ""
+    assert "statement_timeout" in say(explain_event("Timeout", ""))
+    assert explain_event("Novel", "Something") is None

@@ -14,6 +14,7 @@ from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.experiment_file.cause_tables import CheckTable
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, check_rules
 from pgtrial.findings.causes import Check, Level
+from pgtrial.findings.message import say
 
 Make = Callable[..., Timeline]
 ORDER = list(Level)
@@ -79,9 +80,9 @@ def test_every_second_is_held_against_the_threshold_and_not_a_median(make_timeli
     check = found["cpu-busy"]
     assert (check.value, check.threshold, check.share) == (pytest.approx(0.1), 0.8, 0.3)
     assert check.level is Level.WARNING
-    assert "34.0 % of the CPUs' time is user time" in check.advice
+    assert "34.0 % of the CPUs' time is user time" in say(check.advice)
     # What equals the threshold is not beyond it.
-    assert (found["io-wait"].share, found["io-wait"].level, found["io-wait"].advice) == (0, Level.OK, "")
+    assert (found["io-wait"].share, found["io-wait"].level, found["io-wait"].advice) == (0, Level.OK, None)
 
 
 def test_all_runs_of_an_arm_count_together(make_timeline: Make, look: Any) -> None:
@@ -93,7 +94,7 @@ def test_all_runs_of_an_arm_count_together(make_timeline: Make, look: Any) -> No
 
     check = found["run-queue"]
     assert (check.share, check.value, check.level) == (0.25, 0.5, Level.WARNING)
-    assert "2 tasks run or want to, on 2 CPUs" in check.advice
+    assert "2 tasks run or want to, on 2 CPUs" in say(check.advice)
 
 
 def test_arms_and_load_levels_have_their_own_checks(make_timeline: Make, evidence: Evidence) -> None:
@@ -146,7 +147,9 @@ def test_every_device_has_its_own_check(make_timeline: Make, look: Any) -> None:
     )
 
     assert found["device-busy/vda"].level is Level.ALARM
-    assert "vda does 3 k requests and 22.9 MB per second, with 2 ms for a write." in found["device-busy/vda"].advice
+    assert "vda does 3 k requests and 22.9 MB per second, with 2 ms for a write." in say(
+        found["device-busy/vda"].advice
+    )
     assert found["device-busy/vdb"].level is Level.OK
 
 
@@ -158,7 +161,7 @@ def test_what_should_never_happen_is_worth_a_remark_when_it_does(make_timeline: 
 
     assert (quiet.level, quiet.share) == (Level.OK, 0)
     assert (check.level, check.share) == (Level.INFO, 0.01)
-    assert "954 MB lie in swap" in check.advice
+    assert "954 MB lie in swap" in say(check.advice)
 
 
 def test_reclaim_that_waits_for_dirty_pages_is_not_taken_for_writers_that_do(make_timeline: Make, look: Any) -> None:
@@ -167,7 +170,7 @@ def test_reclaim_that_waits_for_dirty_pages_is_not_taken_for_writers_that_do(mak
     writers = look(make_timeline({"reclaim.throttled": 0.0, "throttling.paused": 0.8}))
 
     assert (reclaim["reclaim-writing"].level, "throttled-writers" in reclaim) == (Level.ALARM, False)
-    assert "Memory is short" in reclaim["reclaim-writing"].advice
+    assert "Memory is short" in say(reclaim["reclaim-writing"].advice)
     assert (writers["reclaim-writing"].level, writers["throttled-writers"].level) == (Level.OK, Level.ALARM)
 
 
@@ -201,7 +204,7 @@ def test_a_hit_ratio_is_that_of_all_blocks_and_not_a_mean_of_ratios(make_timelin
     assert (check.level, check.share) == (Level.OK, None)
     low = look(make_timeline({"db.hit": 80.0, "db.read": 20.0, ("iostat.r", "vda"): 1.0}))["hit-ratio"]
     assert low.level is Level.ALARM
-    assert "the page cache has them" in low.advice
+    assert "the page cache has them" in say(low.advice)
 
 
 def test_nothing_divided_by_nothing_is_no_ratio(make_timeline: Make, look: Any) -> None:
@@ -221,7 +224,9 @@ def test_advice_on_waits_names_the_event(make_timeline: Make, look: Any) -> None
     )["wait-lock"]
 
     assert (check.value, check.level) == (0.4, Level.ALARM)
-    assert check.advice.startswith("4 sessions wait for it on average, 75.0 % of them for transactionid. Transactions")
+    assert say(check.advice).startswith(
+        "4 sessions wait for it on average, 75.0 % of them for transactionid. Transactions"
+    )
 
 
 @pytest.mark.parametrize(("share", "level"), [(0.03, "ok"), (0.04, "info"), (0.1, "warning"), (0.2, "alarm")])
@@ -256,7 +261,7 @@ def test_a_trend_counts_when_blocks_agree_on_it(make_timeline: Make, look: Any) 
     check = look(*rising)["run-queue-trend"]
     assert check.value == pytest.approx(0.75, rel=0.1)
     assert (check.level, check.share) == (Level.ALARM, None)
-    assert "keeps changing" in check.advice
+    assert "keeps changing" in say(check.advice)
     assert look(*level)["run-queue-trend"].level is Level.OK
 
 
@@ -299,7 +304,7 @@ def test_errors_are_counted_per_minute_by_their_sqlstate(logged: Timeline, make_
     found = look(logged, log=entries)
 
     assert (found["log-errors/40001"].value, found["log-errors/40001"].level) == (2.5, Level.WARNING)
-    assert "could not serialize" in found["log-errors/40001"].advice
+    assert "could not serialize" in say(found["log-errors/40001"].advice)
     assert (found["log-errors/53100"].value, found["log-errors/53100"].level) == (0.5, Level.ALARM)
     assert "log-errors" not in found
 
@@ -323,10 +328,10 @@ def test_every_check_has_metrics_that_exist_and_advice(rule: CheckRule, make_tim
 def test_advice_on_a_busy_cpu_names_the_load_generator(make_timeline: Make, look: Any) -> None:
     series = {"vmstat.us": 0.7, "vmstat.sy": 0.25, "vmstat.cpus": 4.0}
 
-    assert "load generator" not in look(make_timeline(series))["cpu-busy"].advice
-    assert "itself uses 1.5 CPUs" in look(make_timeline({**series, "pgbench.cpu": 1.5}))["cpu-busy"].advice
+    assert "load generator" not in say(look(make_timeline(series))["cpu-busy"].advice)
+    assert "itself uses 1.5 CPUs" in say(look(make_timeline({**series, "pgbench.cpu": 1.5}))["cpu-busy"].advice)
     in_kernel = {**series, "vmstat.us": 0.25, "vmstat.sy": 0.7}
-    assert "spent in the kernel" in look(make_timeline(in_kernel))["cpu-busy"].advice
+    assert "spent in the kernel" in say(look(make_timeline(in_kernel))["cpu-busy"].advice)
 
 
 def test_a_check_has_advice_only_where_it_is_not_ok(make_timeline: Make, look: Any) -> None:
@@ -372,7 +377,7 @@ def test_a_check_has_advice_only_where_it_is_not_ok(make_timeline: Make, look: A
 def test_advice_tells_what_was_seen_beside_it(
     make_timeline: Make, check: str, metric: str, series: dict[Any, Any], words: str
 ) -> None:
-    text = advise(check, Facts(timelines=(make_timeline(series),), metric=metric, about="vda"))
+    text = say(advise(check, Facts(timelines=(make_timeline(series),), metric=metric, about="vda")))
 
     assert words in text
     assert bool(text) is bool(words)

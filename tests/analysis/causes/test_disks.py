@@ -10,11 +10,12 @@ import pytest
 from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.design.arms import resolve_arms
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.disks import DiskStanding, DiskUse
+from pgtrial.findings.message import say
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import LoadLevel
 
@@ -113,23 +114,23 @@ def test_a_rate_at_the_enforced_limit_is_named_with_its_value_and_steadiness(des
     assert (high.ceiling.of, high.ceiling.declared, high.ceiling.is_at_declared) == ("reads", 3000.0, True)
     assert high.ceiling.steadiness is not None
     assert high.ceiling.steadiness < 0.002
-    assert "the limit that pgtrial enforces" in high.text
+    assert "the limit that pgtrial enforces" in say(high.text)
     assert (use.is_emulated, use.is_enforced, use.device) == (True, True, "loop0")
-    assert use.text.startswith("An emulated disk")
+    assert say(use.text).startswith("An emulated disk")
 
 
 def test_the_same_rate_over_the_load_levels_is_a_plateau(describe: Describe) -> None:
     use = describe("emulated", [series(pinned(3000)), series(pinned(3006))], resources=[Resource.DISK_IOPS] * 2)
 
     assert use.spread == pytest.approx(0.002, abs=0.001)
-    assert "The ceiling is the same at 2 load levels" in use.text
+    assert "The ceiling is the same at 2 load levels" in say(use.text)
 
 
 def test_a_promised_limit_is_compared_and_not_enforced(describe: Describe) -> None:
     use = describe("provider", [series(free(1200)), series(pinned(2950))], resources=[Resource.DISK_LATENCY] * 2)
 
     assert use.levels[1].standing is DiskStanding.AT_LIMIT
-    assert "the limit that its provider declares" in use.levels[1].text
+    assert "the limit that its provider declares" in say(use.levels[1].text)
     assert not use.is_enforced
     assert use.declared == {"read_iops": 3000.0}
 
@@ -139,9 +140,9 @@ def test_a_slow_disk_below_its_promised_limit_is_slow(describe: Describe) -> Non
     use = describe("provider", [slow, slow], resources=[Resource.DISK_LATENCY] * 2)
 
     assert {load.standing for load in use.levels} == {DiskStanding.SLOW}
-    assert "slow, not at a limit" in use.levels[0].text
-    assert "a read takes 9 ms" in use.levels[0].text
-    assert "13 % of the 3 k reads per second that are allowed" in use.levels[0].text
+    assert "slow, not at a limit" in say(use.levels[0].text)
+    assert "a read takes 9 ms" in say(use.levels[0].text)
+    assert "13 % of the 3 k reads per second that are allowed" in say(use.levels[0].text)
     assert use.spread is None
 
 
@@ -152,14 +153,14 @@ def test_a_limit_that_nobody_declared_is_found(describe: Describe) -> None:
     assert ceiling is not None
     assert ceiling.is_plateau
     assert ceiling.declared is None
-    assert "a limit that the file does not declare" in use.levels[1].text
+    assert "a limit that the file does not declare" in say(use.levels[1].text)
 
 
 def test_a_limit_below_the_declared_one_is_the_devices_own(describe: Describe) -> None:
     use = describe("emulated", [series(free(900)), series(pinned(2000))], resources=[Resource.DISK_IOPS] * 2)
 
     assert use.levels[1].standing is DiskStanding.AT_LIMIT
-    assert "a limit below the declared 3 k per second" in use.levels[1].text
+    assert "a limit below the declared 3 k per second" in say(use.levels[1].text)
 
 
 def test_a_disk_that_is_not_suspected_does_not_limit(describe: Describe) -> None:
@@ -168,7 +169,7 @@ def test_a_disk_that_is_not_suspected_does_not_limit(describe: Describe) -> None
     assert use.levels[0].standing is DiskStanding.NOT_LIMITING
     assert use.size is not None
     assert use.size.is_bound
-    assert "it was not what limited" in use.size.text
+    assert "it was not what limited" in say(use.size.text)
 
 
 def test_without_a_judgement_nothing_is_said(describe: Describe) -> None:
@@ -188,7 +189,7 @@ def test_the_size_of_server_is_the_cpus_in_use_at_the_limit(describe: Describe) 
     assert use.size is not None
     assert use.size.cpus.value == pytest.approx(1.3)
     assert (use.size.whole, use.size.load_level, use.size.is_bound) == (2, 1, False)
-    assert "keeps 1.3 CPUs busy: enough for a server of 2 CPUs" in use.size.text
+    assert "keeps 1.3 CPUs busy: enough for a server of 2 CPUs" in say(use.size.text)
 
 
 @pytest.mark.parametrize(("cpus", "whole"), [(0.02, 1), (1.0, 1), (1.04, 1), (1.06, 2), (3.5, 4)])
@@ -290,4 +291,4 @@ def test_cpus_are_taken_from_the_servers_processes_before_its_group_before_the_m
     assert cpus_in_use(make_timeline(processes))[0] == pytest.approx(1.1)
     assert cpus_in_use(make_timeline(group))[0] == pytest.approx(1.2)
     assert cpus_in_use(make_timeline(machine))[0] == pytest.approx(1.5)
-    assert cpus_in_use(make_timeline({})) == (None, "")
+    assert cpus_in_use(make_timeline({})) == (None, None)

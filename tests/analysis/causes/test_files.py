@@ -7,7 +7,9 @@ import pytest
 
 from pgtrial.analysis.causes.files import describe_files, tell_files
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.findings.files import FileLimit, FileUse
+from pgtrial.findings.message import say
 from support import Simulation, write_result_folder
 
 TEXT = """\
@@ -96,8 +98,8 @@ def test_reads_that_the_device_does_not_see_end_in_memory(look) -> None:
 
     assert use.limit is FileLimit.MEMORY
     assert use.read_share.value == pytest.approx(0.01)
-    assert "ends in memory" in use.text
-    assert "the device read 1.0 % of what was read from the files" in use.text
+    assert "ends in memory" in say(use.text)
+    assert "the device read 1.0 % of what was read from the files" in say(use.text)
 
 
 @pytest.mark.parametrize("busy", [{"util": 0.95}, {"queue": 0.9}])
@@ -147,7 +149,7 @@ def test_pauses_whose_length_is_not_known_are_told_and_decide_nothing(look) -> N
     use = look("b", device(write=0.9, util=1.0) | {"throttling.pauses": 20.0})
 
     assert use.limit is not FileLimit.THROTTLE
-    assert "writers were made to sleep 20 times a second" in [fact.text for fact in use.facts]
+    assert "writers were made to sleep 20 times a second" in [say(fact.text) for fact in use.facts]
 
 
 def test_pauses_that_were_counted_tell_of_the_throttle_whatever_the_pages_say(look) -> None:
@@ -155,7 +157,7 @@ def test_pauses_that_were_counted_tell_of_the_throttle_whatever_the_pages_say(lo
 
     assert use.limit is FileLimit.THROTTLE
     assert use.paused_share == pytest.approx(0.6)
-    assert "writers were made to sleep 20 times a second, 60 % of their time" in use.text
+    assert "writers were made to sleep 20 times a second, 60 % of their time" in say(use.text)
 
 
 def test_pauses_that_were_not_counted_are_not_known(look) -> None:
@@ -176,10 +178,7 @@ def test_thresholds_are_told_with_their_range(look) -> None:
 def test_writes_past_the_cache_wait_for_the_device(look, evidence: Evidence, make_timeline) -> None:
     text = TEXT.replace('[arms.b.fio]\npattern = "write"', '[arms.b.fio]\npattern = "write"\nfsync = 1')
     experiment = type(evidence.experiment).model_validate(tomllib.loads(text))
-    arms = tuple(
-        replace(arm, knobs=(*arm.knobs, ("fio", "fsync", "1"))) if arm.name == "b" else arm for arm in evidence.arms
-    )
-    changed = replace(evidence, experiment=experiment, arms=arms)
+    changed = replace(evidence, experiment=experiment, arms=resolve_arms(experiment))
     timelines = [
         make_timeline(
             IDLE | device(write=1.0, requests=1.0, util=0.9), run=run.id, arm=run.slot.arm, block=run.slot.block
@@ -193,7 +192,7 @@ def test_writes_past_the_cache_wait_for_the_device(look, evidence: Evidence, mak
 
     assert use.limit is FileLimit.DEVICE
     assert use.latency is None  # of the write into the cache alone, without the flush that is waited for
-    assert "per request" not in use.text
+    assert "per request" not in say(use.text)
 
 
 def test_without_samples_nothing_is_claimed(evidence: Evidence, make_timeline) -> None:
@@ -214,4 +213,4 @@ def test_a_load_on_a_server_has_no_files(tmp_path: Path, make_timeline) -> None:
 def test_arms_are_told_in_the_order_that_is_asked_for(look) -> None:
     uses = [look("a", device(read=0.01)), look("b", device(write=0.02))]
 
-    assert tell_files(uses, arms=("b", "a")) == f"{uses[1].text} {uses[0].text}"
+    assert say(tell_files(uses, arms=("b", "a"))) == f"{say(uses[1].text)} {say(uses[0].text)}"

@@ -11,11 +11,23 @@ import pytest
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
 from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
-from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.findings.causes import BudgetPart, LatencyBudget, Limit, Resource, Suspect
+from pgtrial.findings.causes import (
+    BLOCKED,
+    CPU,
+    CPU_QUEUE,
+    IDLE_IN_TRANSACTION,
+    OUTSIDE,
+    SCHEDULE_LAG,
+    BudgetPart,
+    LatencyBudget,
+    Limit,
+    Resource,
+    Suspect,
+)
+from pgtrial.findings.message import message, say, verbatim
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import LoadLevel
 from support import EXPERIMENT, write_result_folder
@@ -150,9 +162,9 @@ def strength(limit: Limit, resource: Resource) -> float:
 def test_the_cpu_limits_when_none_is_free_and_transactions_want_it(judge: Judge) -> None:
     limit = judge({(CPU, ""): 0.3, (CPU_QUEUE, ""): 0.45}, BUSY)
 
-    assert (limit.resource, limit.detail) == (Resource.CPU, "")
-    assert "97 % busy" in limit.text
-    assert "75 % of the latency is on a CPU or waiting for one" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.CPU, "")
+    assert "97 % busy" in say(limit.text)
+    assert "75 % of the latency is on a CPU or waiting for one" in say(limit.text)
     assert [proof.metric for proof in limit.suspects[0].evidence] == [
         *("vmstat.us+sy+st", "latency.CPU", "latency.CPU/server", "vmstat.r")
     ]
@@ -171,21 +183,21 @@ def test_clients_that_wait_for_a_cpu_of_the_same_machine_are_limited_by_it(judge
 def test_a_busy_machine_on_which_transactions_do_nothing_is_said_to_be_busy(judge: Judge) -> None:
     limit = judge({(IDLE_IN_TRANSACTION, ""): 0.9}, BUSY)
 
-    assert "the CPUs are 97 % busy, but transactions hardly use them; the latency is mostly idle" in limit.text
+    assert "the CPUs are 97 % busy, but transactions hardly use them; the latency is mostly idle" in say(limit.text)
 
 
 def test_few_clients_that_compute_all_the_time_are_not_limited_by_a_cpu_of_which_half_is_free(judge: Judge) -> None:
     limit = judge({(CPU, ""): 0.9}, {**QUIET, "vmstat.us": 0.45, "vmstat.sy": 0.05}, clients=1)
 
     assert limit.resource is Resource.UNDETERMINED
-    assert "50 % busy" in limit.text
-    assert "mostly CPU 90 %" in limit.text
+    assert "50 % busy" in say(limit.text)
+    assert "mostly CPU 90 %" in say(limit.text)
 
 
 def test_a_quota_limits_the_cpu_of_an_idle_machine(judge: Judge) -> None:
     limit = judge({(CPU, ""): 0.1, (CPU_QUEUE, ""): 0.8}, {**QUIET, "cgroup.throttled": 1.4})
 
-    assert (limit.resource, limit.detail) == (Resource.CPU, "quota of the control group")
+    assert (limit.resource, say(limit.detail)) == (Resource.CPU, "quota of the control group")
 
 
 def test_sessions_kept_from_the_free_cpus_of_a_machine_are_limited_by_those_they_have(judge: Judge) -> None:
@@ -193,8 +205,8 @@ def test_sessions_kept_from_the_free_cpus_of_a_machine_are_limited_by_those_they
     shares = {(CPU, ""): 0.12, (CPU_QUEUE, ""): 0.78}
     limit = judge(shares, {**QUIET, "vmstat.us": 0.07, "vmstat.sy": 0.03, "vmstat.cpus": 16.0})
 
-    assert (limit.resource, limit.detail) == (Resource.CPU, "the machine has more than the server may use")
-    assert "wait for one 87 % of the time" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.CPU, "the machine has more than the server may use")
+    assert "wait for one 87 % of the time" in say(limit.text)
     # Two busy CPUs of three make sessions wait by chance: no name for that.
     by_chance = judge({(CPU, ""): 0.5, (CPU_QUEUE, ""): 0.4}, {**QUIET, "vmstat.us": 0.5, "vmstat.sy": 0.15})
     assert by_chance.resource is Resource.UNDETERMINED
@@ -206,7 +218,7 @@ def test_stolen_cpu_time_is_named(judge: Judge) -> None:
     )
 
     assert limit.resource is Resource.CPU
-    assert "hypervisor" in limit.detail
+    assert "hypervisor" in say(limit.detail)
 
 
 def test_where_the_machine_was_not_seen_sessions_that_wait_for_a_cpu_tell(judge: Judge) -> None:
@@ -237,7 +249,7 @@ def test_leaders_of_parallel_queries_wait_for_workers_that_compute(judge: Judge)
 
     limit = judge(shares, {**BUSY, **workers(1.7, 8.0)})
     assert limit.resource is Resource.CPU
-    assert "95 % of the latency is on a CPU or waiting for one, that of parallel workers included" in limit.text
+    assert "95 % of the latency is on a CPU or waiting for one, that of parallel workers included" in say(limit.text)
     # Workers that wait themselves compute nothing for anybody.
     assert strength(judge(shares, {**BUSY, **workers(0.1, 0.1)}), Resource.CPU) < 0.1
     # And those who wait for a standby do not wait for them.
@@ -264,8 +276,8 @@ def test_reads_that_are_held_back_before_the_device_are_no_cpu_time(judge: Judge
 def test_requests_at_a_ceiling_with_a_queue_are_a_limit_of_requests(judge: Judge) -> None:
     limit = judge({READ: 0.85, (CPU, ""): 0.1}, {**QUIET, **disk(held(3000), queue=12.0)}, clients=16)
 
-    assert (limit.resource, limit.detail) == (Resource.DISK_IOPS, "vda")
-    assert "3 k reads per second" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.DISK_IOPS, "vda")
+    assert "3 k reads per second" in say(limit.text)
     assert strength(limit, Resource.DISK_LATENCY) < 0.1
 
 
@@ -273,7 +285,7 @@ def test_a_limit_before_the_device_is_seen_by_the_sessions_that_wait(judge: Judg
     # A control group holds requests back before the device counts them: hardly any is under way there.
     limit = judge({READ: 0.9}, {**QUIET, **disk(held(3000), queue=0.3, await_=1e-4)}, clients=16)
 
-    assert (limit.resource, limit.detail) == (Resource.DISK_IOPS, "vda, limited before it gets there")
+    assert (limit.resource, say(limit.detail)) == (Resource.DISK_IOPS, "vda, limited before it gets there")
 
 
 def test_a_control_group_at_its_limit_is_seen_beside_others_on_the_device(judge: Judge) -> None:
@@ -299,7 +311,7 @@ def test_a_limit_that_is_known_is_named_whatever_single_seconds_do(
     )
 
     assert known.resource is resource
-    assert "that its control group may have" in known.text
+    assert "that its control group may have" in say(known.text)
     assert free_of_it.resource is not resource
 
 
@@ -325,8 +337,8 @@ def test_requests_of_different_sizes_whose_bytes_are_steady_are_a_limit_of_bytes
 def test_demand_that_runs_free_waits_for_the_time_that_requests_take(judge: Judge) -> None:
     limit = judge({READ: 0.8, (CPU, ""): 0.1}, {**QUIET, **disk(free(3200), queue=6.4)})
 
-    assert (limit.resource, limit.detail) == (Resource.DISK_LATENCY, "vda")
-    assert "2 ms" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.DISK_LATENCY, "vda")
+    assert "2 ms" in say(limit.text)
 
 
 def test_requests_are_those_of_all_disks_of_an_array(judge: Judge) -> None:
@@ -337,7 +349,7 @@ def test_requests_are_those_of_all_disks_of_an_array(judge: Judge) -> None:
     limit = judge(shares, {**BUSY, **series})
 
     assert limit.resource is Resource.DISK_LATENCY
-    assert "6.4 requests are under way for 6.4 sessions" in limit.text
+    assert "6.4 requests are under way for 6.4 sessions" in say(limit.text)
     assert strength(limit, Resource.CPU) == 0
 
 
@@ -350,10 +362,10 @@ def test_reads_are_those_of_the_device_that_is_read_and_not_of_the_wals(judge: J
         **{("iostat.r_await", "vdb"): np.nan, ("iostat.w_await", "vdb"): 0.006},
     }
     reading = judge({READ: 0.7, (CPU, ""): 0.1}, {**QUIET, **disk(free(1100), queue=4.4, await_=0.004), **wal})
-    assert (reading.resource, reading.detail) == (Resource.DISK_LATENCY, "vda")
+    assert (reading.resource, say(reading.detail)) == (Resource.DISK_LATENCY, "vda")
 
     writing = judge({("IO", "DataFileWrite"): 0.7}, {**QUIET, **disk(free(20), queue=0.1), **wal})
-    assert (writing.resource, writing.detail) == (Resource.DISK_LATENCY, "vdb")
+    assert (writing.resource, say(writing.detail)) == (Resource.DISK_LATENCY, "vdb")
 
 
 def test_steady_requests_without_a_queue_are_no_ceiling(judge: Judge) -> None:
@@ -386,7 +398,7 @@ def test_a_device_that_was_not_observed_is_suspected_with_care(judge: Judge) -> 
     limit = judge({READ: 0.95}, {})
 
     assert limit.resource is Resource.DISK_LATENCY
-    assert limit.detail == "device not observed"
+    assert say(limit.detail) == "device not observed"
     assert limit.suspects[0].strength <= 0.6
 
 
@@ -399,8 +411,8 @@ def test_writers_that_wait_while_too_many_pages_are_dirty_are_throttled(judge: J
     series = {**QUIET, **disk(free(500), queue=7.0), **FULL, ("iostat.w", "vda"): free(900)}
     limit = judge({("IO", "DataFileExtend"): 0.6, ("IO", "DataFileWrite"): 0.2}, series)
 
-    assert (limit.resource, limit.detail) == (Resource.WRITE_BACK, "limit of 8 MB")
-    assert any("brings this about" in p.text for s in limit.suspects[1:] for p in s.evidence)
+    assert (limit.resource, say(limit.detail)) == (Resource.WRITE_BACK, "limit of 8 MB")
+    assert any("brings this about" in say(p.text) for s in limit.suspects[1:] for p in s.evidence)
 
 
 def test_writers_that_wait_with_few_dirty_pages_wait_for_the_disk(judge: Judge) -> None:
@@ -433,7 +445,7 @@ def test_memory_limits_when_tasks_wait_for_it_and_processes_free_it_themselves(j
     series = {**QUIET, **disk(free(2000), queue=6.0), "psi.memory": 0.6, "reclaim.direct": 20_000.0}
     limit = judge({READ: 0.8, (CPU, ""): 0.1, (CPU_QUEUE, ""): 0.02}, series)
 
-    assert (limit.resource, limit.detail) == (Resource.MEMORY, "")
+    assert (limit.resource, say(limit.detail)) == (Resource.MEMORY, "")
     assert strength(limit, Resource.DISK_LATENCY) <= 0.5
 
 
@@ -442,7 +454,7 @@ def test_a_full_control_group_is_memory_pressure_only_where_tasks_wait(judge: Ju
     shares = {READ: 0.8}
 
     limit = judge(shares, {**full, "psi.memory": 0.5})
-    assert (limit.resource, limit.detail) == (Resource.MEMORY, "limit of the control group")
+    assert (limit.resource, say(limit.detail)) == (Resource.MEMORY, "limit of the control group")
     assert judge(shares, full).resource is Resource.DISK_LATENCY
 
 
@@ -514,21 +526,21 @@ def test_locks_are_named(judge: Judge, event: str) -> None:
         {("Lock", event): 0.6, ("Lock", "object"): 0.1, ("IO", "WALSync"): 0.1}, {**QUIET, "locks.chain": 5.0}
     )
 
-    assert (limit.resource, limit.detail) == (Resource.LOCKS, event)
-    assert "70 % of the latency is waiting for locks" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.LOCKS, event)
+    assert "70 % of the latency is waiting for locks" in say(limit.text)
 
 
 def test_locks_whose_holders_wait_for_their_client_say_so(judge: Judge) -> None:
     limit = judge({("Lock", "transactionid"): 0.8, (IDLE_IN_TRANSACTION, ""): 0.15})
 
-    assert limit.detail == "transactionid, held by sessions that idle in a transaction"
+    assert say(limit.detail) == "transactionid, held by sessions that idle in a transaction"
 
 
 @pytest.mark.parametrize("event", ["BufferMapping", "LockManager", "WALInsert"])
 def test_lwlocks_are_named_also_on_a_busy_machine(judge: Judge, event: str) -> None:
     limit = judge({("LWLock", event): 0.55, (CPU, ""): 0.1, (CPU_QUEUE, ""): 0.3}, BUSY)
 
-    assert (limit.resource, limit.detail) == (Resource.LWLOCKS, event)
+    assert (limit.resource, say(limit.detail)) == (Resource.LWLOCKS, event)
 
 
 @pytest.mark.parametrize(
@@ -546,7 +558,7 @@ def test_the_flush_of_the_wal_has_other_names_in_other_versions(
     limit = judge({**shares, (CPU, ""): 0.1}, series)
 
     assert limit.resource is Resource.WAL_FLUSH
-    assert "500 flushes per second, each takes 1.8 ms" in limit.text
+    assert "500 flushes per second, each takes 1.8 ms" in say(limit.text)
     assert strength(limit, Resource.LWLOCKS) == strength(limit, Resource.DISK_LATENCY) == 0
 
 
@@ -558,7 +570,7 @@ def test_sorting_in_temporary_files_limits(judge: Judge, prefix: str) -> None:
     limit = judge(shares, series)
 
     assert limit.resource is Resource.TEMPORARY_FILES
-    assert "76.3 MB per second" in limit.text
+    assert "76.3 MB per second" in say(limit.text)
 
 
 def test_a_few_temporary_files_do_not_limit(judge: Judge) -> None:
@@ -589,7 +601,7 @@ def test_checkpoints_limit_when_throughput_dips_with_them(
     limit = judge(WRITING, tps=dipped(SPANS, to=0.3), facts=Facts(events=events))
 
     assert limit.resource is Resource.CHECKPOINTS
-    assert "of the throughput is lost to checkpoints" in limit.text
+    assert "of the throughput is lost to checkpoints" in say(limit.text)
     assert strength(limit, Resource.WAL_FLUSH) < 1
 
 
@@ -606,8 +618,8 @@ def test_checkpoints_are_named_by_what_most_of_them_were_asked_for(
     ]
     limit = judge(WRITING, tps=dipped(SPANS, to=0.3), facts=Facts(events=events))
 
-    assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, asked)
-    assert f"of the throughput is lost to {asked} checkpoints" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.CHECKPOINTS, asked)
+    assert f"of the throughput is lost to {asked} checkpoints" in say(limit.text)
 
 
 def test_without_a_log_counters_tell_what_checkpoints_were_asked_for(judge: Judge) -> None:
@@ -617,7 +629,7 @@ def test_without_a_log_counters_tell_what_checkpoints_were_asked_for(judge: Judg
     series = {**QUIET, "checkpoints.buffers": writing, "checkpoints.timed": 0.03}
     limit = judge(WRITING, series, tps=dipped(SPANS, to=0.3))
 
-    assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, "timed")
+    assert (limit.resource, say(limit.detail)) == (Resource.CHECKPOINTS, "timed")
 
 
 def test_timed_checkpoints_are_held_against_their_timer(
@@ -631,8 +643,8 @@ def test_timed_checkpoints_are_held_against_their_timer(
         for timeouts in ({"on": 20.0}, {}, {"on": 30.0})
     )
 
-    assert (told.resource, told.detail) == (Resource.CHECKPOINTS, "timed")
-    texts = [[proof.text for proof in limit.suspects[0].evidence] for limit in (told, too_long)]
+    assert (told.resource, say(told.detail)) == (Resource.CHECKPOINTS, "timed")
+    texts = [[say(proof.text) for proof in limit.suspects[0].evidence] for limit in (told, too_long)]
     assert any("it goes up and down every 20 s, as checkpoint_timeout does" in text for text in texts[0])
     assert strength(told, Resource.CHECKPOINTS) == pytest.approx(strength(untold, Resource.CHECKPOINTS))
     # Three of them do not fit into a run: nothing can be said.
@@ -679,15 +691,15 @@ def test_checkpoints_too_often_write_all_pages_to_the_wal(judge: Judge) -> None:
     often = {**BUSY, "checkpoints.requested": 0.3, "wal.bytes": 30e6, "wal.fpi": 3000.0}
 
     limit = judge(shares, often)
-    assert (limit.resource, limit.detail) == (Resource.CHECKPOINTS, "too frequent")
-    assert "a checkpoint comes every 3.33 s; 82 % of the WAL is whole pages" in limit.text
+    assert (limit.resource, say(limit.detail)) == (Resource.CHECKPOINTS, "too frequent")
+    assert "a checkpoint comes every 3.33 s; 82 % of the WAL is whole pages" in say(limit.text)
     by_time = {**often, "checkpoints.requested": 0.0, "checkpoints.timed": 0.3}
-    assert judge(shares, by_time).detail == "timed"
+    assert say(judge(shares, by_time).detail) == "timed"
     # Compressed pages are a smaller part of it.
     compressed = judge(shares, often, facts=Facts(wal_compression={"on": "pglz"}))
     assert compressed.resource is Resource.CPU
     much = judge(shares, {**often, "wal.bytes": 9e6}, facts=Facts(wal_compression={"on": "pglz"}))
-    assert "about 68 % of the WAL is whole pages, if wal_compression leaves a quarter of each" in much.text
+    assert "about 68 % of the WAL is whole pages, if wal_compression leaves a quarter of each" in say(much.text)
     # A bulk load asks for checkpoints as often, but changes each page once.
     assert judge(shares, {**often, "wal.fpi": 30.0}).resource is Resource.CPU
 
@@ -706,7 +718,7 @@ def test_whole_pages_that_cost_nothing_limit_nothing(judge: Judge) -> None:
         for method in ("pglz", "lz4")
     )
     assert compressed.resource is Resource.CHECKPOINTS
-    assert "about 30 % of the latency is CPU time that makes whole pages ready for the WAL" in compressed.text
+    assert "about 30 % of the latency is CPU time that makes whole pages ready for the WAL" in say(compressed.text)
     assert quickly.resource is Resource.CPU
 
 
@@ -719,7 +731,7 @@ def test_a_single_checkpoint_in_each_run_does_not_come_often(judge: Judge) -> No
     alone = judge(shares, {**series, "checkpoints.timed": once}, seconds=20)
     assert (alone.resource, suspect(alone, Resource.CHECKPOINTS)) == (Resource.CPU, None)
     often = judge(shares, {**series, "checkpoints.timed": twice}, seconds=20)
-    assert "a checkpoint comes every 10 s" in often.text
+    assert "a checkpoint comes every 10 s" in say(often.text)
 
 
 def test_autovacuum_limits_when_throughput_dips_with_it(judge: Judge) -> None:
@@ -767,7 +779,7 @@ def test_clients_that_were_refused_show_that_connections_limit(
     limit = judge({(CPU, ""): 0.5}, facts=Facts(events=[*events, *outside]))
 
     assert limit.resource is Resource.CONNECTIONS
-    assert "2 clients were refused" in limit.text
+    assert "2 clients were refused" in say(limit.text)
 
 
 def test_connections_that_are_nearly_used_up_limit_nothing_yet(judge: Judge) -> None:
@@ -781,7 +793,7 @@ def test_a_generator_with_one_thread_is_saturated_by_one_cpu(judge: Judge) -> No
     limit = judge({(CPU, ""): 0.1}, {**QUIET, "pgbench.cpu": 0.98, "vmstat.us": 0.6}, facts=Facts(threads={0: 1}))
 
     assert limit.resource is Resource.LOAD_GENERATOR
-    assert "uses 0.98 CPUs, and its threads are at work 98 % of the time" in limit.text
+    assert "uses 0.98 CPUs, and its threads are at work 98 % of the time" in say(limit.text)
 
 
 def test_the_same_cpu_time_does_not_saturate_a_generator_with_more_threads(judge: Judge) -> None:
@@ -803,13 +815,13 @@ def test_a_generator_whose_thread_always_wants_a_cpu_is_saturated_if_it_mostly_h
 def test_a_client_that_pauses_leaves_everything_idle(judge: Judge) -> None:
     limit = judge({(CPU, ""): 0.02})
 
-    assert (limit.resource, limit.detail) == (Resource.CLIENT, "pauses, or the way to the server")
+    assert (limit.resource, say(limit.detail)) == (Resource.CLIENT, "pauses, or the way to the server")
 
 
 def test_a_client_that_pauses_inside_transactions_is_told_apart(judge: Judge) -> None:
     limit = judge({(IDLE_IN_TRANSACTION, ""): 0.85, (CPU, ""): 0.05}, facts=Facts(threads={0: 2}))
 
-    assert (limit.resource, limit.detail) == (Resource.CLIENT, "pauses inside transactions")
+    assert (limit.resource, say(limit.detail)) == (Resource.CLIENT, "pauses inside transactions")
 
 
 def test_on_a_busy_machine_the_client_waits_for_its_cpu(judge: Judge) -> None:
@@ -822,7 +834,7 @@ def test_on_a_busy_machine_the_client_waits_for_its_cpu(judge: Judge) -> None:
 def test_a_load_that_arrives_no_faster_than_it_is_served_is_not_limited(judge: Judge) -> None:
     keeps_up = judge({(CPU, ""): 0.1}, rate=800.0)
     assert keeps_up.resource is Resource.UNDETERMINED
-    assert "keeps up with the rate" in keeps_up.text
+    assert "keeps up with the rate" in say(keeps_up.text)
 
     shares = {("Lock", "tuple"): 0.5, (OUTSIDE, SCHEDULE_LAG): 0.4}
     assert judge(shares, rate=2000.0).resource is Resource.LOCKS
@@ -835,24 +847,24 @@ def test_two_that_are_as_strong_are_undetermined_and_both_named(judge: Judge) ->
     limit = judge({("Lock", "tuple"): 0.44, ("IO", "WALSync"): 0.45}, {**QUIET, "locks.chain": 3.0})
 
     assert limit.resource is Resource.UNDETERMINED
-    assert "locks (tuple)" in limit.text
-    assert "the flush of the WAL (WALSync)" in limit.text
+    assert "locks (tuple)" in say(limit.text)
+    assert "the flush of the WAL (WALSync)" in say(limit.text)
 
 
 def test_weak_suspicions_are_undetermined(judge: Judge) -> None:
     limit = judge({("Lock", "tuple"): 0.27, (CPU, ""): 0.4}, {**QUIET, "locks.chain": 3.0})
 
     assert limit.resource is Resource.UNDETERMINED
-    assert "locks (tuple) is suspected most, but weakly (0.23 of 1, 0.5 would do)" in limit.text
+    assert "locks (tuple) is suspected most, but weakly (0.23 of 1, 0.5 would do)" in say(limit.text)
 
 
 def test_without_anything_known_nothing_is_suspected(judge: Judge) -> None:
     limit = judge(None, {})
 
     assert (limit.resource, limit.suspects) == (Resource.UNDETERMINED, ())
-    assert limit.text == "What limits on with 8 clients is undetermined: what its sessions do is not known."
+    assert say(limit.text) == "What limits on with 8 clients is undetermined: what its sessions do is not known."
     idle = judge(None, QUIET)
-    assert "what its sessions do is not known, the CPUs are 30 % busy" in idle.text
+    assert "what its sessions do is not known, the CPUs are 30 % busy" in say(idle.text)
 
 
 def test_suspects_come_strongest_first_and_each_resource_once() -> None:
@@ -912,16 +924,17 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
         ("off", 0, Resource.CPU),
         ("placebo", 0, Resource.WAL_FLUSH),
     ]
-    assert found[0].text.startswith("on with 4 clients is limited by the flush of the WAL (WALSync): 70 % ")
-    assert what_changed(found, "on", labels={0: "4 clients"}) == (
+    assert say(found[0].text).startswith("on with 4 clients is limited by the flush of the WAL (WALSync): 70 % ")
+    labels = {0: message("level.clients", count=4)}
+    assert [change.say() for change in what_changed(found, "on", labels=labels)] == [
         "off is limited by the CPU, and on by the flush of the WAL (WALSync).",
         "placebo is limited by the flush of the WAL (WALSync), as on is.",
-    )
+    ]
 
 
 def test_levels_with_the_same_change_are_told_together() -> None:
     def limit(arm: str, level: int, resource: Resource) -> Limit:
-        return Limit(arm=arm, load_level=level, resource=resource, detail="", text="", suspects=())
+        return Limit(arm=arm, load_level=level, resource=resource, detail="", text=verbatim(""), suspects=())
 
     found = [
         *(limit("old", level, Resource.LOCKS) for level in (0, 1, 2)),
@@ -929,12 +942,13 @@ def test_levels_with_the_same_change_are_told_together() -> None:
         limit("new", 2, Resource.UNDETERMINED),
     ]
 
-    assert what_changed(found, "old", labels={0: "4 clients", 1: "8 clients", 2: "16 clients"}) == (
+    labels = {level: message("level.clients", count=count) for level, count in enumerate((4, 8, 16))}
+    assert [change.say() for change in what_changed(found, "old", labels=labels)] == [
         (
             "new is limited with 4 clients and 8 clients by the CPU, and old by locks; "
             "with 16 clients by nothing that could be determined, and old by locks."
-        ),
-    )
+        )
+    ]
 
 
 def test_facts_are_those_of_the_record(evidence: Evidence) -> None:

@@ -17,6 +17,7 @@ from pgtrial.analysis.causes.load import (
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import LoadKind
+from pgtrial.findings.message import say
 
 Make = Callable[..., Timeline]
 
@@ -49,7 +50,7 @@ def test_point_queries_are_oltp_however_few_blocks_they_dirty(make_timeline: Mak
     assert found.kind == "OLTP"
     assert (found.hit_ratio, found.read_per_dirtied, found.bytes_per_read) == (1.0, None, None)
     assert (found.rows_per_transaction, found.blocks_per_transaction, found.transaction_seconds) == (1, 4, 0.001)
-    assert found.text == (
+    assert say(found.text) == (
         "OLTP, by time of a transaction 1 ms (OLTP), rows read per transaction 1 (OLTP), blocks per transaction 4 "
         "(OLTP). 100 % of the blocks were in shared buffers."
     )
@@ -75,7 +76,7 @@ def test_scans_are_olap(make_timeline: Make, describe: Any) -> None:
     assert found.read_per_dirtied == 10_000
     assert found.bytes_per_read == 128 * 1024
     assert found.hit_ratio == 0.5
-    assert "bytes per read 128 kB (OLAP)" in found.text
+    assert "bytes per read 128 kB (OLAP)" in say(found.text)
 
 
 def test_features_that_do_not_agree_make_a_mixed_load() -> None:
@@ -87,7 +88,7 @@ def test_one_feature_is_not_enough(make_timeline: Make, describe: Any) -> None:
     found = describe(make_timeline(), latency=0.01)
 
     assert found.kind == "undetermined"
-    assert found.text == "Too little is known to say: 1 of 5 features."
+    assert say(found.text) == "Too little is known to say: 1 of 5 features."
     assert judge_kind([]) == "undetermined"
 
 

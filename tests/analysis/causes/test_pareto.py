@@ -3,11 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.causes.pareto import UNKNOWN_TEXT, rank_events, rank_statements
+from pgtrial.analysis.causes.pareto import rank_events, rank_statements
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.findings.causes import Pareto
+from pgtrial.findings.message import say
+from pgtrial.findings.naming import UNKNOWN_STATEMENT
 
 
 def find(paretos: tuple[Pareto, ...], arm: str, level: int | str = 0) -> Pareto:
@@ -66,11 +68,11 @@ def test_statements_are_ranked_by_their_own_time_and_say_what_they_wait_for(
 ) -> None:
     pareto = find(rank_statements(evidence, busy), "off")
 
-    assert [item.name for item in pareto.items] == ["UPDATE a", "SELECT b", UNKNOWN_TEXT]
+    assert [item.name for item in pareto.items] == ["UPDATE a", "SELECT b", UNKNOWN_STATEMENT]
     assert [item.sessions for item in pareto.items] == pytest.approx([3.1, 0.5, 0.4])
     # What is below 5 % of the statement's time is not named.
-    assert pareto.items[0].detail == "Lock tuple 65 % and CPU 32 %"
-    assert pareto.items[1].detail == "CPU 100 %"
+    assert say(pareto.items[0].detail) == "Lock tuple 65 % and CPU 32 %"
+    assert say(pareto.items[1].detail) == "CPU 100 %"
 
 
 def test_runs_weigh_the_same_and_what_one_did_not_have_is_zero_there(evidence: Evidence, busy: Reduction) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.timeline import Timeline
+from pgtrial.findings.message import say
 from pgtrial.model.run import Slice
 from pgtrial.stats.dips import find_dips
 from pgtrial.stats.interval import t_quantile
@@ -76,7 +77,7 @@ def test_dips_have_their_place_in_the_run_and_what_the_log_says_beside_them(
     first, second = sorted(found.dips, key=lambda dip: dip.start)
     assert (first.start, first.length, second.start) == (110, 5, 360)
     assert first.depth == pytest.approx(0.8, abs=0.05)
-    assert (first.near, second.near) == (("checkpoint",), ("autovacuum of public.t",))
+    assert (tuple(map(say, first.near)), tuple(map(say, second.near))) == (("checkpoint",), ("autovacuum of public.t",))
     assert (first.stalled, second.stalled, second.depth) == (0, 1, pytest.approx(1.0, abs=0.01))
     assert first.recovery is not None
     assert found.dip_share.low is None  # one block
@@ -110,7 +111,7 @@ def test_a_load_of_a_few_seconds_is_not_judged(make_run: Any, evidence: Evidence
     (found,) = describe_stability(evidence, [make_run([10.0] * 5)], [])
 
     assert (found.coefficient_of_variation, found.lowest, found.trend, found.dips) == (None, None, None, ())
-    assert (found.periods, found.aligned) == ((), "")
+    assert (found.periods, found.aligned) == ((), None)
 
 
 class TestAlignment:
@@ -127,9 +128,9 @@ class TestAlignment:
             log += [make_entry(runs[-1], start + 2, kind="slow statement") for start in starts]
         (found,) = describe_stability(evidence, runs, log)
 
-        assert found.aligned.startswith("Of 1 min in dips 1 min lie beside a checkpoint; by chance it would be")
-        assert float(found.aligned.partition("probability ")[2].rstrip(").")) < 1e-3
-        assert "slow" not in found.aligned  # what a dip brings about explains no dip
+        assert say(found.aligned).startswith("Of 1 min in dips 1 min lie beside a checkpoint; by chance it would be")
+        assert float(say(found.aligned).partition("probability ")[2].rstrip(").")) < 1e-3
+        assert "slow" not in say(found.aligned)  # what a dip brings about explains no dip
 
     def test_dips_at_other_times_do_not_follow_the_log(
         self, make_run: Any, make_entry: Any, evidence: Evidence
@@ -138,7 +139,9 @@ class TestAlignment:
         run = make_run(with_dips(rng, [100, 250]))
         (found,) = describe_stability(evidence, [run], [make_entry(run, 400, 420, kind="checkpoint")])
 
-        assert found.aligned.startswith("The dips do not follow the log: of 8 s in dips 0 s lie beside a checkpoint")
+        assert say(found.aligned).startswith(
+            "The dips do not follow the log: of 8 s in dips 0 s lie beside a checkpoint"
+        )
 
     def test_checkpoints_that_are_spread_until_the_next_are_tried_by_their_beginning(
         self, make_run: Any, make_entry: Any, evidence: Evidence
@@ -152,7 +155,7 @@ class TestAlignment:
             log += [make_entry(runs[-1], start + 2, kind="lock wait") for start in starts]
         (found,) = describe_stability(evidence, runs, log)
 
-        of_locks, of_checkpoints, warning = found.aligned.replace(". ", ".\n").splitlines()
+        of_locks, of_checkpoints, warning = say(found.aligned).replace(". ", ".\n").splitlines()
         assert of_locks.startswith("Of 2 min in dips 1 min lie beside a lock wait; by chance")
         assert of_checkpoints.startswith("Of 2 min in dips 2 min lie beside a checkpoint's beginning; by chance")
         assert warning.startswith("Locks are held longer when all is slow")
@@ -163,8 +166,8 @@ class TestAlignment:
         rng = np.random.default_rng(7)
         quiet, dipping = make_run(steady(rng)), make_run(with_dips(rng, [100]))
 
-        assert describe_stability(evidence, [quiet], [make_entry(quiet, 5, kind="checkpoint")])[0].aligned == ""
-        assert describe_stability(evidence, [dipping], [])[0].aligned == ""
+        assert describe_stability(evidence, [quiet], [make_entry(quiet, 5, kind="checkpoint")])[0].aligned is None
+        assert describe_stability(evidence, [dipping], [])[0].aligned is None
 
 
 class TestPeriods:

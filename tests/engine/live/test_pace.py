@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from pgtrial.engine.live.watch import INTERVAL, SHARE, Pulse, next_pause
+from pgtrial.engine.live.pace import INTERVAL, SHARE, Pulse, next_pause
 
 PATIENCE = 30.0  # s, for what happens at once on any machine
 

@@ -152,7 +152,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_a_password(foreign, fi
         with pytest.raises(ConnectError) as error:
             find(connection.format(port=foreign.port, closed=unused.getsockname()[1]), caller)
 
-    assert error.value.message.startswith("no connection to the server of [target]: host ")
+    assert error.value.message.startswith("cannot connect to the server of [target]: host ")
     assert error.value.detail
     assert error.value.hint.startswith(hint)
     assert SECRET not in _everything(error.value)

@@ -113,7 +113,7 @@ def test_a_database_that_somebody_else_has_made_is_left(foreign, runner):
 
     assert undone.outcome is Outcome.CHANGED
     assert databases(foreign) == {run_database(TOKEN)}
-    with pytest.raises(TargetError, match=f'a database "pgtrial_{TOKEN}" is there already'):
+    with pytest.raises(TargetError, match=f'database "pgtrial_{TOKEN}" already exists'):
         runner.run(plan_database(server, run_database(TOKEN), template=None))
 
 
@@ -163,7 +163,7 @@ def test_a_role_without_the_right_is_told_so(foreign, runner):
     with pytest.raises(PreflightError, match='role "watcher" may not create a database') as error:
         check_may_create(rights)
     assert 'ALTER ROLE "watcher" CREATEDB' in error.value.hint
-    with pytest.raises(PreflightError, match="the server is a standby, on which no database can be made"):
+    with pytest.raises(PreflightError, match="the server is a standby, where no database can be created"):
         check_may_create(dataclasses.replace(rights, in_recovery=True))
     check_may_create(runner.run(probe_rights(runner.run(foreign.open("maker")))))
 

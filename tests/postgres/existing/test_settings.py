@@ -347,8 +347,8 @@ def test_what_is_already_so_is_no_change(foreign, runner):
         ({"block_size": "4096"}, 'setting "block_size" cannot be changed'),
         ({"a.b.c": "1"}, 'setting "a.b.c" cannot be set on an existing server'),
         ({"archive_command": "x"}, 'setting "archive_command" is not changed on an existing server'),
-        ({"session_preload_libraries": " ", "work_mem": "9MB"}, "cannot be made empty with ALTER SYSTEM"),
-        ({"log_line_prefix": "a\nb"}, "ALTER SYSTEM takes one line of ASCII only"),
+        ({"session_preload_libraries": " ", "work_mem": "9MB"}, "cannot be set to an empty value with ALTER SYSTEM"),
+        ({"log_line_prefix": "a\nb"}, "ALTER SYSTEM accepts only a single line of ASCII"),
         ({"max_connections": "40"}, '"max_connections" needs a restart, and the file gives no restart command'),
     ],
 )

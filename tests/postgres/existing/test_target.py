@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from pgtrial.cli.main import main
+from pgtrial.hosts.linux.control_groups import groups_of
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.control_groups import groups_of
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 

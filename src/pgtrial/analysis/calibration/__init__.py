@@ -1,1 +1,1 @@
-"""What a calibration measures, and what it promises of an experiment."""
+"""Calibration: its measurements, and what they predict for an experiment."""

@@ -1,4 +1,4 @@
-"""What a calibration found: how much noise each method has on a machine, and what each can detect."""
+"""Results of a calibration: the noise of each method on a machine, and what each can detect."""
 
 import math
 

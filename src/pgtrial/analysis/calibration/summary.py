@@ -1,4 +1,4 @@
-"""Which of the calibrated methods to use, and what each of them finds in the experiment itself."""
+"""Which calibrated method to use, and what each would detect in the experiment itself."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from pgtrial.analysis.calibration.promise import (
     Recommendation,
     shown_label,
 )
-from pgtrial.design.arms import resolve_arms
 from pgtrial.design.calibration import FEWEST_BLOCKS, CalibrationPlan, Candidate, with_method
 from pgtrial.design.duration import MOST_BLOCKS, estimate_run
-from pgtrial.experiment_file.control_twice import AGAIN
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.generate import AGAIN
 from pgtrial.findings.caveat import CaveatFinding, caveat, prefix_words
 from pgtrial.findings.findings import ArmSlices, Findings, RunFinding
 from pgtrial.model.caveat import Severity
@@ -207,9 +207,10 @@ def _describe(
     spread = sd_interval(pooled.sd, pooled.degrees, confidence=confidence)
     times = [time for findings in parts.values() for time in block_times(findings.runs)]
     block, load, warmup = (math.fsum(each) / len(times) for each in zip(*times, strict=True))
-    arms = len(resolve_arms(experiment))
+    resolved = resolve_arms(experiment)
+    arms = len(resolved)
     # What is neither load nor warm-up goes with the number of servers; these two are known for the experiment itself.
-    own = estimate_run(with_method(experiment, candidate.method, candidate.slice), candidate.choice)
+    own = estimate_run(with_method(experiment, candidate.method, candidate.slice), resolved, candidate.choice)
     own_block = (block - load - warmup) * arms / 2 + (own.warmup + own.measure) * arms
     slices = [
         (len(group), findings.slices.arms[0])

@@ -1,4 +1,4 @@
-"""Which metrics go together inside the load levels: all pairs of association_pairs.py and those that the file chooses.
+"""Which metrics go together inside the load levels: all of PAIRS and those that the file chooses.
 
 A stratum is one run at one load level, so that neither the number of clients, which moves nearly every metric, nor a
 difference between arms or blocks makes a pair go together. What is found is an association and nothing more: a third
@@ -17,7 +17,6 @@ from pgtrial.analysis.causes.sessions import Array, find_objects, find_series
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import Association
-from pgtrial.language import N_
 from pgtrial.stats.association import Association as Tested
 from pgtrial.stats.association import associations
 from pgtrial.stats.interval import benjamini_hochberg
@@ -30,12 +29,12 @@ from pgtrial.stats.interval import benjamini_hochberg
 
 Sign = Literal["+", "-", ""]
 
-CHOSEN = N_("chosen")
+CHOSEN = "chosen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Metrics as in analysis/timeline_metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
+    """Metrics as in analysis/timelines/metrics.py; with a "/" one object of theirs, "iostat.util/vda"."""
 
     first: str
     second: str
@@ -49,13 +48,13 @@ def _pairs(family: str, expected: Sign, first: str, *seconds: str) -> Iterator[P
 
 
 # Families, as findings have them; they are shown translated.
-_WAITS = N_("waits and system")
-_SYSTEM = N_("system")
-_BLOCKS = N_("throughput and blocks")
-_CACHE = N_("blocks and system")
-_DIRTY = N_("dirty pages and system")
-_DEVICE = N_("memory and device")
-_SPEED = N_("throughput and device")
+_WAITS = "waits and system"
+_SYSTEM = "system"
+_BLOCKS = "throughput and blocks"
+_CACHE = "blocks and system"
+_DIRTY = "dirty pages and system"
+_DEVICE = "memory and device"
+_SPEED = "throughput and device"
 _READS = ("iostat.r", "iostat.r_bytes")
 _WRITES = ("iostat.w", "iostat.w_bytes")
 
@@ -116,17 +115,17 @@ def is_part(first: str, second: str) -> bool:
     So are two shares of the CPUs' time, which add up to one. Different objects, such as two devices, are not parts of
     each other; throughput and latency are tied by the number of clients (Little's law).
     """
-    (one, one_object), (other, other_object) = (name.partition("/")[::2] for name in (first, second))
-    if _SHARES_OF_CPU.fullmatch(one) and _SHARES_OF_CPU.fullmatch(other):
+    (metric, device), (other, other_device) = (name.partition("/")[::2] for name in (first, second))
+    if _SHARES_OF_CPU.fullmatch(metric) and _SHARES_OF_CPU.fullmatch(other):
         return True
-    if one == other.replace("wait.", "waits.", 1) or other == one.replace("wait.", "waits.", 1):
-        return one != other
-    if one.partition(".")[0] == other.partition(".")[0] and one_object and other_object and one_object != other_object:
+    if metric == other.replace("wait.", "waits.", 1) or other == metric.replace("wait.", "waits.", 1):
+        return metric != other
+    if metric.partition(".")[0] == other.partition(".")[0] and device and other_device and device != other_device:
         return False
     return any(
         re.fullmatch(whole, a) is not None and re.fullmatch(part, b) is not None
         for whole, part in _PARTS
-        for a, b in ((one, other), (other, one))
+        for a, b in ((metric, other), (other, metric))
     )
 
 
@@ -153,11 +152,11 @@ def find_associations(evidence: Evidence, timelines: Sequence[Timeline]) -> tupl
     if not timelines or not pairs:
         return ()
     tested = _test_pairs(pairs, timelines, confidence=evidence.confidence, seed=evidence.experiment.design.seed)
-    q_values = benjamini_hochberg([None if one.spearman is None else one.spearman.p_value for one in tested])
+    q_values = benjamini_hochberg([None if result.spearman is None else result.spearman.p_value for result in tested])
     level = evidence.experiment.associations.false_discovery
     return tuple(
-        _record(pair, one, q_value=q_value, level=level)
-        for pair, one, q_value in zip(pairs, tested, q_values, strict=True)
+        _record(pair, result, q_value=q_value, level=level)
+        for pair, result, q_value in zip(pairs, tested, q_values, strict=True)
     )
 
 
@@ -169,17 +168,17 @@ def _with_objects(pair: Pair, timelines: Sequence[Timeline]) -> Iterator[Pair]:
             yield pair
         return
     same = {about for _, about in firsts} & {about for _, about in seconds} - {""}
-    for (first, one), (second, other) in product(firsts, seconds):
-        if first != second and (not same or one == other):
+    for (first, device), (second, other) in product(firsts, seconds):
+        if first != second and (not same or device == other):
             yield Pair(first=first, second=second, family=pair.family, expected=pair.expected)
 
 
 def _names(name: str, timelines: Sequence[Timeline]) -> Iterator[tuple[str, str]]:
     """(full name, object) of every series that a name means."""
     metric, _, about = name.partition("/")
-    for found in find_objects(timelines, metric):
-        if not about or about == found:
-            yield (f"{metric}/{found}" if found else metric), found
+    for series_object in find_objects(timelines, metric):
+        if about in ("", series_object):
+            yield (f"{metric}/{series_object}" if series_object else metric), series_object
 
 
 def _test_pairs(
@@ -187,7 +186,7 @@ def _test_pairs(
 ) -> tuple[Tested, ...]:
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     rows: Mapping[str, int] = {name: row for row, name in enumerate(names)}
-    series = np.vstack([np.concatenate([_values(each, name) for each in timelines]) for name in names])
+    series = np.vstack([np.concatenate([_values(timeline, name) for timeline in timelines]) for name in names])
     strata = np.repeat(np.arange(len(timelines)), [timeline.seconds for timeline in timelines])
     return associations(
         series,
@@ -201,15 +200,15 @@ def _test_pairs(
 def _values(timeline: Timeline, name: str) -> Array:
     """What only rounding moves is constant: it goes together with nothing."""
     metric, _, about = name.partition("/")
-    found = find_series(timeline, metric, about)
-    if found is None:
+    series = find_series(timeline, metric, about)
+    if series is None:
         return np.full(timeline.seconds, np.nan)
-    known = found[~np.isnan(found)]
+    known = series[~np.isnan(series)]
     if not known.size:
-        return found
+        return series
     low, high = float(known.min()), float(known.max())
     is_constant = high - low <= _ROUNDING * max(abs(low), abs(high))
-    return np.where(np.isnan(found), np.nan, low) if is_constant else found
+    return np.where(np.isnan(series), np.nan, low) if is_constant else series
 
 
 def _record(pair: Pair, tested: Tested, *, q_value: float | None, level: float) -> Association:

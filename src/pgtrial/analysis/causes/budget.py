@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
-from pgtrial.analysis.causes.words import OUTSIDE, SCHEDULE_LAG
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import BudgetDifference, BudgetPart, LatencyBudget
+from pgtrial.findings.causes import OUTSIDE, SCHEDULE_LAG, BudgetDifference, BudgetPart, LatencyBudget
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import RunRow
 

@@ -18,7 +18,6 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.findings.causes import Check, Level
-from pgtrial.language import tr
 from pgtrial.stats.trend import trend
 from pgtrial.units import parse_bytes
 
@@ -43,9 +42,9 @@ class CheckedSeries:
     @property
     def values(self) -> Array:
         """(seconds,) NaN where nothing is below the line."""
-        found = np.full(self.above.shape, np.nan)
-        np.divide(self.above, self.below, out=found, where=self.below > 0)
-        return found
+        ratios = np.full(self.above.shape, np.nan)
+        np.divide(self.above, self.below, out=ratios, where=self.below > 0)
+        return ratios
 
 
 def read_checked(evidence: Evidence, rule: CheckRule, timeline: Timeline, about: str) -> CheckedSeries | None:
@@ -64,12 +63,12 @@ def read_checked(evidence: Evidence, rule: CheckRule, timeline: Timeline, about:
 def _add_up(evidence: Evidence, metrics: tuple[str, ...], timeline: Timeline, about: str) -> Array | None:
     total = np.zeros(timeline.seconds)
     for metric in metrics:
-        found: Array | float | None = find_series(timeline, metric, about)
-        if found is None:
-            found = _find_constant(evidence, metric, timeline.run)
-        if found is None:
+        term: Array | float | None = find_series(timeline, metric, about)
+        if term is None:
+            term = _find_constant(evidence, metric, timeline.run)
+        if term is None:
             return None
-        total = total + found
+        total = total + term
     return total
 
 
@@ -123,12 +122,12 @@ def check_samples(
             evidence=evidence,
             arm=arm,
             level=level,
-            timelines=found,
+            timelines=members,
             entries=None
             if log_events is None
-            else tuple(event for each in found for event, start, _ in placed[each.run, each.level] if start >= 0),
+            else tuple(event for line in members for event, start, _ in placed[line.run, line.level] if start >= 0),
         )
-        for (arm, level), found in group_cells(timelines).items()
+        for (arm, level), members in group_cells(timelines).items()
     ]
     return tuple(check for cell in cells for rule in rules for check in _check(rule, cell))
 
@@ -136,16 +135,16 @@ def check_samples(
 def grade(rule: CheckRule, value: float) -> Level:
     """The worst level whose limit the value reaches; checks.toml says what happens at a limit itself."""
     is_higher_worse = rule.is_higher_worse or rule.kind is CheckKind.TIME  # then it is the share of the time
-    found = Level.OK
+    worst = Level.OK
     for level, limit in rule.limits():
         if (value > 0 and value >= limit) if is_higher_worse else value < limit:
-            found = Level(level)
-    return found
+            worst = Level(level)
+    return worst
 
 
 def _changed(evidence: Evidence, rule: CheckRule) -> CheckRule:
     table = evidence.experiment.checks.get(rule.id)
-    return change_rule(rule, {key: each.value for key, each in table.limits().items()}) if table else rule
+    return change_rule(rule, {key: limit.value for key, limit in table.limits().items()}) if table else rule
 
 
 def _check(rule: CheckRule, cell: _Cell) -> Iterator[Check]:
@@ -154,8 +153,8 @@ def _check(rule: CheckRule, cell: _Cell) -> Iterator[Check]:
             yield from _check_log(rule, cell, cell.entries)
         return
     for about in find_objects(cell.timelines, rule.metric[0]):
-        found = [read_checked(cell.evidence, rule, timeline, about) for timeline in cell.timelines]
-        judged = _JUDGES[rule.kind](rule, [each for each in found if each is not None], cell.evidence.confidence)
+        read = [read_checked(cell.evidence, rule, timeline, about) for timeline in cell.timelines]
+        judged = _JUDGES[rule.kind](rule, [series for series in read if series is not None], cell.evidence.confidence)
         if judged is not None:
             yield _record(rule, cell, judged, about=about)
 
@@ -164,7 +163,7 @@ def _record(rule: CheckRule, cell: _Cell, judged: _Judged, *, about: str, entrie
     facts = Facts(timelines=cell.timelines, metric=rule.metric[0], about=about, entries=entries)
     return Check(
         id=rule.id,
-        name=tr(rule.name),
+        name=rule.name,
         arm=cell.arm,
         load_level=cell.level,
         object=about,
@@ -173,15 +172,15 @@ def _record(rule: CheckRule, cell: _Cell, judged: _Judged, *, about: str, entrie
         threshold=rule.threshold,
         share=judged.share,
         level=judged.level,
-        advice="" if judged.level is Level.OK else advise(rule.id, facts),
+        advice=None if judged.level is Level.OK else advise(rule.id, facts),
     )
 
 
 def _judge_time(rule: CheckRule, series: Sequence[CheckedSeries], _: float) -> _Judged | None:
-    known = sum(int(each.is_known.sum()) for each in series)
+    known = sum(int(run.is_known.sum()) for run in series)
     if not known:
         return None
-    values = np.concatenate([each.values for each in series])
+    values = np.concatenate([run.values for run in series])
     # A comparison with NaN is false: what is not known is not beyond.
     beyond = values > rule.threshold if rule.is_higher_worse else values < rule.threshold
     share = float(beyond.sum()) / known
@@ -191,16 +190,16 @@ def _judge_time(rule: CheckRule, series: Sequence[CheckedSeries], _: float) -> _
 
 def _judge_total(rule: CheckRule, series: Sequence[CheckedSeries], _: float) -> _Judged | None:
     """The ratio of the sums, so that a busy second counts for more than a quiet one; without ``per`` the mean."""
-    above = sum(float(each.above[each.is_known].sum()) for each in series)
-    below = sum(float(each.below[each.is_known].sum()) for each in series)
+    above = sum(float(run.above[run.is_known].sum()) for run in series)
+    below = sum(float(run.below[run.is_known].sum()) for run in series)
     return _Judged(value=above / below, share=None, level=grade(rule, above / below)) if below > 0 else None
 
 
 def _judge_trend(rule: CheckRule, series: Sequence[CheckedSeries], confidence: float) -> _Judged | None:
     """Change over the measured time, mean over the runs; only a remark where it may as well be zero."""
-    found = [(trend(each.values, confidence=confidence), each.values.size) for each in series]
-    trends = [(each, seconds) for each, seconds in found if each is not None]
-    estimate = estimate_mean((each.slope * seconds for each, seconds in trends), confidence=confidence)
+    fits = [(trend(run.values, confidence=confidence), run.values.size) for run in series]
+    trends = [(fit, seconds) for fit, seconds in fits if fit is not None]
+    estimate = estimate_mean((fit.slope * seconds for fit, seconds in trends), confidence=confidence)
     if estimate is None:
         return None
     low, high = estimate.low, estimate.high
@@ -224,8 +223,8 @@ def _check_log(rule: CheckRule, cell: _Cell, entries: Sequence[LogEvent]) -> Ite
     """Entries of a kind per minute, by object (for errors their SQLSTATE); one that is ok where there are none."""
     seconds = sum(timeline.seconds for timeline in cell.timelines)
     mine = sorted((event for event in entries if event.kind in rule.metric), key=lambda event: event.object)
-    found = {about: tuple(group) for about, group in groupby(mine, key=lambda event: event.object)}
-    for about, events in (found or {"": ()}).items():
+    groups = {about: tuple(group) for about, group in groupby(mine, key=lambda event: event.object)}
+    for about, events in (groups or {"": ()}).items():
         value = sum(event.count for event in events) * 60 / seconds if seconds else 0.0
         is_severe = bool(events) and about.startswith(_SEVERE_CLASSES)
         judged = _Judged(value=value, share=None, level=Level.ALARM if is_severe else grade(rule, value))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes import limit_thresholds as thresholds
-from pgtrial.analysis.causes.disk_words import NEAR, tell_load, tell_size, tell_use
 from pgtrial.analysis.causes.limit_rules.base import Facts, Scene
 from pgtrial.analysis.causes.limit_rules.parts import busiest_device
 from pgtrial.analysis.causes.sessions import (
@@ -24,15 +23,13 @@ from pgtrial.analysis.causes.sessions import (
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
 from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Limit, Resource, Suspect
-from pgtrial.findings.disks import DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize
-from pgtrial.findings.message import say
+from pgtrial.findings.disks import SAME_LIMIT, DiskCeiling, DiskLoad, DiskStanding, DiskUse, ServerSize, rate_of
+from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
-from pgtrial.language import tr
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.plateau import BAND, LEAST_SHARE, Plateau, find_plateau
@@ -72,11 +69,11 @@ _RATES = (
 
 def declared_limits(experiment: Experiment, arm: Arm) -> Mapping[str, float]:
     """Limits of the arm's disk in 1/s and B/s: of its class, or of its control group; {} for none."""
-    found = {key: text for key, text in effective_knobs(experiment, arm).get("cgroup", {}).items() if key in LIMITS}
-    name = disk_of(experiment, arm)
+    limits = {key: text for key, text in arm.knobs.get("cgroup", {}).items() if key in LIMITS}
+    name = arm.disk
     if name is not None and name in experiment.disks:
-        found |= experiment.disks[name].limits()
-    return {key: parse_bytes(text) if key.endswith("bytes") else float(text) for key, text in found.items()}
+        limits |= experiment.disks[name].limits()
+    return {key: parse_bytes(text) if key.endswith("bytes") else float(text) for key, text in limits.items()}
 
 
 def find_ceiling(
@@ -86,12 +83,12 @@ def find_ceiling(
     rules for limits name), else the one that is pinned most. None where no rate is.
     """
     candidates = list(_candidates(timelines, device, declared=declared, confidence=confidence))
-    declared_ones = [each for each in candidates if each.is_at_declared]
-    named = [each for each in candidates if f"{each.metric}/{device}" == hint]
-    plateaus = [each for each in candidates if each.is_plateau]
-    for group in (declared_ones, named, plateaus):
+    at_declared = [ceiling for ceiling in candidates if ceiling.is_at_declared]
+    named = [ceiling for ceiling in candidates if f"{ceiling.metric}/{device}" == hint]
+    plateaus = [ceiling for ceiling in candidates if ceiling.is_plateau]
+    for group in (at_declared, named, plateaus):
         if group:
-            return max(group, key=lambda each: each.pinned_share)
+            return max(group, key=lambda ceiling: ceiling.pinned_share)
     return None
 
 
@@ -130,14 +127,14 @@ def _candidates(
 
 
 def _is_at(limit: float | None, plateau: Plateau) -> bool:
-    return limit is not None and abs(plateau.ceiling / limit - 1) <= NEAR and plateau.pinned_share >= LEAST_SHARE
+    return limit is not None and abs(plateau.ceiling / limit - 1) <= SAME_LIMIT and plateau.pinned_share >= LEAST_SHARE
 
 
 def _by_block(timelines: Sequence[Timeline], metric: str, device: str, *, whole: float, confidence: float) -> Estimate:
     """The ceiling with an interval over the blocks; of all seconds together where runs have too few of their own."""
-    found = [_top(pooled_values((timeline,), metric, device), whole) for timeline in timelines]
-    estimate = estimate_mean(found, confidence=confidence)
-    return estimate if estimate is not None and None not in found else Estimate(value=whole)
+    tops = [_top(pooled_values((timeline,), metric, device), whole) for timeline in timelines]
+    estimate = estimate_mean(tops, confidence=confidence)
+    return estimate if estimate is not None and None not in tops else Estimate(value=whole)
 
 
 def _top(values: Array, whole: float) -> float | None:
@@ -169,13 +166,13 @@ def describe_disks(evidence: Evidence, timelines: Sequence[Timeline], limits: Se
     """One record per arm of whose device there are samples, in the order of the experiment."""
     cells = group_cells(timelines)
     judged = {(limit.arm, limit.load_level): limit for limit in limits}
-    found = []
+    uses = []
     for arm in evidence.arms:
         mine = {level: cells[arm.name, level.index] for level in evidence.levels if (arm.name, level.index) in cells}
         device = _device(arm, mine)
         if device:
-            found.append(_describe(evidence, arm, device=device, cells=mine, judged=judged))
-    return tuple(found)
+            uses.append(_describe(evidence, arm, device=device, cells=mine, judged=judged))
+    return tuple(uses)
 
 
 def _device(arm: Arm, cells: Mapping[LoadLevel, tuple[Timeline, ...]]) -> str:
@@ -196,7 +193,7 @@ def _describe(
     judged: Mapping[tuple[str, int], Limit],
 ) -> DiskUse:
     declared = declared_limits(evidence.experiment, arm)
-    enforced = bool(declared.keys() & effective_knobs(evidence.experiment, arm).get("cgroup", {}).keys())
+    enforced = bool(declared.keys() & arm.knobs.get("cgroup", {}).keys())
     levels = tuple(
         _describe_level(
             evidence,
@@ -207,21 +204,22 @@ def _describe(
             declared=declared,
             is_enforced=enforced,
         )
-        for level, timelines in sorted(cells.items(), key=lambda each: each[0].clients)
+        for level, timelines in sorted(cells.items(), key=lambda cell: cell[0].clients)
     )
-    use = DiskUse(
+    spread = _spread(levels)
+    size = _size(levels, {level.index: level for level in evidence.levels}, cells)
+    return DiskUse(
         arm=arm.name,
         device=device,
-        disk=disk_of(evidence.experiment, arm) or "",
-        is_emulated=is_emulated(evidence.experiment, arm),
+        disk=arm.disk or "",
+        is_emulated=arm.is_emulated,
         is_enforced=enforced,
         declared=dict(declared),
         levels=levels,
-        spread=_spread(levels),
-        size=_size(levels, {level.index: say(name_level(level)) for level in evidence.levels}, cells),
-        text="",
+        spread=spread,
+        size=size,
+        text=_tell_use(levels, spread, size, is_emulated=arm.is_emulated),
     )
-    return use.model_copy(update={"text": tell_use(use)})
 
 
 def _describe_level(
@@ -244,35 +242,38 @@ def _describe_level(
     ceiling = find_ceiling(timelines, device, declared=declared, hint=hint, confidence=evidence.confidence)
     busy = [_cpu_busy(timeline) for timeline in timelines]
     cpus = [cpus_in_use(timeline)[0] for timeline in timelines]
-    load = DiskLoad(
-        load_level=level.index,
-        standing=_standing(limit, suspect, ceiling),
-        ceiling=ceiling,
-        throughput=mean(THROUGHPUT),
-        reads=mean("iostat.r", device),
-        writes=mean("iostat.w", device),
-        read_bytes=mean("iostat.r_bytes", device),
-        write_bytes=mean("iostat.w_bytes", device),
-        read_size=mean("iostat.rareq", device),
-        write_size=mean("iostat.wareq", device),
-        read_latency=mean("iostat.r_await", device),
-        write_latency=mean("iostat.w_await", device),
-        queue=mean("iostat.aqu", device),
-        iowait=mean("vmstat.wa"),
-        cpu_busy=estimate_mean(busy, confidence=evidence.confidence),
-        cpus=estimate_mean(cpus, confidence=evidence.confidence),
-        text="",
-    )
-    text = tell_load(load, label=say(name_level(level)), suspect=suspect, declared=declared, is_enforced=is_enforced)
-    return load.model_copy(update={"text": text})
+    means = {
+        "throughput": mean(THROUGHPUT),
+        "reads": mean("iostat.r", device),
+        "writes": mean("iostat.w", device),
+        "read_bytes": mean("iostat.r_bytes", device),
+        "write_bytes": mean("iostat.w_bytes", device),
+        "read_size": mean("iostat.rareq", device),
+        "write_size": mean("iostat.wareq", device),
+        "read_latency": mean("iostat.r_await", device),
+        "write_latency": mean("iostat.w_await", device),
+        "queue": mean("iostat.aqu", device),
+        "iowait": mean("vmstat.wa"),
+        "cpu_busy": estimate_mean(busy, confidence=evidence.confidence),
+        "cpus": estimate_mean(cpus, confidence=evidence.confidence),
+    }
+    standing = _standing(limit, suspect, ceiling)
+    if standing is DiskStanding.AT_LIMIT and ceiling is not None:
+        text = _tell_limit(name_level(level), ceiling, is_enforced=is_enforced)
+    else:
+        text = _tell_load(
+            name_level(level), standing, means, suspect=suspect, declared=declared, is_enforced=is_enforced
+        )
+    return DiskLoad(load_level=level.index, standing=standing, ceiling=ceiling, text=text, **means)
 
 
 def _disk_suspect(limit: Limit | None, resources: Sequence[Resource]) -> Suspect | None:
     """The strongest of the suspects that a disk is behind, if it is strong enough to be the limit."""
     if limit is None:
         return None
-    found = [each for each in limit.suspects if each.resource in resources and each.strength >= thresholds.DECIDED]
-    return max(found, key=lambda each: each.strength, default=None)
+    suspects = [suspect for suspect in limit.suspects if suspect.resource in resources]
+    decided = [suspect for suspect in suspects if suspect.strength >= thresholds.DECIDED]
+    return max(decided, key=lambda suspect: suspect.strength, default=None)
 
 
 def _standing(limit: Limit | None, suspect: Suspect | None, ceiling: DiskCeiling | None) -> DiskStanding:
@@ -289,24 +290,24 @@ def _cpu_busy(timeline: Timeline) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def cpus_in_use(timeline: Timeline) -> tuple[float | None, str]:
+def cpus_in_use(timeline: Timeline) -> tuple[float | None, Message | None]:
     """CPUs that the server uses, and what that is taken from: the first of three sources that there is.
 
     The kernel's accounts of the server's processes; those of its control group; the machine's, less the load
     generator's where that is on it. Without any, None.
     """
     kinds = timeline.objects("server.cpu")
-    found = [pooled_mean((timeline,), "server.cpu", kind) or 0.0 for kind in kinds]
-    if sum(found) > 0:
-        return sum(found), tr("the kernel's accounts of the server's processes")
+    used = sum(pooled_mean((timeline,), "server.cpu", kind) or 0.0 for kind in kinds)
+    if used > 0:
+        return used, message("cpu-source.processes")
     group = pooled_mean((timeline,), "cgroup.cpu")
     if group is not None:
-        return group, tr("the kernel's account of the server's control group")
+        return group, message("cpu-source.control-group")
     busy, cpus = _cpu_busy(timeline), pooled_mean((timeline,), "vmstat.cpus")
     if busy is None or cpus is None:
-        return None, ""
+        return None, None
     generator = pooled_mean((timeline,), "pgbench.cpu") or 0.0
-    return max(0.0, busy * cpus - generator), tr("CPU time of the machine less that of the load generator")
+    return max(0.0, busy * cpus - generator), message("cpu-source.machine")
 
 
 def _spread(levels: Sequence[DiskLoad]) -> float | None:
@@ -319,28 +320,149 @@ def _spread(levels: Sequence[DiskLoad]) -> float | None:
 
 
 def _size(
-    levels: Sequence[DiskLoad], labels: Mapping[int, str], cells: Mapping[LoadLevel, tuple[Timeline, ...]]
+    loads: Sequence[DiskLoad], levels: Mapping[int, LoadLevel], cells: Mapping[LoadLevel, tuple[Timeline, ...]]
 ) -> ServerSize | None:
     """CPUs in use at the highest load level at which the disk stands at a limit, else where most are in use."""
-    known = [load for load in levels if load.cpus is not None and load.standing is not DiskStanding.UNKNOWN]
-    limited = [load for load in known if load.standing is DiskStanding.AT_LIMIT]
+    known = [(load, load.cpus) for load in loads if load.cpus is not None and load.standing is not DiskStanding.UNKNOWN]
+    limited = [(load, cpus) for load, cpus in known if load.standing is DiskStanding.AT_LIMIT]
     if not known:
         return None
-    chosen = limited[-1] if limited else max(reversed(known), key=lambda load: load.cpus.value if load.cpus else 0.0)
-    assert chosen.cpus is not None  # known is made of those that have it
-    timelines = next(found for level, found in cells.items() if level.index == chosen.load_level)
-    size = ServerSize(
-        cpus=chosen.cpus,
-        whole=_whole(chosen.cpus.value),
-        load_level=chosen.load_level,
-        source=cpus_in_use(timelines[0])[1],
+    load, cpus = limited[-1] if limited else max(reversed(known), key=lambda pair: pair[1].value)
+    level, whole = levels[load.load_level], _whole(cpus.value)
+    values: dict[str, Value] = {"cpus": _tell_cpus(cpus), "level": name_level(level)}
+    if limited:
+        text = message("server-size", count=whole, **values)
+    elif load.standing is DiskStanding.NOT_LIMITING:
+        text = message("server-size.not-limiting", **values)
+    else:
+        text = message("server-size.slow", **values)
+    return ServerSize(
+        cpus=cpus,
+        whole=whole,
+        load_level=load.load_level,
+        source=cpus_in_use(cells[level][0])[1],
         is_bound=not limited,
-        text="",
+        text=text,
     )
-    text = tell_size(size, label=labels[chosen.load_level], standing=chosen.standing)
-    return size.model_copy(update={"text": text})
+
+
+def _tell_cpus(cpus: Estimate) -> Message:
+    if cpus.low is None or cpus.high is None:
+        return message("server-cpus", cpus=cpus.value)
+    return message("server-cpus.with-interval", cpus=cpus.value, low=max(0.0, cpus.low), high=cpus.high)
 
 
 def _whole(cpus: float) -> int:
     whole = int(cpus)
     return max(1, whole if cpus - whole <= _WHOLE else whole + 1)
+
+
+# --- Which sentences tell it ----------------------------------------------------------------------------------------
+
+_EXACT = 0.0005  # relative difference that is none in a sentence
+_FAR_BELOW = 0.5  # of a limit
+# Key of a declared limit, mean of a load level, and what the rate counts.
+_LIMITED_RATES = (
+    ("read_iops", "reads", "reads"),
+    ("write_iops", "writes", "writes"),
+    ("read_bytes", "read_bytes", "read"),
+    ("write_bytes", "write_bytes", "written"),
+)
+
+
+def _tell_limit(level: Message, ceiling: DiskCeiling, *, is_enforced: bool) -> Message:
+    """A ceiling, and whose it is."""
+    values: dict[str, Value] = {"level": level, "rate": ceiling.rate, "how": ceiling.how_steady}
+    if ceiling.declared is None:
+        return message("disk-load.undeclared", **values)
+    code = "disk-declared.bytes" if ceiling.unit == "B/s" else "disk-declared.requests"
+    declared, ratio = message(code, rate=ceiling.declared), ceiling.value.value / ceiling.declared
+    if not ceiling.is_at_declared:
+        code = "disk-load.above-declared" if ratio > 1 else "disk-load.below-declared"
+        return message(code, **values, declared=declared)
+    code = "disk-load.enforced" if is_enforced else "disk-load.provided"
+    return message(code, **values, off=_tell_distance(ratio - 1, declared))
+
+
+def _tell_distance(distance: float, declared: Message) -> Message:
+    if abs(distance) < _EXACT:
+        return message("disk-distance.none", declared=declared)
+    code = "disk-distance.above" if distance > 0 else "disk-distance.below"
+    return message(code, share=abs(distance), declared=declared)
+
+
+def _tell_load(
+    level: Message,
+    standing: DiskStanding,
+    means: Mapping[str, Estimate | None],
+    *,
+    suspect: Suspect | None,
+    declared: Mapping[str, float],
+    is_enforced: bool,
+) -> Message:
+    """A load level at no ceiling; ``suspect`` is what the rules for limits say of the disk."""
+    if standing is DiskStanding.UNKNOWN:
+        return message("disk-load.unknown", level=level)
+    if standing is DiskStanding.NOT_LIMITING:
+        below = _tell_below(means, declared, is_enforced=False)
+        if below is None:
+            return message("disk-load.not-limiting", level=level)
+        return message("disk-load.far-from-limit", level=level, below=below)
+    is_slow = standing is DiskStanding.SLOW
+    reasons = (
+        suspect.evidence[0].text if suspect is not None and suspect.evidence else None,
+        _tell_times(means),
+        _tell_below(means, declared, is_enforced=is_enforced) if is_slow else None,
+    )
+    code = "disk-load.slow" if is_slow else "disk-load.at-limit"
+    return message(code, level=level, reasons=tuple(reason for reason in reasons if reason))
+
+
+def _tell_times(means: Mapping[str, Estimate | None]) -> Message | None:
+    read, write, queue = means["read_latency"], means["write_latency"], means["queue"]
+    takes = []  # a time is 0 where there was no such request
+    if read is not None and read.value > 0:
+        takes.append(message("disk-times.read", time=read.value))
+    if write is not None and write.value > 0:
+        takes.append(message("disk-times.write", time=write.value))
+    if takes and queue is not None:
+        return message("disk-times.with-queue", takes=tuple(takes), requests=queue.value)
+    if queue is not None:
+        return message("disk-times.queue", requests=queue.value)
+    return message("disk-times", takes=tuple(takes)) if takes else None
+
+
+def _tell_below(
+    means: Mapping[str, Estimate | None], declared: Mapping[str, float], *, is_enforced: bool
+) -> Message | None:
+    """How far its rates stay below the declared limits; where pgtrial enforces them, and the rates are far below, that
+    the disk itself is slower.
+    """
+    shares = [
+        (rate.value / declared[key], rate_of(declared[key], of))
+        for key, name, of in _LIMITED_RATES
+        if key in declared and (rate := means[name]) is not None
+    ]
+    if not shares:
+        return None
+    # A mean that comes near a limit may well have reached it in many moments.
+    is_slower = is_enforced and max(share for share, _ in shares) < _FAR_BELOW
+    rates = tuple(message("disk-allowed", share=share, limit=limit) for share, limit in shares)
+    return message("disk-below.slower" if is_slower else "disk-below", rates=rates)
+
+
+def _tell_use(
+    levels: Sequence[DiskLoad], spread: float | None, size: ServerSize | None, *, is_emulated: bool
+) -> Message:
+    """The disk of an arm in two or three sentences."""
+    at_limit = [load for load in levels if load.standing is DiskStanding.AT_LIMIT]
+    slow = [load for load in levels if load.standing is DiskStanding.SLOW]
+    sentences = [load.text for load in (at_limit or slow or levels)[-1:]]
+    if is_emulated:
+        sentences.insert(0, message("disk-use.emulated"))
+    if spread is not None:
+        code = "disk-use.same-ceiling" if spread <= SAME_LIMIT else "disk-use.ceiling-differs"
+        sentences.append(message(code, count=len(at_limit), share=spread))
+    if size is not None:
+        sentences.append(size.text)
+    return message("sentences", parts=tuple(sentences))

@@ -12,7 +12,6 @@ from pgtrial.analysis.causes.load import describe_load_kinds, find_crossings, mo
 from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_arms
 from pgtrial.analysis.causes.sessions import group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
-from pgtrial.analysis.causes.words import join, part_name, percent
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
@@ -22,10 +21,8 @@ from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind
-from pgtrial.findings.message import say
-from pgtrial.findings.naming import name_level
-from pgtrial.language import N_, tr
-from pgtrial.units import format_duration
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_level, name_part
 
 # pg_expecto's two numbers, SPEED and WAITINGS, so that its users can find their way.
 #
@@ -61,15 +58,6 @@ def _waitings(cell: tuple[Timeline, ...]) -> float | None:
 
 NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
-# By whether there are parts that are worth a word.
-_LESS = {
-    True: N_("A transaction of {arm} takes {time} less than one of {control}: {parts}."),
-    False: N_("A transaction of {arm} takes {time} less than one of {control}, in many small parts."),
-}
-_MORE = {
-    True: N_("A transaction of {arm} takes {time} more than one of {control}: {parts}."),
-    False: N_("A transaction of {arm} takes {time} more than one of {control}, in many small parts."),
-}
 
 
 def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated: Sequence[Estimated]) -> Causes:
@@ -120,43 +108,35 @@ def _cpus(evidence: Evidence) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> str:
+def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> Message | None:
     """The claim's arm against the control in two or three sentences: what a transaction gains or loses, and where; then
-    what limits each of them.
+    what limits each of them. None where nothing is known.
     """
     arm = evidence.hypothesis_arm
-    sentences = [_tell_difference(each) for each in differences if each.arm == arm and each.load_level == ALL]
+    sentences = [_tell_difference(split) for split in differences if split.arm == arm and split.load_level == ALL]
     if evidence.control is not None:
-        labels = {level.index: say(name_level(level)) for level in evidence.levels}
+        labels = {level.index: name_level(level) for level in evidence.levels}
         chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
         sentences += what_changed(chosen, evidence.control.name, labels=labels)
-    return " ".join(sentences)
+    return message("sentences", parts=tuple(sentences)) if sentences else None
 
 
-def _tell_difference(found: BudgetDifference) -> str:
-    difference = found.difference
+def _tell_difference(split: BudgetDifference) -> Message:
+    difference, arms = split.difference, {"arm": split.arm, "control": split.control}
     if difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
-        return tr(
-            "The mean latency of {arm} does not differ clearly from that of {control}.",
-            arm=found.arm,
-            control=found.control,
-        )
+        return message("latency.unclear", **arms)
     less = difference.value < 0
     parts = [
         part
-        for part in found.parts
+        for part in split.parts
         if (part.seconds.value < 0) == less and part.seconds.value / difference.value >= _NAMED_SHARE
     ]
-    named = join([_name(part, difference.value) for part in parts[:NAMED_PARTS]])
-    texts = _LESS if less else _MORE
-    return tr(
-        texts[bool(named)],
-        arm=found.arm,
-        time=format_duration(abs(difference.value)),
-        control=found.control,
-        parts=named,
-    )
+    named = tuple(_name(part, difference.value) for part in parts[:NAMED_PARTS])
+    time = abs(difference.value)
+    if not named:
+        return message("latency.less-in-many" if less else "latency.more-in-many", time=time, **arms)
+    return message("latency.less" if less else "latency.more", time=time, parts=named, **arms)
 
 
-def _name(part: BudgetPart, whole: float) -> str:
-    return tr("{share} of it {part}", share=percent(part.seconds.value / whole), part=part_name(part.kind, part.event))
+def _name(part: BudgetPart, whole: float) -> Message:
+    return message("latency.part", share=part.seconds.value / whole, part=name_part(part.kind, part.event))

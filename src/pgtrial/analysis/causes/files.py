@@ -12,50 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean, group_cells, pooled_mean, pooled_values
-from pgtrial.analysis.causes.words import percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Array, Timeline
-from pgtrial.design.file_jobs import file_jobs
 from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
-from pgtrial.findings.message import say
+from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
-from pgtrial.language import N_, ptr, tr
 from pgtrial.model.file_job import FileJob
 from pgtrial.model.run import LoadLevel
-from pgtrial.units import format_bytes, format_duration, format_significant
-
-# How fast a load on files is, and where its speed ends, in a sentence.
-
-
-_ENDS = {
-    FileLimit.MEMORY: N_("{name} reaches {speed} and ends in memory"),
-    FileLimit.BACKGROUND: N_("{name} reaches {speed} and is written in the background, and does not wait for it"),
-    FileLimit.THROTTLE: N_(
-        "{name} reaches {speed} and is held back by the throttle of writers to what the device writes"
-    ),
-    FileLimit.DEVICE: N_("{name} reaches {speed} and waits for the device"),
-    FileLimit.UNDETERMINED: N_("{name} reaches {speed} and has no limit that could be determined"),
-}
-
-
-def tell_use(use: FileUse, *, name: str) -> str:
-    """``name`` is that of the arm, with its load level where there are several."""
-    sentence = tr(_ENDS[use.limit], name=name, speed=_speed(use))
-    why = "; ".join(fact.text for fact in use.facts)
-    return f"{sentence}: {why}." if why else f"{sentence}."
-
-
-def _speed(use: FileUse) -> str:
-    """ "102 MB/s, 1.42 ms per request"."""
-    speed = tr("an unknown speed")
-    if use.bandwidth:
-        speed = ptr("unit", "{size}/s", size=format_bytes(use.bandwidth.value))
-    if not use.latency:
-        return speed
-    return tr("{speed}, {time} per request", speed=speed, time=format_duration(use.latency.value))
-
 
 HIT = 0.05  # share of what is read, up to which the device's part says nothing
 BUSY = 0.7  # share of the time with a request under way, from which on the device is at work all the time
@@ -89,12 +54,12 @@ class _Cell:
     def moved(self, *, writes: bool) -> list[float | None]:
         """Bytes per second of the jobs that write, or of those that read, by run."""
         jobs = [job for job in self.jobs if job.writes is writes]
-        found = [self.observed("fio.bandwidth", job.name) for job in jobs]
-        return [None if None in each else sum(number or 0.0 for number in each) for each in zip(*found, strict=True)]
+        by_job = [self.observed("fio.bandwidth", job.name) for job in jobs]
+        return [None if None in rates else sum(rate or 0.0 for rate in rates) for rates in zip(*by_job, strict=True)]
 
     def by_run(self, metric: str) -> list[float | None]:
         """Mean of a metric, all objects added up, by run in the order of ``observed``."""
-        timelines = {each.run: each for each in self.timelines}
+        timelines = {timeline.run: timeline for timeline in self.timelines}
         return [_total(timelines.get(run.id), metric) for run in self.evidence.runs_of(self.arm)]
 
     def mean(self, metric: str) -> float | None:
@@ -103,9 +68,9 @@ class _Cell:
 
     def largest(self, metric: str) -> float | None:
         """Mean of a metric of the device that has most of it."""
-        devices = {about for each in self.timelines for about in each.objects(metric)}
-        found = [pooled_mean(self.timelines, metric, device) for device in devices]
-        return max((value for value in found if value is not None), default=None)
+        devices = {device for timeline in self.timelines for device in timeline.objects(metric)}
+        means = [pooled_mean(self.timelines, metric, device) for device in devices]
+        return max((mean for mean in means if mean is not None), default=None)
 
 
 def describe_files(evidence: Evidence, timelines: Sequence[Timeline], values: Values) -> tuple[FileUse, ...]:
@@ -120,7 +85,7 @@ def describe_files(evidence: Evidence, timelines: Sequence[Timeline], values: Va
                 values=values,
                 arm=arm.name,
                 level=level,
-                jobs=file_jobs(evidence.experiment, arm),
+                jobs=arm.jobs,
                 timelines=cells[arm.name, level.index],
             )
         )
@@ -130,9 +95,10 @@ def describe_files(evidence: Evidence, timelines: Sequence[Timeline], values: Va
     )
 
 
-def tell_files(uses: Sequence[FileUse], *, arms: Sequence[str]) -> str:
-    """What limits each of some arms, in their order; "" where nothing is known."""
-    return " ".join(use.text for arm in arms for use in uses if use.arm == arm)
+def tell_files(uses: Sequence[FileUse], *, arms: Sequence[str]) -> Message | None:
+    """What limits each of some arms, in their order; None where nothing is known."""
+    parts = tuple(use.text for arm in arms for use in uses if use.arm == arm)
+    return message("sentences", parts=parts) if parts else None
 
 
 def _describe(cell: _Cell) -> FileUse:
@@ -144,14 +110,17 @@ def _describe(cell: _Cell) -> FileUse:
         above = _share_above(dirty, (limits[0] + limits[1]) / 2)
     paused = cell.mean("throttling.paused")
     writers = _writers(cell)
+    bandwidth = cell.estimate(cell.observed("fio.bandwidth"))
+    latency = None if _is_partial(cell) else cell.estimate(cell.observed("fio.latency_mean"))
+    speed = _tell_speed(bandwidth, latency)
     use = FileUse(
         arm=cell.arm,
         load_level=cell.level.index,
         limit=FileLimit.UNDETERMINED,
-        text="",
-        bandwidth=cell.estimate(cell.observed("fio.bandwidth")),
+        text=_tell(cell, speed, FileLimit.UNDETERMINED, ()),
+        bandwidth=bandwidth,
         requests=cell.estimate(cell.observed("fio.iops")),
-        latency=None if _is_partial(cell) else cell.estimate(cell.observed("fio.latency_mean")),
+        latency=latency,
         size=float(sum(job.size for job in cell.jobs)),
         memory=_median(cell.timelines, "vmstat.available"),
         read_share=_ratio(cell, "iostat.r_bytes", cell.moved(writes=False)),
@@ -169,14 +138,43 @@ def _describe(cell: _Cell) -> FileUse:
         background_reclaim=cell.mean("reclaim.kswapd"),
         facts=(),
     )
-    found = [_judge_readers(cell, use), _judge_writers(cell, use)]
+    judgements = [_judge_readers(cell, use), _judge_writers(cell, use)]
     limit, facts = min(
-        (each for each in found if each is not None),
-        key=lambda each: _ORDER.index(each[0]) if each[0] in _ORDER else len(_ORDER),
+        (judgement for judgement in judgements if judgement is not None),
+        key=lambda judgement: _ORDER.index(judgement[0]) if judgement[0] in _ORDER else len(_ORDER),
         default=(FileLimit.UNDETERMINED, ()),
     )
-    judged = use.model_copy(update={"limit": limit, "facts": facts})
-    return judged.model_copy(update={"text": tell_use(judged, name=_name(cell))})
+    return use.model_copy(update={"limit": limit, "facts": facts, "text": _tell(cell, speed, limit, facts)})
+
+
+_ENDS = {
+    FileLimit.MEMORY: "file-end.memory",
+    FileLimit.BACKGROUND: "file-end.background",
+    FileLimit.THROTTLE: "file-end.throttle",
+    FileLimit.DEVICE: "file-end.device",
+    FileLimit.UNDETERMINED: "file-end.undetermined",
+}
+
+
+def _tell(cell: _Cell, speed: Message, limit: FileLimit, facts: Sequence[FileFact]) -> Message:
+    """How fast a load on files is, and where its speed ends, in a sentence."""
+    name: Message | str = cell.arm
+    if len(cell.evidence.levels) > 1:
+        name = message("file-name.with-level", arm=cell.arm, level=name_level(cell.level))
+    end = message(_ENDS[limit], name=name, speed=speed)
+    if not facts:
+        return message("file-use", end=end)
+    return message("file-use.explained", end=end, facts=tuple(fact.text for fact in facts))
+
+
+def _tell_speed(bandwidth: Estimate | None, latency: Estimate | None) -> Message:
+    """ "102 MB/s, 1.42 ms per request"."""
+    speed = message("file-speed.unknown")
+    if bandwidth is not None:
+        speed = message("file-speed", bandwidth=bandwidth.value)
+    if latency is None:
+        return speed
+    return message("file-speed.with-latency", speed=speed, time=latency.value)
 
 
 _Judgement = tuple[FileLimit, tuple[FileFact, ...]]
@@ -200,7 +198,7 @@ def _judge_readers(cell: _Cell, use: FileUse) -> _Judgement | None:
         value=share,
         unit="share",
         threshold=HIT,
-        text=tr("the device read {share} of what was read from the files", share=percent(share)),
+        text=message("file-fact.read", share=share),
     )
     if share < HIT and not any(job.direct for job in readers):
         return FileLimit.MEMORY, (read,)
@@ -230,10 +228,7 @@ def _judge_writers(cell: _Cell, use: FileUse) -> _Judgement | None:
         value=use.write_share.value,
         unit="share",
         threshold=WRITING,
-        text=tr(
-            "the device wrote {share} of what was written to the files meanwhile",
-            share=percent(use.write_share.value),
-        ),
+        text=message("file-fact.written", share=use.write_share.value),
     )
     limit = FileLimit.BACKGROUND if use.write_share.value >= WRITING else FileLimit.MEMORY
     return limit, (written, *throttled)
@@ -241,34 +236,26 @@ def _judge_writers(cell: _Cell, use: FileUse) -> _Judgement | None:
 
 def _throttled(use: FileUse) -> tuple[FileFact, ...]:
     """What speaks for the throttle: pauses where they were counted, and how many pages were dirty."""
-    found = []
+    facts = []
     if use.paused_share is not None and use.pauses is not None:
-        text = tr(
-            "writers were made to sleep {times} times a second, {share} of their time",
-            times=format_significant(use.pauses, 3),
-            share=percent(use.paused_share),
-        )
+        text = message("file-fact.asleep", times=use.pauses, share=use.paused_share)
         fact = FileFact(
             metric="throttling.paused", value=use.paused_share, unit="share", threshold=_SLEEPING, text=text
         )
-        found.append(fact)
+        facts.append(fact)
     elif use.pauses is not None:  # how long they lasted is not known, so they decide nothing
-        text = tr("writers were made to sleep {times} times a second", times=format_significant(use.pauses, 3))
-        found.append(FileFact(metric="throttling.pauses", value=use.pauses, unit="1/s", threshold=None, text=text))
+        text = message("file-fact.pauses", times=use.pauses)
+        facts.append(FileFact(metric="throttling.pauses", value=use.pauses, unit="1/s", threshold=None, text=text))
     if use.dirty_share is not None and use.thresholds is not None:
-        text = tr(
-            "in {share} of the seconds more than {limit} were dirty, where the throttle begins",
-            share=percent(use.dirty_share),
-            limit=format_bytes(use.thresholds.free_run),
-        )
-        found.append(FileFact(metric="dirty.share", value=use.dirty_share, unit="share", threshold=WAITING, text=text))
-    return tuple(found)
+        text = message("file-fact.dirty", share=use.dirty_share, limit=use.thresholds.free_run)
+        facts.append(FileFact(metric="dirty.share", value=use.dirty_share, unit="share", threshold=WAITING, text=text))
+    return tuple(facts)
 
 
 def _busy(use: FileUse) -> FileFact | None:
     if use.utilization is None:
         return None
-    text = tr("the device had a request {share} of the time", share=percent(use.utilization))
+    text = message("file-fact.busy", share=use.utilization)
     return FileFact(metric="iostat.util", value=use.utilization, unit="share", threshold=BUSY, text=text)
 
 
@@ -279,14 +266,8 @@ def _device_time(cell: _Cell) -> FileFact | None:
     if queue is None:
         return None
     share = min(1.0, queue / under_way)
-    text = tr("{share} of the requests under way were at the device", share=percent(share))
+    text = message("file-fact.at-device", share=share)
     return FileFact(metric="iostat.aqu", value=share, unit="share", threshold=WAITING, text=text)
-
-
-def _name(cell: _Cell) -> str:
-    if len(cell.evidence.levels) == 1:
-        return cell.arm
-    return tr("{arm} with {level}", arm=cell.arm, level=say(name_level(cell.level)))
 
 
 def _read_thresholds(timelines: Sequence[Timeline]) -> FileThresholds | None:
@@ -306,13 +287,8 @@ def _spread(values: Array) -> tuple[float, float, float]:
 
 def _joined(timelines: Sequence[Timeline], metric: str) -> Array:
     """(seconds,) of all timelines one after the other, NaN where nothing is known."""
-    found = [each.get(metric) for each in timelines]
-    return np.concatenate(
-        [
-            np.full(each.seconds, np.nan) if value is None else value
-            for each, value in zip(timelines, found, strict=True)
-        ]
-    )
+    series = [(timeline.get(metric), timeline.seconds) for timeline in timelines]
+    return np.concatenate([np.full(seconds, np.nan) if values is None else values for values, seconds in series])
 
 
 def _dirty(timelines: Sequence[Timeline]) -> Array | None:
@@ -335,19 +311,19 @@ def _total(timeline: Timeline | None, metric: str) -> float | None:
     """Mean over the seconds of the sum of all objects; None where nothing was read."""
     if timeline is None:
         return None
-    found = [timeline.series[metric, about] for about in timeline.objects(metric)]
-    means = [float(np.nanmean(value)) for value in found if np.isfinite(value).any()]
+    series = [timeline.series[metric, about] for about in timeline.objects(metric)]
+    means = [float(np.nanmean(values)) for values in series if np.isfinite(values).any()]
     return sum(means) if means else None
 
 
 def _ratio(cell: _Cell, metric: str, moved: Sequence[float | None]) -> Estimate | None:
     """A rate of the devices over one of the files, run by run; None where there is nothing of the files."""
     pairs = zip(cell.by_run(metric), moved, strict=True) if moved else ()
-    return cell.estimate(None if one is None or not other else one / other for one, other in pairs)
+    return cell.estimate(_quotient(of_devices, of_files) for of_devices, of_files in pairs)
 
 
-def _quotient(one: float | None, other: float | None) -> float | None:
-    return None if one is None or not other else one / other
+def _quotient(numerator: float | None, denominator: float | None) -> float | None:
+    return None if numerator is None or not denominator else numerator / denominator
 
 
 def _merged(cell: _Cell) -> float | None:

@@ -1,6 +1,6 @@
 """What limits each arm at each load level: the rules' suspects held against each other, with a plain answer."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,16 +10,13 @@ from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.parts import is_lag
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import group_cells
-from pgtrial.analysis.causes.words import join, join_clauses, number, percent
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import LatencyBudget, Limit, Resource, Suspect
-from pgtrial.findings.message import say
+from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
-from pgtrial.language import N_, tr
 from pgtrial.model.arm import Arm
 from pgtrial.units import parse_bytes, parse_duration
 
@@ -45,40 +42,26 @@ _LIMITED: Mapping[str, str] = {
     "write_bytes": "cgroup.write_bytes",
 }
 _MOST_PARTS = 3  # of the latency, that a sentence names
-
-_What = tuple[Resource, str]  # with its detail
+_MOST_REASONS = 3
 
 _NAMES = {
-    Resource.CPU: N_("the CPU"),
-    Resource.DISK_THROUGHPUT: N_("the throughput of the disk"),
-    Resource.DISK_IOPS: N_("the requests per second that the disk does"),
-    Resource.DISK_LATENCY: N_("the time that the disk takes for a request"),
-    Resource.WRITE_BACK: N_("write-back throttling"),
-    Resource.LOCKS: N_("locks"),
-    Resource.LWLOCKS: N_("LWLocks"),
-    Resource.CHECKPOINTS: N_("checkpoints"),
-    Resource.AUTOVACUUM: N_("autovacuum"),
-    Resource.TEMPORARY_FILES: N_("temporary files"),
-    Resource.LOAD_GENERATOR: N_("the load generator"),
-    Resource.CLIENT: N_("the client"),
-    Resource.WAL_FLUSH: N_("the flush of the WAL"),
-    Resource.MEMORY: N_("too little memory"),
-    Resource.SWAP: N_("swapping"),
-    Resource.CONNECTIONS: N_("the number of connections"),
-}
-
-
-# By whether there are parts of the latency to name.
-_KEEPS_UP = {
-    True: N_(
-        "Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive; the latency is "
-        "mostly {parts}."
-    ),
-    False: N_("Nothing limits {arm} with {level}: it keeps up with the rate at which transactions arrive."),
-}
-_UNDETERMINED = {
-    True: N_("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts}."),
-    False: N_("What limits {arm} with {level} is undetermined: {doubt}."),
+    Resource.CPU: "resource.cpu",
+    Resource.DISK_THROUGHPUT: "resource.disk-throughput",
+    Resource.DISK_IOPS: "resource.disk-iops",
+    Resource.DISK_LATENCY: "resource.disk-latency",
+    Resource.WRITE_BACK: "resource.write-back",
+    Resource.LOCKS: "resource.locks",
+    Resource.LWLOCKS: "resource.lwlocks",
+    Resource.CHECKPOINTS: "resource.checkpoints",
+    Resource.AUTOVACUUM: "resource.autovacuum",
+    Resource.TEMPORARY_FILES: "resource.temporary-files",
+    Resource.LOAD_GENERATOR: "resource.load-generator",
+    Resource.CLIENT: "resource.client",
+    Resource.WAL_FLUSH: "resource.wal-flush",
+    Resource.MEMORY: "resource.memory",
+    Resource.SWAP: "resource.swap",
+    Resource.CONNECTIONS: "resource.connections",
+    Resource.UNDETERMINED: "resource.undetermined",
 }
 
 
@@ -107,7 +90,7 @@ def gather_facts(
         events=tuple(events),
         max_connections=connections,
         # Each process has at most as many threads as clients; how many clients each has matters only with very few.
-        device_limits={arm.name: dict(_device_limits(evidence, arm)) for arm in evidence.arms},
+        device_limits={arm.name: dict(_device_limits(arm)) for arm in evidence.arms},
         threads={level.index: min(threads * processes, level.clients) for level in evidence.levels} if threads else {},
         in_turns=frozenset(run.id for run in evidence.valid if run.slices),
         checkpoint_timeouts=timeouts,
@@ -121,15 +104,15 @@ def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[
     for arm in evidence.arms:
         for level in evidence.levels:
             keys = [(run.id, level.index, None) for run in evidence.runs_of(arm.name)]
-            found = [reduction.totals[key] for key in keys if key in reduction.totals]
-            count = sum(totals.count for totals in found)
+            totals = [reduction.totals[key] for key in keys if key in reduction.totals]
+            count = sum(total.count for total in totals)
             if count:
-                yield (arm.name, level.index), 1 + sum(totals.failed for totals in found) / count
+                yield (arm.name, level.index), 1 + sum(total.failed for total in totals) / count
 
 
-def _device_limits(evidence: Evidence, arm: Arm) -> Iterator[tuple[str, float]]:
+def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
     """Limits that the experiment gives an arm's control group, by the metric that has one."""
-    for name, text in effective_knobs(evidence.experiment, arm).get("cgroup", {}).items():
+    for name, text in arm.knobs.get("cgroup", {}).items():
         metric = _LIMITED.get(name)
         if metric is not None:
             yield metric, parse_bytes(text) if name.endswith("bytes") else float(text)
@@ -146,10 +129,10 @@ def find_limits(
     """
     cells = group_cells(timelines)
     whole = {(b.arm, b.load_level): b for b in budgets if b.scenario is None}
-    found = []
+    judged = []
     for arm in evidence.arms:
         below: Scene | None = None
-        for level in sorted(evidence.levels, key=lambda each: each.clients):
+        for level in sorted(evidence.levels, key=lambda level: level.clients):
             key = (arm.name, level.index)
             if key not in cells and key not in whole:
                 continue
@@ -162,10 +145,10 @@ def find_limits(
                 below=below,
             )
             below = replace(scene, below=None)
-            found.append(judge_scene(scene))
+            judged.append(judge_scene(scene))
     order = [level.index for level in evidence.levels]
     arms = [arm.name for arm in evidence.arms]
-    return tuple(sorted(found, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level))))
+    return tuple(sorted(judged, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level))))
 
 
 def judge_scene(scene: Scene) -> Limit:
@@ -176,34 +159,32 @@ def judge_scene(scene: Scene) -> Limit:
     is_strong = first is not None and first.strength >= limits.DECIDED
     is_apart = first is not None and (second is None or first.strength - second.strength >= limits.APART)
     named = first if is_strong and is_apart and not _keeps_up(scene) else None
-    where = {"arm": scene.arm, "level": say(name_level(scene.level))}
-    if named:
-        reasons = join_clauses([proof.text for proof in named.evidence])
-        text = tr(
-            "{arm} with {level} is limited by {resource}: {reasons}.", **where, resource=_name(named), reasons=reasons
-        )
-    elif _keeps_up(scene):
-        parts = _made_of(scene)
-        text = tr(_KEEPS_UP[bool(parts)], **where, parts=parts)
-    elif is_strong:
-        close = [each for each in suspects if suspects[0].strength - each.strength < limits.APART]
-        said = [f"{_name(suspect)} ({suspect.evidence[0].text})" for suspect in close]
-        text = tr(
-            "What limits {arm} with {level} is undetermined: as much speaks for {suspects}.",
-            **where,
-            suspects=join(said),
-        )
-    else:
-        parts = _made_of(scene)
-        text = tr(_UNDETERMINED[bool(parts)], **where, doubt=_describe_doubt(scene, first), parts=parts)
     return Limit(
         arm=scene.arm,
         load_level=scene.level.index,
         resource=named.resource if named else Resource.UNDETERMINED,
         detail=named.detail if named else "",
-        text=text,
+        text=_tell_limit(scene, suspects, named, is_strong=is_strong),
         suspects=suspects,
     )
+
+
+def _tell_limit(scene: Scene, suspects: Sequence[Suspect], named: Suspect | None, *, is_strong: bool) -> Message:
+    where: dict[str, Value] = {"arm": scene.arm, "level": name_level(scene.level)}
+    if named:
+        reasons = tuple(proof.text for proof in named.evidence[:_MOST_REASONS])
+        return message("limit.resource", **where, resource=_name(named), reasons=reasons)
+    if is_strong and not _keeps_up(scene):
+        close = [suspect for suspect in suspects if suspects[0].strength - suspect.strength < limits.APART]
+        told = tuple(message("limit.suspect", resource=_name(s), reason=s.evidence[0].text) for s in close)
+        return message("limit.several", **where, suspects=told)
+    parts = tuple(scene.name_parts())[:_MOST_PARTS]
+    if _keeps_up(scene):
+        return message("limit.rate-with-parts", **where, parts=parts) if parts else message("limit.rate", **where)
+    doubt = _describe_doubt(scene, suspects[0] if suspects else None)
+    if not parts:
+        return message("limit.undetermined", **where, doubt=doubt)
+    return message("limit.undetermined-with-parts", **where, doubt=doubt, parts=parts)
 
 
 def _keeps_up(scene: Scene) -> bool:
@@ -213,56 +194,46 @@ def _keeps_up(scene: Scene) -> bool:
     return scene.throughput >= limits.KEPT_UP * scene.level.rate and (scene.share(is_lag) or 0) < limits.LITTLE_LAG
 
 
-def _describe_doubt(scene: Scene, first: Suspect | None) -> str:
+def _describe_doubt(scene: Scene, first: Suspect | None) -> Message:
     saturation = cpu_saturation(scene)
-    busy = saturation.evidence.text if saturation and saturation.evidence.metric.startswith("vmstat") else ""
+    busy = saturation.evidence.text if saturation and saturation.evidence.metric.startswith("vmstat") else None
     if first is not None:
-        weakly = tr(
-            "{resource} is suspected most, but weakly ({strength} of 1, {decided} would do)",
-            resource=_name(first),
-            strength=number(first.strength),
-            decided=number(limits.DECIDED),
-        )
-        return f"{weakly}, {busy}" if busy else weakly
-    if scene.budget is None:  # then most rules have nothing to go by
-        unknown = tr("what its sessions do is not known")
-        return f"{unknown}, {busy}" if busy else unknown
-    if saturation and saturation.weight >= limits.DECIDED:
-        return tr("{busy}, but transactions hardly use them", busy=busy)
-    return tr("no resource is short, {busy}", busy=busy) if busy else tr("no resource is short")
-
-
-def _made_of(scene: Scene) -> str:
-    """ "IO WALSync 62 %, CPU 20 % and Client ClientRead 11 %"."""
-    return join([f"{name} {percent(share)}" for name, share in scene.ranked_parts()][:_MOST_PARTS])
+        doubt = message("doubt.weak", resource=_name(first), strength=first.strength, decided=limits.DECIDED)
+    elif scene.budget is None:  # then most rules have nothing to go by
+        doubt = message("doubt.unknown-sessions")
+    elif saturation and saturation.weight >= limits.DECIDED:
+        return message("doubt.unused-cpus", busy=saturation.evidence.text)
+    else:
+        return message("doubt.nothing-short-busy", busy=busy) if busy else message("doubt.nothing-short")
+    return message("doubt.busy-too", doubt=doubt, busy=busy) if busy else doubt
 
 
 def rank_suspects(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
     """One of each resource, strongest first, after what is explained by another was weakened."""
-    found: dict[Resource, Suspect] = {}
+    strongest: dict[Resource, Suspect] = {}
     for suspect in suspects:
-        if suspect.resource not in found or suspect.strength > found[suspect.resource].strength:
-            found[suspect.resource] = suspect
-    weighed = [_explain(suspect, found) for suspect in found.values()]
+        if suspect.resource not in strongest or suspect.strength > strongest[suspect.resource].strength:
+            strongest[suspect.resource] = suspect
+    weighed = [_explain(suspect, strongest.values()) for suspect in strongest.values()]
     listed = [suspect for suspect in weighed if suspect.strength >= limits.WORTH_LISTING]
     return tuple(sorted(listed, key=lambda suspect: (-suspect.strength, suspect.resource)))
 
 
-def _explain(suspect: Suspect, found: Mapping[Resource, Suspect]) -> Suspect:
+def _explain(suspect: Suspect, others: Collection[Suspect]) -> Suspect:
     causes = [
         cause
-        for cause in found.values()
+        for cause in others
         if cause.strength >= limits.DECIDED and suspect.resource in EXPLAINS.get(cause.resource, ())
     ]
     if not causes:
         return suspect
-    cause = max(causes, key=lambda each: each.strength)
+    cause = max(causes, key=lambda cause: cause.strength)
     proof = Proof(
         metric=f"limit.{cause.resource}",
         value=cause.strength,
         unit="",
         threshold=limits.DECIDED,
-        text=tr("{cause} brings this about", cause=_name(cause)),
+        text=message("clue.explained", cause=_name(cause)),
     )
     return suspect.model_copy(
         update={
@@ -272,59 +243,42 @@ def _explain(suspect: Suspect, found: Mapping[Resource, Suspect]) -> Suspect:
     )
 
 
-def _name(of: Suspect) -> str:
+def _name(about: Suspect | Limit) -> Message:
     """ "locks (transactionid)"."""
-    return _name_resource(of.resource, of.detail)
+    resource = message(_NAMES[about.resource])
+    return message("resource.detailed", resource=resource, detail=about.detail) if about.detail else resource
 
 
-def _name_resource(resource: Resource, detail: str) -> str:
-    name = tr(_NAMES[resource])
-    return f"{name} ({detail})" if detail else name
-
-
-# By whether the limits of the arm and of the control are the same.
-_AT_ALL = {
-    True: N_("{arm} is limited by {limit}, as {control} is."),
-    False: N_("{arm} is limited by {limit}, and {control} by {of_control}."),
-}
-_AT_LEVELS = {
-    True: N_("with {levels} by {limit}, as {control} is"),
-    False: N_("with {levels} by {limit}, and {control} by {of_control}"),
-}
-
-
-def what_changed(found: Sequence[Limit], control: str, *, labels: Mapping[int, str]) -> tuple[str, ...]:
+def what_changed(told: Sequence[Limit], control: str, *, labels: Mapping[int, Message]) -> tuple[Message, ...]:
     """How the limit of each other arm differs from the control's, one sentence per arm.
 
     ``labels`` are those of the load levels: "8 clients".
     """
-    of_control = {limit.load_level: limit for limit in found if limit.arm == control}
+    of_control = {limit.load_level: limit for limit in told if limit.arm == control}
     sentences = []
-    for arm in dict.fromkeys(limit.arm for limit in found if limit.arm != control):
+    for arm in dict.fromkeys(limit.arm for limit in told if limit.arm != control):
         # Levels with the same pair of limits are told together.
-        pairs: dict[tuple[_What, _What], list[int]] = {}
-        for limit in found:
+        pairs: dict[tuple[str, str], list[Limit]] = {}
+        for limit in told:
             if limit.arm == arm and limit.load_level in of_control:
-                pair = (_what(limit), _what(of_control[limit.load_level]))
-                pairs.setdefault(pair, []).append(limit.load_level)
+                pair = (say(_name(limit)), say(_name(of_control[limit.load_level])))
+                pairs.setdefault(pair, []).append(limit)
         clauses = []
-        for (mine, other), levels in pairs.items():
-            told = {"limit": _limit_name(*mine), "control": control, "of_control": _limit_name(*other)}
+        for (mine, other), alike in pairs.items():
+            names: dict[str, Value] = {"control": control, "limit": _name(alike[0])}
+            if mine != other:
+                names["of_control"] = _name(of_control[alike[0].load_level])
             if len(pairs) > 1:
-                where = join([labels.get(level) or tr("level {level}", level=level) for level in levels])
-                clauses.append(tr(_AT_LEVELS[mine == other], levels=where, **told))
+                levels = tuple(_name_level(limit.load_level, labels) for limit in alike)
+                code = "limit-change.same-at" if mine == other else "limit-change.other-at"
+                clauses.append(message(code, levels=levels, **names))
             else:
-                sentences.append(tr(_AT_ALL[mine == other], arm=arm, **told))
+                code = "limit-change.same" if mine == other else "limit-change.other"
+                sentences.append(message(code, arm=arm, **names))
         if clauses:
-            sentences.append(tr("{arm} is limited {limits}.", arm=arm, limits="; ".join(clauses)))
+            sentences.append(message("limit-change.by-level", arm=arm, limits=tuple(clauses)))
     return tuple(sentences)
 
 
-def _what(limit: Limit) -> _What:
-    return limit.resource, limit.detail
-
-
-def _limit_name(resource: Resource, detail: str) -> str:
-    if resource is Resource.UNDETERMINED:
-        return tr("nothing that could be determined")
-    return _name_resource(resource, detail)
+def _name_level(level: int, labels: Mapping[int, Message]) -> Message:
+    return labels[level] if level in labels else message("level.number", level=level)

@@ -1,7 +1,7 @@
 """Load curves: the Universal Scalability Law of each arm, and where an arm and the control change places."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +13,9 @@ from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
 from pgtrial.findings.findings import Effect
-from pgtrial.findings.message import Message, message
+from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
-from pgtrial.language import N_, tr
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
-from pgtrial.units import format_bytes, format_count, format_duration, format_percent
 
 
 def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
@@ -40,7 +38,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
     if evidence.control is None or any(level.rate is not None for level in evidence.levels):
         return ()
     levels = sorted(evidence.levels, key=lambda level: level.clients)
-    found = []
+    places = []
     for arm in evidence.candidates:
         effects = [_effect_at(evidence, estimated, arm.name, level.index) for level in levels]
         ratios = [math.log(effect.ratio) if effect is not None and effect.ratio else math.nan for effect in effects]
@@ -48,7 +46,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
             below, above = evidence.control.name, arm.name
             if not crossing.is_rising:
                 below, above = above, below
-            found.append(
+            places.append(
                 Crossing(
                     arm=arm.name,
                     control=evidence.control.name,
@@ -58,7 +56,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
                     is_certain=all(_excludes_one(effects[place]) for place in (crossing.lower, crossing.upper)),
                 )
             )
-    return tuple(found)
+    return tuple(places)
 
 
 def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
@@ -104,8 +102,8 @@ def _estimate(parameter: Parameter | None) -> Estimate | None:
 
 def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, level: int) -> Effect | None:
     metric = evidence.load.throughput.name
-    found = find_effect(tuple(estimated), arm=arm, metric=metric, scenario=None, level=level)
-    return found.effect if found is not None else None
+    estimate = find_effect(tuple(estimated), arm=arm, metric=metric, scenario=None, level=level)
+    return estimate.effect if estimate is not None else None
 
 
 def _excludes_one(effect: Effect | None) -> bool:
@@ -128,9 +126,12 @@ CLEAR = 0.5  # mean vote from which one kind prevails; votes are -1 (OLTP), 0 an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """Values up to ``oltp`` speak for OLTP, those from ``olap`` on for OLAP, those between for neither."""
+    """Values up to ``oltp`` speak for OLTP, those from ``olap`` on for OLAP, those between for neither.
 
-    name: str
+    ``code`` is of the message that names the feature, its value, and what it speaks for.
+    """
+
+    code: str
     oltp: float
     olap: float
 
@@ -142,11 +143,11 @@ class Feature:
 
 # A transaction of an application answers a person; one of a report may take its time. Rows and blocks say how much it
 # looks at, bytes per read whether the device sees blocks of 8 kB or a scan with read-ahead. 200 is pg_expecto's limit.
-TRANSACTION_SECONDS = Feature(name=N_("time of a transaction"), oltp=0.1, olap=1.0)
-ROWS = Feature(name=N_("rows read per transaction"), oltp=1_000, olap=100_000)
-BLOCKS = Feature(name=N_("blocks per transaction"), oltp=1_000, olap=10_000)
-BYTES_PER_READ = Feature(name=N_("bytes per read"), oltp=16 * 1024, olap=64 * 1024)
-READ_PER_DIRTIED = Feature(name=N_("blocks read per block dirtied"), oltp=40, olap=200)
+TRANSACTION_SECONDS = Feature(code="feature.transaction-time", oltp=0.1, olap=1.0)
+ROWS = Feature(code="feature.rows", oltp=1_000, olap=100_000)
+BLOCKS = Feature(code="feature.blocks", oltp=1_000, olap=10_000)
+BYTES_PER_READ = Feature(code="feature.bytes-per-read", oltp=16 * 1024, olap=64 * 1024)
+READ_PER_DIRTIED = Feature(code="feature.read-per-dirtied", oltp=40, olap=200)
 
 _SOME_READS = 10.0  # per second, below which the size of a read means nothing
 
@@ -176,21 +177,28 @@ def _describe(arm: str, level: int, cell: tuple[Timeline, ...], seconds: float |
     rows = _rate(cell, "db.tuples_returned")
     reads = sum(rate for _, rate in rank_objects(cell, "iostat.r"))
     read_bytes = sum(rate for _, rate in rank_objects(cell, "iostat.r_bytes"))
-    found = LoadKind(
+    values: dict[Feature, float | None] = {
+        TRANSACTION_SECONDS: seconds,
+        ROWS: rows / throughput if rows is not None and throughput > 0 else None,
+        BLOCKS: blocks / throughput if blocks is not None and throughput > 0 else None,
+        BYTES_PER_READ: read_bytes / reads if reads >= _SOME_READS else None,
+        READ_PER_DIRTIED: blocks / dirtied if blocks is not None and dirtied else None,
+    }
+    hit_ratio = hit / blocks if hit is not None and blocks else None
+    features = tuple((feature, value) for feature, value in values.items() if value is not None)
+    kind = judge_kind(features)
+    return LoadKind(
         arm=arm,
         load_level=level,
-        kind="undetermined",
-        hit_ratio=hit / blocks if hit is not None and blocks else None,
-        read_per_dirtied=blocks / dirtied if blocks is not None and dirtied else None,
-        bytes_per_read=read_bytes / reads if reads >= _SOME_READS else None,
-        rows_per_transaction=rows / throughput if rows is not None and throughput > 0 else None,
+        kind=kind,
+        hit_ratio=hit_ratio,
+        read_per_dirtied=values[READ_PER_DIRTIED],
+        bytes_per_read=values[BYTES_PER_READ],
+        rows_per_transaction=values[ROWS],
         transaction_seconds=seconds,
-        blocks_per_transaction=blocks / throughput if blocks is not None and throughput > 0 else None,
-        text="",
+        blocks_per_transaction=values[BLOCKS],
+        text=_tell(kind, features, of_all=len(values), hit_ratio=hit_ratio),
     )
-    features = tuple(_features(found))
-    kind = judge_kind(features)
-    return found.model_copy(update={"kind": kind, "text": _tell(found, kind, features)})
 
 
 def _rate(cell: tuple[Timeline, ...], metric: str) -> float | None:
@@ -218,31 +226,16 @@ def _time_weighted_latency(evidence: Evidence, values: Values, cell: tuple[Timel
     return weighted / total if total > 0 else None
 
 
-def _features(found: LoadKind) -> Iterator[tuple[Feature, float]]:
-    for feature, value in (
-        (TRANSACTION_SECONDS, found.transaction_seconds),
-        (ROWS, found.rows_per_transaction),
-        (BLOCKS, found.blocks_per_transaction),
-        (BYTES_PER_READ, found.bytes_per_read),
-        (READ_PER_DIRTIED, found.read_per_dirtied),
-    ):
-        if value is not None:
-            yield feature, value
-
-
-def _tell(found: LoadKind, kind: Kind, features: Sequence[tuple[Feature, float]]) -> str:
+def _tell(kind: Kind, features: Sequence[tuple[Feature, float]], *, of_all: int, hit_ratio: float | None) -> Message:
     if kind == "undetermined":
-        return tr("Too little is known to say: {known} of {all} features.", known=len(features), all=5)
-    formats = {BYTES_PER_READ: format_bytes, TRANSACTION_SECONDS: format_duration}
-    votes = {-1: "OLTP", 0: tr("neither"), 1: "OLAP"}
-    told = ", ".join(
-        f"{tr(feature.name)} {formats.get(feature, format_count)(value)} ({votes[feature.vote(value)]})"
-        for feature, value in features
+        return message("load-kind.unknown", known=len(features), all=of_all)
+    votes: dict[int, Value] = {-1: "OLTP", 0: message("vote.neither"), 1: "OLAP"}
+    told = tuple(message(feature.code, value=value, vote=votes[feature.vote(value)]) for feature, value in features)
+    text = (
+        message("load-kind.mixed", features=told)
+        if kind == "mixed"
+        else message("load-kind.clear", kind=kind, features=told)
     )
-    text = tr("mixed, by {features}.", features=told)
-    if kind != "mixed":
-        text = tr("{kind}, by {features}.", kind=kind, features=told)
-    if found.hit_ratio is None:
+    if hit_ratio is None:
         return text
-    hit = tr("{share} of the blocks were in shared buffers.", share=format_percent(found.hit_ratio))
-    return f"{text} {hit}"
+    return message("sentences", parts=(text, message("load-kind.hits", share=hit_ratio)))

@@ -9,14 +9,14 @@ import numpy as np
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
-from pgtrial.analysis.causes.words import CPU, join, part_id, part_name, percent, show_part
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timeline import Timeline
-from pgtrial.findings.causes import ArmScore, CriterionValue, Pareto, ParetoItem, Scorecard
+from pgtrial.findings.causes import CPU, ArmScore, CriterionValue, Pareto, ParetoItem, Scorecard
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id
 from pgtrial.findings.record import Estimate
-from pgtrial.language import N_, tr
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow
 from pgtrial.stats.paired import compare_blocks
@@ -25,7 +25,6 @@ from pgtrial.stats.sequential import hide_interval
 
 HEAD = 0.8  # share of the time that the head reaches
 MOST_ITEMS = 50  # are listed; shares are of the whole
-UNKNOWN_TEXT = N_("(text not known)")
 
 _DETAIL_SHARE = 0.05  # of a statement's time, below which an event is not named
 _MOST_DETAILS = 3
@@ -57,9 +56,9 @@ def rank_events(evidence: Evidence, reduction: Reduction) -> tuple[Pareto, ...]:
         if scenario is None or level == ALL
     ]
     return tuple(
-        _rank(arm, level, "events", found, {}, scenario=scenario)
+        _rank(arm, level, "events", sessions, {}, scenario=scenario)
         for arm, level, runs, scenario in cells
-        if (found := _mean(runs, counter(scenario)))
+        if (sessions := _mean(runs, counter(scenario)))
     )
 
 
@@ -73,12 +72,12 @@ def rank_statements(evidence: Evidence, reduction: Reduction) -> tuple[Pareto, .
         by_statement = _count_statements(reduction, run, level)
         return None if by_statement is None else {text: sum(kinds.values()) for text, kinds in by_statement.items()}
 
-    found = []
+    ranked = []
     for arm, level, runs in _cells(evidence):
         sessions = _mean(runs, count)
         if sessions:
-            found.append(_rank(arm, level, "statements", sessions, _details(reduction, runs)))
-    return tuple(found)
+            ranked.append(_rank(arm, level, "statements", sessions, _details(reduction, runs)))
+    return tuple(ranked)
 
 
 _Runs = Sequence[tuple[RunRow, int]]  # runs of an arm, each at one of the levels in question
@@ -94,27 +93,27 @@ def _cells(evidence: Evidence) -> Iterator[tuple[str, int | str, _Runs]]:
 
 def _mean(runs: _Runs, count: _Counter) -> dict[str, float]:
     """Mean over the runs, and over the levels; what was not seen in one of them is zero there."""
-    known = [found for run, level in runs if (found := count(run, level)) is not None]
-    names = dict.fromkeys(name for found in known for name in found)
-    return {name: sum(found.get(name, 0.0) for found in known) / len(known) for name in names}
+    known = [sessions for run, level in runs if (sessions := count(run, level)) is not None]
+    names = dict.fromkeys(name for sessions in known for name in sessions)
+    return {name: sum(sessions.get(name, 0.0) for sessions in known) / len(known) for name in names}
 
 
 def _count_statements(reduction: Reduction, run: RunRow, level: int) -> dict[str, dict[Kind, float]] | None:
     groups = reduction.sessions.get((run.id, level))
     if groups is None:
         return None
-    found: dict[str, dict[Kind, float]] = {}
+    by_statement: dict[str, dict[Kind, float]] = {}
     for group in groups:
         # What an idle session shows is the statement before.
         if group.state and not group.state.startswith(_IDLE):
-            kinds = found.setdefault(group.query or UNKNOWN_TEXT, {})
+            kinds = by_statement.setdefault(group.query or UNKNOWN_STATEMENT, {})
             kind = (group.wait_type or CPU, group.wait_event)
             kinds[kind] = kinds.get(kind, 0.0) + group.sessions
-    return found
+    return by_statement
 
 
-def _details(reduction: Reduction, runs: _Runs) -> dict[str, str]:
-    """The largest events of each statement, in words."""
+def _details(reduction: Reduction, runs: _Runs) -> dict[str, Message]:
+    """The largest events of each statement."""
     together: dict[str, dict[Kind, float]] = {}
     for run, level in runs:
         for text, kinds in (_count_statements(reduction, run, level) or {}).items():
@@ -124,10 +123,15 @@ def _details(reduction: Reduction, runs: _Runs) -> dict[str, str]:
     return {text: _describe(kinds) for text, kinds in together.items()}
 
 
-def _describe(kinds: Mapping[Kind, float]) -> str:
+def _describe(kinds: Mapping[Kind, float]) -> Message:
     total = sum(kinds.values())
     largest = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:_MOST_DETAILS]
-    return join([f"{part_name(*kind)} {percent(n / total)}" for kind, n in largest if n >= _DETAIL_SHARE * total])
+    events = tuple(
+        message("statement.event", event=name_part(*kind), share=sessions / total)
+        for kind, sessions in largest
+        if sessions >= _DETAIL_SHARE * total
+    )
+    return message("statement.events", events=events)
 
 
 def _rank(
@@ -135,7 +139,7 @@ def _rank(
     level: int | str,
     of: Literal["events", "statements"],
     sessions: Mapping[str, float],
-    details: Mapping[str, str],
+    details: Mapping[str, Message],
     *,
     scenario: str | None = None,
 ) -> Pareto:
@@ -148,11 +152,11 @@ def _rank(
         reached += number
         items.append(
             ParetoItem(
-                name=tr(UNKNOWN_TEXT) if name == UNKNOWN_TEXT else show_part(name) if of == "events" else name,
+                name=name,
                 sessions=number,
                 share=number / total,
                 cumulative=reached / total,
-                detail=details.get(name, ""),
+                detail=details.get(name),
             )
         )
     return Pareto(
@@ -191,15 +195,15 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
     measured = [weighted for weighted in chosen if _is_measured(tables[weighted.criterion.metric])]
     if not measured:
         return None
-    found = [tables[weighted.criterion.metric] for weighted in measured]
+    compared = [tables[weighted.criterion.metric] for weighted in measured]
     rated = Rated(
         arms=arms,
         criteria=tuple(measured),
         ratios=tuple(
-            (Estimate(value=1.0), *(_compare(evidence, table[0], row) for row in table[1:])) for table in found
+            (Estimate(value=1.0), *(_compare(evidence, table[0], row) for row in table[1:])) for table in compared
         ),
         # Zero has no logarithm; where a criterion can be zero it has a floor.
-        log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in found], axis=2),
+        log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
         seed=evidence.experiment.design.seed,
         confidence=evidence.confidence,
     )
@@ -212,8 +216,8 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
 
 
 def _common_blocks(evidence: Evidence, arms: Sequence[str]) -> tuple[int, ...]:
-    found = [{run.slot.block for run in evidence.runs_of(arm)} for arm in arms]
-    return tuple(sorted(set.intersection(*found)))
+    blocks = [{run.slot.block for run in evidence.runs_of(arm)} for arm in arms]
+    return tuple(sorted(set.intersection(*blocks)))
 
 
 def _is_measured(table: Array) -> bool:

@@ -12,13 +12,13 @@ from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import Dip, Period, Stability
-from pgtrial.language import N_, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
 from pgtrial.stats.trend import trend
 from pgtrial.store.server_log.facts import Kind
-from pgtrial.units import format_duration, format_significant, parse_duration
+from pgtrial.units import parse_duration
 
 # Whether dips of throughput and entries of the server's log go together, with the probability that it is chance.
 #
@@ -31,15 +31,6 @@ from pgtrial.units import format_duration, format_significant, parse_duration
 CONSEQUENCES = (Kind.SLOW_STATEMENT, Kind.ERROR, Kind.OTHER_LANGUAGE)
 LIKELY = 0.05
 BEGINNING = 5.0  # s of a checkpoint
-_BEGINNING = N_("checkpoint's beginning")
-_TOGETHER = N_(
-    "Of {total} in dips {overlap} lie beside a {kind}; by chance it would be {expected} (probability {chance})."
-)
-_BY_CHANCE = N_(
-    "The dips do not follow the log: of {total} in dips {overlap} lie beside a {kind}, and by chance it would be "
-    "{expected} (probability {chance})."
-)
-_LOCKS = N_("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")
 
 _Stretches = Mapping[int, Sequence[Stretch]]  # by run
 
@@ -49,45 +40,52 @@ class _Tested:
     """Entries of a kind, or a part of each, against the dips; ``chance`` is adjusted for all that were tested."""
 
     kind: str
-    name: str
+    name: str | Message
     alignment: Alignment
     chance: float
 
-    def say(self, template: str) -> str:
-        found = self.alignment
-        total, overlap, expected = map(format_duration, (found.dip_seconds, found.overlap, round(found.expected, 1)))
-        chance = format_significant(self.chance, 2)
-        return tr(template, total=total, overlap=overlap, kind=self.name, expected=expected, chance=chance)
+    def tell(self, *, is_likely: bool) -> Message:
+        return message(
+            "dips.together" if is_likely else "dips.by-chance",
+            total=self.alignment.dip_seconds,
+            overlap=self.alignment.overlap,
+            kind=self.name,
+            expected=round(self.alignment.expected, 1),
+            chance=self.chance,
+        )
 
 
 def describe_alignment(
-    cell: Sequence[Timeline], found: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
-) -> str:
+    cell: Sequence[Timeline], steadiness: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
+) -> Message | None:
     """A sentence for each kind of entry that dips follow, or one that says that they follow none.
 
-    "" where there are no dips, or none of the entries that could explain them. Each kind is tested by circular shifts,
-    and the probabilities are adjusted for their number (Holm).
+    None where there are no dips, or none of the entries that could explain them. Each kind is tested by circular
+    shifts, and the probabilities are adjusted for their number (Holm).
     """
-    tested = _test(cell, found, placed)
+    tested = _test(cell, steadiness, placed)
     if not tested:
-        return ""
+        return None
     likely: dict[str, _Tested] = {}  # by kind: of a checkpoint and its beginning, what is less likely to be chance
-    for each in tested:
-        if each.chance <= LIKELY:
-            likely.setdefault(each.kind, each)
+    for entries in tested:
+        if entries.chance <= LIKELY:
+            likely.setdefault(entries.kind, entries)
     if not likely:
-        return tested[0].say(_BY_CHANCE)
-    return " ".join([each.say(_TOGETHER) for each in likely.values()] + [tr(_LOCKS)] * (Kind.LOCK_WAIT in likely))
+        return tested[0].tell(is_likely=False)
+    sentences = [entries.tell(is_likely=True) for entries in likely.values()]
+    if Kind.LOCK_WAIT in likely:
+        sentences.append(message("dips.locks"))
+    return message("sentences", parts=tuple(sentences))
 
 
 def _test(
-    cell: Sequence[Timeline], found: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
+    cell: Sequence[Timeline], steadiness: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
 ) -> Sequence[_Tested]:
     """The least likely to be chance first; of those that are as unlikely, what more of the time in dips falls to."""
     aligned = [
         (kind, name, alignment)
         for kind, name, stretches in _explanations(placed)
-        if (alignment := align([_mark(timeline, stretches, found) for timeline in cell])) is not None
+        if (alignment := align([_mark(timeline, stretches, steadiness) for timeline in cell])) is not None
     ]
     chances = holm([alignment.p_value for _, _, alignment in aligned])
     return sorted(
@@ -95,12 +93,12 @@ def _test(
             _Tested(kind=kind, name=name, alignment=alignment, chance=chance or 0.0)
             for (kind, name, alignment), chance in zip(aligned, chances, strict=True)
         ),
-        key=lambda each: (each.chance, -each.alignment.overlap),
+        key=lambda entries: (entries.chance, -entries.alignment.overlap),
     )
 
 
-def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str, str, _Stretches]]:
-    """Kind, name in the language in use, and where it was."""
+def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str, str | Message, _Stretches]]:
+    """Kind, name, and where it was."""
     for kind in sorted({event.kind for events in placed.values() for event, _, _ in events} - set(CONSEQUENCES)):
         stretches = {
             run: [(start, end) for event, start, end in events if event.kind == kind] for run, events in placed.items()
@@ -108,14 +106,14 @@ def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str,
         yield kind, name_kind(kind), stretches
         if kind == Kind.CHECKPOINT:
             beginnings = {
-                run: [(start, min(end, start + BEGINNING)) for start, end in each] for run, each in stretches.items()
+                run: [(start, min(end, start + BEGINNING)) for start, end in whole] for run, whole in stretches.items()
             }
             if beginnings != stretches:
-                yield kind, tr(_BEGINNING), beginnings
+                yield kind, message("log-event.checkpoint-begins"), beginnings
 
 
-def _mark(timeline: Timeline, stretches: _Stretches, found: Mapping[int, Steadiness]) -> Marked:
-    dips = found[timeline.run].dips if timeline.run in found else ()
+def _mark(timeline: Timeline, stretches: _Stretches, steadiness: Mapping[int, Steadiness]) -> Marked:
+    dips = steadiness[timeline.run].dips if timeline.run in steadiness else ()
     return Marked(
         seconds=timeline.seconds,
         events=stretches[timeline.run],
@@ -127,7 +125,7 @@ def _mark(timeline: Timeline, stretches: _Stretches, found: Mapping[int, Steadin
 
 
 TIMERS = ("checkpoint_timeout", "autovacuum_naptime")
-FROM_LOG = N_("checkpoints of the log")
+FROM_LOG = "checkpoints of the log"
 _SAME = 0.05  # relative difference of periods that are taken for one
 _FEWEST_CHECKPOINTS = 3
 
@@ -152,43 +150,42 @@ def find_rhythms(
     """
     sliced = {run.id for run in evidence.valid if run.slices}
     series = [
-        _Series(values=each.tps, expected=dict(_expected(evidence, each, placed[each.run])))
-        for each in cell
-        if each.run not in sliced
+        _Series(values=timeline.tps, expected=dict(_expected(evidence, timeline, placed[timeline.run])))
+        for timeline in cell
+        if timeline.run not in sliced
     ]
-    names = [name for name in (*TIMERS, FROM_LOG) if any(name in each.expected for each in series)]
-    found: dict[str, Period] = {}
-    while len(found) < len(names):
-        tested = {name: _search(series, _given(name), like=name) for name in names if name not in found}
+    names = [name for name in (*TIMERS, FROM_LOG) if any(name in run.expected for run in series)]
+    periods: dict[str, Period] = {}
+    while len(periods) < len(names):
+        tested = {name: _search(series, _given(name), like=name) for name in names if name not in periods}
         known = {name: period for name, period in tested.items() if period is not None}
         surest = min(known, key=lambda name: known[name].false_alarm, default="")
         if not surest or known[surest].false_alarm > LIKELY:
-            found |= known
+            periods |= known
             break
-        found[surest] = known[surest]
+        periods[surest] = known[surest]
         series = [
-            _Series(
-                values=_without(each.values, each.expected.get(surest, known[surest].seconds)), expected=each.expected
-            )
-            for each in series
+            _Series(values=_without(run.values, run.expected.get(surest, known[surest].seconds)), expected=run.expected)
+            for run in series
         ]
-    free = _search(series, lambda each: strongest_period(each.values), like="")
-    is_new = free is not None and all(abs(free.seconds / each.seconds - 1) > _SAME for each in found.values())
+    free = _search(series, lambda run: strongest_period(run.values), like="")
+    is_new = free is not None and all(abs(free.seconds / known.seconds - 1) > _SAME for known in periods.values())
     others = [free] if free is not None and is_new and free.false_alarm <= LIKELY else []
-    return (*(found[name] for name in names if name in found), *others)
+    return (*(periods[name] for name in names if name in periods), *others)
 
 
 def _given(name: str) -> Callable[[_Series], Rhythm | None]:
-    return lambda each: given_period(each.values, each.expected[name]) if name in each.expected else None
+    return lambda run: given_period(run.values, run.expected[name]) if name in run.expected else None
 
 
 def _search(series: Sequence[_Series], search: Callable[[_Series], Rhythm | None], *, like: str) -> Period | None:
     """The most surely found one of several runs; None where no run was long enough."""
-    found = [rhythm for each in series if (rhythm := search(each)) is not None]
-    if not found:
+    rhythms = [rhythm for run in series if (rhythm := search(run)) is not None]
+    if not rhythms:
         return None
-    best = min(found, key=lambda rhythm: rhythm.false_alarm)
-    return Period(seconds=best.period, share=best.share, false_alarm=min(1.0, best.false_alarm * len(found)), like=like)
+    best = min(rhythms, key=lambda rhythm: rhythm.false_alarm)
+    false_alarm = min(1.0, best.false_alarm * len(rhythms))
+    return Period(seconds=best.period, share=best.share, false_alarm=false_alarm, like=like)
 
 
 def _without(values: Array, period: float) -> Array:
@@ -227,7 +224,7 @@ def describe_stability(
     """One record per arm and load level; numbers are means over the blocks with t intervals."""
     placed = place_events(evidence.valid, timelines, log_events)
     return tuple(
-        _describe(evidence, arm, level, cell, {each.run: placed[each.run, each.level] for each in cell})
+        _describe(evidence, arm, level, cell, {line.run: placed[line.run, line.level] for line in cell})
         for (arm, level), cell in group_cells(timelines).items()
     )
 
@@ -236,9 +233,9 @@ def _describe(
     evidence: Evidence, arm: str, level: int, cell: tuple[Timeline, ...], placed: Mapping[int, Sequence[Placed]]
 ) -> Stability:
     """``placed`` are the entries of the log by run."""
-    found = {each.run: steadiness for each in cell if (steadiness := find_dips(each.tps)) is not None}
-    trends = [trend(each.tps, spacing=1 / _MINUTE, confidence=evidence.confidence) for each in cell]
-    steady, confidence = list(found.values()), evidence.confidence
+    steadiness = {line.run: dips for line in cell if (dips := find_dips(line.tps)) is not None}
+    trends = [trend(line.tps, spacing=1 / _MINUTE, confidence=evidence.confidence) for line in cell]
+    steady, confidence = list(steadiness.values()), evidence.confidence
     return Stability(
         arm=arm,
         load_level=level,
@@ -246,18 +243,18 @@ def _describe(
         lowest=estimate_mean((s.lowest for s in steady), confidence=confidence),
         dip_share=estimate_mean((s.dip_share for s in steady), confidence=confidence),
         stalled=estimate_mean((s.stalled_share for s in steady), confidence=confidence),
-        trend=estimate_mean((each.slope for each in trends if each is not None), confidence=confidence),
-        dips=tuple(sorted(_dips(cell, found, placed), key=lambda dip: (-dip.length, dip.run, dip.start))),
+        trend=estimate_mean((rise.slope for rise in trends if rise is not None), confidence=confidence),
+        dips=tuple(sorted(_dips(cell, steadiness, placed), key=lambda dip: (-dip.length, dip.run, dip.start))),
         periods=find_rhythms(evidence, cell, placed),
-        aligned=describe_alignment(cell, found, placed),
+        aligned=describe_alignment(cell, steadiness, placed),
     )
 
 
 def _dips(
-    cell: Sequence[Timeline], found: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
+    cell: Sequence[Timeline], steadiness: Mapping[int, Steadiness], placed: Mapping[int, Sequence[Placed]]
 ) -> Iterator[Dip]:
     for timeline in cell:
-        for dip in found[timeline.run].dips if timeline.run in found else ():
+        for dip in steadiness[timeline.run].dips if timeline.run in steadiness else ():
             beside = [
                 event
                 for event, start, end in placed[timeline.run]
@@ -271,15 +268,15 @@ def _dips(
                 half_recovery=dip.half_recovery,
                 recovery=dip.recovery,
                 stalled=dip.stalled,
-                near=tuple(dict.fromkeys(name_event(event) for event in beside)),
+                near=tuple({(event.kind, event.object): name_event(event) for event in beside}.values()),
             )
 
 
-def name_event(event: LogEvent) -> str:
+def name_event(event: LogEvent) -> str | Message:
     """ "checkpoint", "autovacuum of public.t", "error 40001"."""
     kind = name_kind(event.kind)
     if not event.object:
         return kind
     if event.kind in _OF_TABLES:
-        return tr("{event} of {table}", event=kind, table=event.object)
-    return f"{kind} {event.object}"
+        return message("log-event.of-table", event=kind, table=event.object)
+    return message("log-event.about", event=kind, object=event.object)

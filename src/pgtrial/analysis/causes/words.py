@@ -1,47 +1,9 @@
-"""What the parts of a transaction's time are called, and how causes are put into sentences."""
+"""How causes are put into sentences."""
 
 from collections.abc import Sequence
 
-from pgtrial.analysis.waits import CPU
 from pgtrial.language import N_, decimal_sign, tr
 from pgtrial.units import format_bytes, format_count, format_significant
-
-__all__ = ["CPU"]
-
-# As findings have them; part_name puts them into the language in use.
-CPU_QUEUE = "CPU queue"  # wants a CPU and waits for one
-BLOCKED = "blocked in the kernel"  # active, in no wait that the server knows of, yet neither on a CPU nor in its queue
-IDLE_IN_TRANSACTION = "idle in transaction"
-OUTSIDE = "outside the server"
-SCHEDULE_LAG = "schedule lag"  # event of OUTSIDE, open loop: due, but no client was free
-
-# Parts that PostgreSQL has no name for; its own names are the same in all languages.
-_SHOWN = frozenset(
-    {
-        N_("CPU"),
-        N_("CPU queue"),
-        N_("blocked in the kernel"),
-        N_("idle in transaction"),
-        N_("outside the server"),
-        N_("outside the server schedule lag"),
-    }
-)
-_MOST_NAMED = 3
-
-
-def part_name(kind: str, event: str) -> str:
-    """ "IO WALSync", "CPU", in the language in use."""
-    return show_part(part_id(kind, event))
-
-
-def part_id(kind: str, event: str) -> str:
-    """The same in English, for what has to be the same in all languages."""
-    return f"{kind} {event}" if event else kind
-
-
-def show_part(name: str) -> str:
-    """What a part is called in the language in use, by its English name."""
-    return tr(name) if name in _SHOWN else name
 
 
 def percent(share: float) -> str:
@@ -77,11 +39,6 @@ WRITE_TAKES = N_("a write takes {time}")
 def rate_of(rate: float, of: str, *, is_bytes: bool) -> str:
     """ "3 k reads per second", "23.4 MB read per second"."""
     return tr(_RATES[of], rate=format_bytes(rate) if is_bytes else format_count(rate))
-
-
-def join_clauses(clauses: Sequence[str]) -> str:
-    """The first few of several clauses, in one sentence."""
-    return "; ".join(clauses[:_MOST_NAMED])
 
 
 def _local(number: str) -> str:

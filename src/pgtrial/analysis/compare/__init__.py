@@ -1,1 +1,1 @@
-"""Several experiments side by side: what may be put together, and what may not."""
+"""Compare several experiments: which effects may be combined, and which may not."""

@@ -1,4 +1,4 @@
-"""The experiments that are compared, each read and analysed by itself, and what has to be the same in them.
+"""The experiments to compare, each analysed separately, and what must be the same in them.
 
 An effect is of an arm against a control, under a load, by a metric. All four are compared by what defines them, never
 by their names. How often and in which order runs were made, how long each measured, and on which machine, is how well
@@ -14,7 +14,6 @@ from pathlib import Path
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL
-from pgtrial.design.arms import effective_knobs, effective_settings
 from pgtrial.errors import StoreError
 from pgtrial.findings.comparison import ComparedExperiment, Value
 from pgtrial.findings.findings import Findings
@@ -77,13 +76,13 @@ def read_subjects(folders: Sequence[Path]) -> tuple[Subject, ...]:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise StoreError(f'there is no folder "{folder}"', hint='Name result folders that "pgtrial run" made.')
+            raise StoreError(f'folder "{folder}" does not exist', hint='Name result folders that "pgtrial run" made.')
     records = [read_evidence(folder) for folder in folders]  # whatever is unreadable is told before the long part
     for folder, evidence in zip(folders, records, strict=True):
         if not evidence.valid:
             raise StoreError(
                 f'result folder "{folder}" has no finished run, so there is nothing to compare',
-                hint=f'Go on with it: "pgtrial resume {folder}".',
+                hint=f'Continue it: "pgtrial resume {folder}".',
             )
     subjects = tuple(
         Subject(key=letter(number), folder=folder, evidence=evidence, findings=analyze(folder))
@@ -179,11 +178,11 @@ def define_arm(subject: Subject, arm: Arm) -> Definition:
     evidence = subject.evidence
     runs = [run.id for run in evidence.runs_of(arm.name)]
     found: Definition = {}
-    for name, declared in effective_settings(evidence.experiment, arm).items():
+    for name, declared in arm.settings.items():
         shown = {_read_back(evidence, run, name) for run in runs}
         value = shown.pop() if len(shown) == 1 else None
         found[name.lower()] = declared if value is None else value
-    for knob, table in effective_knobs(evidence.experiment, arm).items():
+    for knob, table in arm.knobs.items():
         found |= {f"{knob}.{name}": value for name, value in table.items()}
     version = next((one.version for one in subject.findings.experiment.arms if one.name == arm.name), "")
     if version:

@@ -1,4 +1,4 @@
-"""The effect as it would be if a covariate, such as stolen CPU time, had been the same for both arms of each block."""
+"""Adjust the effect for a covariate, such as stolen CPU time: as if both arms of each block had the same value."""
 
 import math
 from collections.abc import Sequence

@@ -182,7 +182,7 @@ def _adjust(estimated: list[Estimated]) -> list[Estimated]:
 def take_single_runs(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[SingleRuns, ...]:
     """Every arm beside the control whose primary metric has a ratio in at least one block, in the arms' order.
 
-    A single ratio has no interval, so whoever has only that can but compare the ratio itself with the margin.
+    A single ratio has no interval, so all one can do is compare the ratio itself with the margin.
     """
     found = []
     for arm in evidence.arms:

@@ -1,4 +1,4 @@
-"""What is asked while an experiment runs: the effect so far, and whether a rule for stopping ends it now.
+"""Questions during an experiment: the effect so far, and whether a stopping rule ends it now.
 
 This is the only module of the analysis that the engine imports; pyproject.toml has the contract.
 """
@@ -11,6 +11,7 @@ from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.evidence import SPENDING, Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
+from pgtrial.design.plan import Plan
 from pgtrial.findings.findings import Effect, Observation, Stopping
 from pgtrial.findings.message import Message, message
 from pgtrial.model.metric import Better
@@ -26,6 +27,7 @@ class Estimator:
     """The effect that the claim is about, over the complete blocks of one result folder. Reads each run once."""
 
     folder: Path
+    plan: Plan
     _known: dict[int, tuple[Observation, ...]] = field(default_factory=dict, init=False)  # by the run's id
 
     def estimate(self) -> tuple[str, Effect] | None:
@@ -33,7 +35,7 @@ class Estimator:
 
         Meant for the pause after a block: it takes a tenth of a second or so, and reads the runs of that block only.
         """
-        evidence = read_evidence(self.folder)
+        evidence = read_evidence(self.folder, self.plan)
         control, arm = evidence.control, evidence.hypothesis_arm
         if control is None or len(evidence.pairs(arm)) < FEWEST_BLOCKS:
             return None
@@ -65,12 +67,12 @@ class StopDecision:
     forecast: Needed
 
 
-def decide_stop(folder: Path) -> StopDecision:
+def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """The decision after the blocks that the result folder has; meant for the pause after each block.
 
     Only what the claim needs is reduced: the runs of its arm and of the control. StoreError as for ``analyze``.
     """
-    evidence = read_evidence(folder)
+    evidence = read_evidence(folder, plan)
     named = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
     compared = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
     values = index_values(observe_runs(compared, reduce_runs(compared)))

@@ -1,1 +1,1 @@
-"""Huge pages: whether the runs had them, and what they gain."""
+"""Huge pages: whether the runs had them, and their gain."""

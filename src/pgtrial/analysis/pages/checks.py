@@ -1,4 +1,4 @@
-"""Whether the runs had the pages that they were to have, and what finding pages cost them: what the engine noted."""
+"""Whether the runs had the requested pages, and what translating addresses cost, as noted by the engine."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

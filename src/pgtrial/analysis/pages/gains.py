@@ -11,7 +11,6 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
-from pgtrial.design.arms import effective_knobs, effective_settings, scale_of
 from pgtrial.design.data_size import BYTES_PER_SCALE
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.naming import name_data, name_gain, name_level
@@ -110,16 +109,16 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePages | None:
     return HugePages(
         gains=gains,
         fits=fits,
-        checks=tuple(check_pages(evidence, {arm.name: page_of(evidence, arm) for arm in _compared(evidence)})),
+        checks=tuple(check_pages(evidence, {arm.name: page_of(arm) for arm in _compared(evidence)})),
         translations=translations,
         reason=reason,
         text=tell_pages(gains, fits, {level.index: name_level(level) for level in evidence.levels}),
     )
 
 
-def page_of(evidence: Evidence, arm: Arm) -> str:
+def page_of(arm: Arm) -> str:
     """Page size that an arm declares, "" for none."""
-    return effective_knobs(evidence.experiment, arm).get("huge_pages", {}).get("size", "")
+    return arm.knobs.get("huge_pages", {}).get("size", "")
 
 
 def _compared(evidence: Evidence) -> tuple[Arm, ...]:
@@ -130,21 +129,21 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
     """Every arm with the one of ordinary pages among those that are like it, or the first where none has them."""
     groups: dict[object, list[Arm]] = {}
     for arm in _compared(evidence):
-        groups.setdefault(_rest(evidence, arm), []).append(arm)
+        groups.setdefault(_rest(arm), []).append(arm)
     for group in groups.values():
-        baseline = next((arm for arm in group if page_of(evidence, arm) == NONE), group[0])
+        baseline = next((arm for arm in group if page_of(arm) == NONE), group[0])
         for arm in group:
-            if page_of(evidence, arm) != page_of(evidence, baseline):
+            if page_of(arm) != page_of(baseline):
                 yield _Pair(baseline=baseline, arm=arm)
 
 
-def _rest(evidence: Evidence, arm: Arm) -> object:
+def _rest(arm: Arm) -> object:
     """Everything that an arm has but its page size."""
-    knobs = effective_knobs(evidence.experiment, arm)
+    knobs = arm.knobs
     around = (
         (knob, key, value) for knob, table in knobs.items() if knob != "huge_pages" for key, value in table.items()
     )
-    return frozenset(effective_settings(evidence.experiment, arm).items()), frozenset(around)
+    return frozenset(arm.settings.items()), frozenset(around)
 
 
 def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterator[PageGain]:
@@ -169,9 +168,9 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
     return PageGain(
         arm=pair.arm.name,
         baseline=pair.baseline.name,
-        page=page_of(evidence, pair.arm),
-        baseline_page=page_of(evidence, pair.baseline),
-        scale=_scale(evidence, pair.arm),
+        page=page_of(pair.arm),
+        baseline_page=page_of(pair.baseline),
+        scale=pair.arm.scale,
         load_level=level,
         ratio=comparison.ratio,
         low=comparison.low,
@@ -182,15 +181,11 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
     )
 
 
-def _scale(evidence: Evidence, arm: Arm) -> int | None:
-    return scale_of(evidence.experiment, arm) if evidence.experiment.dataset.kind == "pgbench" else None
-
-
 def _fits(evidence: Evidence, values: Values) -> Iterator[DataFit]:
     """One per data size and size of shared buffers, the smallest data first."""
     groups: dict[tuple[int | None, float | None], list[Arm]] = {}
     for arm in _compared(evidence):
-        groups.setdefault((_scale(evidence, arm), _shared_buffers(evidence, arm)), []).append(arm)
+        groups.setdefault((arm.scale, _shared_buffers(evidence, arm)), []).append(arm)
     for (scale, buffers), arms in sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1] or 0.0)):
         data = None if scale is None else float(scale * BYTES_PER_SCALE)
         by_block = _hit_shares(evidence, values, arms)

@@ -1,4 +1,4 @@
-"""Findings as tables: what every export shows, and what a notebook gets."""
+"""Findings as tables, for exports and notebooks."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A table of findings: columns that say what they are, and rows of plain values."""
+"""A table of findings: self-describing columns, and rows of plain values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Why: where latency goes, what limits, how steady it is, what goes together, which checks failed (docs/causes.md)."""
+"""Tables of causes: latency budget, limits, stability, associations, failed checks (docs/causes.md)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -97,7 +97,7 @@ def _paretos(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.of, item.name),
-            *(item.sessions, item.share, item.cumulative, item.detail or None),
+            *(item.sessions, item.share, item.cumulative, say(item.detail) or None),
         )
         for one in causes.paretos
         for item in one.items
@@ -118,9 +118,9 @@ def _limits(findings: Findings, causes: Causes) -> Table:
     )
     rows = (
         (
-            *(one.arm, *level_row(findings, one.load_level), one.resource, one.text),
-            *(suspect.resource, suspect.detail or None, suspect.strength),
-            "; ".join(evidence.text for evidence in suspect.evidence),
+            *(one.arm, *level_row(findings, one.load_level), one.resource, say(one.text)),
+            *(suspect.resource, say(suspect.detail) or None, suspect.strength),
+            "; ".join(say(evidence.text) for evidence in suspect.evidence),
         )
         for one in causes.limits
         for suspect in one.suspects
@@ -168,7 +168,7 @@ def _stability(findings: Findings, causes: Causes) -> Table:
                 _interval(each)[0]
                 for each in (one.coefficient_of_variation, one.lowest, one.dip_share, one.stalled, one.trend)
             ),
-            one.aligned or None,
+            say(one.aligned) or None,
         )
         for one in causes.stability
     )
@@ -190,7 +190,7 @@ def _dips(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), dip.run, dip.start, dip.length, dip.depth),
-            *(dip.recovery, dip.stalled, "; ".join(dip.near)),
+            *(dip.recovery, dip.stalled, "; ".join(map(say, dip.near))),
         )
         for one in causes.stability
         for dip in one.dips
@@ -239,7 +239,7 @@ def _checks(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.name, one.arm, *level_row(findings, one.load_level), one.object or None),
-            *(one.value, one.unit or None, one.threshold, one.share, one.level, one.advice or None),
+            *(one.value, one.unit or None, one.threshold, one.share, one.level, say(one.advice) or None),
         )
         for one in causes.checks
     )
@@ -294,7 +294,7 @@ def _disks(findings: Findings, causes: Causes) -> Table:
                 for each in (load.throughput, load.reads, load.writes, load.read_bytes, load.write_bytes)
             ),
             *(_interval(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
-            load.text,
+            say(load.text),
         )
         for one in causes.disks
         for load in one.levels
@@ -318,7 +318,7 @@ def _files(findings: Findings, causes: Causes) -> Table:
         (
             *(one.arm, *level_row(findings, one.load_level), one.limit),
             *(_interval(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
-            *(one.size, one.dirty, one.text),
+            *(one.size, one.dirty, say(one.text)),
         )
         for one in causes.files
     )

@@ -1,4 +1,4 @@
-"""What was asked, planned and done, and the world in which it was done."""
+"""Tables of the experiment: hypothesis, plan, runs and environment."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain

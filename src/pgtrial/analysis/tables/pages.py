@@ -1,4 +1,4 @@
-"""Huge pages: what they gain, whether the runs had them, and misses of the translation caches (docs/huge-pages.md)."""
+"""Tables of huge pages: their gain, whether the runs had them, and TLB misses (docs/huge-pages.md)."""
 
 from pgtrial.analysis.tables.base import ARM, LEVEL, Table, integer, level_row, number, table, text
 from pgtrial.findings.findings import Findings

@@ -1,4 +1,4 @@
-"""What was measured and what follows from it: effects, observations, curves, series, distributions, waits."""
+"""Tables of results: effects, observations, curves, series, distributions, waits."""
 
 from collections.abc import Iterable
 from itertools import pairwise

@@ -1,1 +1,1 @@
-"""Second by second: throughput of a run beside what the machine and the server did."""
+"""Timelines: throughput of a run next to machine and server metrics, second by second."""

@@ -1,4 +1,4 @@
-"""What a metric of timelines is: a formula over the readings of samples.parquet, or what sampled sessions were at."""
+"""Formulas of timeline metrics, over readings of samples.parquet or over sampled sessions."""
 
 import re
 from collections.abc import Mapping

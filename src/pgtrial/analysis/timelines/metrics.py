@@ -1,4 +1,4 @@
-"""The metrics of timelines, and from which readings of samples.parquet each one is computed.
+"""The timeline metrics: the meaning of each, and the readings of samples.parquet it is computed from.
 
 Names and definitions of ``vmstat.…`` are those of vmstat(8) (procps), of ``iostat.…`` those of iostat(1) (sysstat), in
 base units; the names of the readings are those of the collectors. Many counters are of time, in seconds since some

@@ -1,4 +1,4 @@
-"""What the report draws over the time of a run: waits, CPU, disks, memory and write-back, with few enough points."""
+"""Time series for the report's panels: waits, CPU, disks, memory and write-back, reduced to few points."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

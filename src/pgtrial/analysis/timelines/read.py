@@ -1,4 +1,4 @@
-"""Timelines of the valid runs, from their Parquet files; the queries lie beside it."""
+"""Timelines of the valid runs, from their Parquet files; the queries are next to it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,8 +17,8 @@ from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
 from pgtrial.analysis.timelines.metrics import METRICS, WAIT, WAITS
 from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
-from pgtrial.analysis.waits import CPU
 from pgtrial.errors import StoreError
+from pgtrial.findings.causes import CPU
 from pgtrial.model.metric import Kind
 from pgtrial.model.run import RunRow
 from pgtrial.store import layout, parquet

@@ -1,4 +1,4 @@
-"""The seconds of a timeline, and what readings say of each: rates of counters, values of gauges.
+"""The seconds of a timeline, and the value of each second: rates of counters, values of gauges.
 
 In a run of slices time is the arm's own, which stands still while another arm is at work: a second of measured time is
 put together from what counts of its slices.

@@ -1,1 +1,1 @@
-"""What limits trust in the numbers: checks of runs, blocks, slices, machine and world."""
+"""Checks that limit trust in the numbers: runs, blocks, slices, machine and environment."""

@@ -1,4 +1,4 @@
-"""All that the checks of quality look at."""
+"""The input of the quality checks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Checks of the design: are there enough blocks, are they alike, and does the placebo do nothing."""
+"""Checks of the design: are there enough blocks, are they alike, and does the placebo show no effect?"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ import numpy as np
 from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import counted_seconds
 from pgtrial.analysis.validity.assessment import Assessment
-from pgtrial.experiment_file.restore import effective_restore
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.findings.naming import name_level
@@ -139,7 +138,7 @@ def check_level_drift(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
-    restore = effective_restore(assessment.evidence.experiment)
+    restore = assessment.evidence.experiment.restore
     # Where the arms of a block share its time, each has data of its own, and a block is one run of each.
     is_each_run = restore == "each-run" or (
         restore == "each-block"

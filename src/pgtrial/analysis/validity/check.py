@@ -1,4 +1,4 @@
-"""The checks of quality: each looks at the whole experiment and yields the caveats that it finds.
+"""The quality checks: each examines the whole experiment and yields caveats.
 
 What a check says travels with the findings into every report. Severity "invalid" takes the verdict away.
 """

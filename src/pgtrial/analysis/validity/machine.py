@@ -1,11 +1,10 @@
-"""Checks of what else the host did during the runs: other programs, swap, throttling, space; by thresholds."""
+"""Checks of other activity on the host during the runs: programs, swap, throttling, disk space; by thresholds."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
-from pgtrial.design.arms import disk_of, effective_knobs, is_emulated
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
 from pgtrial.model.fingerprint import (
@@ -80,7 +79,7 @@ def check_swapping(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     found = _above(evidence, lambda run: _increase(evidence, run.id, SWAPPED), SWAPPED_BYTES)
     if found:
-        knobs = [effective_knobs(evidence.experiment, arm) for arm in evidence.arms]
+        knobs = [arm.knobs for arm in evidence.arms]
         is_meant = any("memory_pressure" in each or "vm.swappiness" in each.get("sysctl", {}) for each in knobs)
         yield caveat(
             "swapping.intended" if is_meant else "swapping",
@@ -100,7 +99,7 @@ def check_throttling(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_quota(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A quota that an arm declares is meant; any other belongs to a container or a service."""
     evidence = assessment.evidence
-    meant = {arm.name for arm in evidence.arms if "cpus" in effective_knobs(evidence.experiment, arm).get("cgroup", {})}
+    meant = {arm.name for arm in evidence.arms if "cpus" in arm.knobs.get("cgroup", {})}
 
     def throttled(run: RunRow) -> float | None:
         return None if run.slot.arm in meant else _increase(evidence, run.id, QUOTA)
@@ -180,9 +179,7 @@ def _number(fingerprints: Mapping[int | None, Mapping[str, str]], run: int, name
 def check_emulation(assessment: Assessment) -> Iterator[CaveatFinding]:
     """An emulated disk has the limits of its class, and the latency of the disk below it."""
     evidence = assessment.evidence
-    emulated = {
-        arm.name: disk_of(evidence.experiment, arm) for arm in evidence.arms if is_emulated(evidence.experiment, arm)
-    }
+    emulated = {arm.name: arm.disk for arm in evidence.arms if arm.is_emulated}
     if emulated:
         classes = tuple(dict.fromkeys(name for name in emulated.values() if name))
         yield caveat(

@@ -1,4 +1,4 @@
-"""Checks of the runs: was the load steady, did the machine and the load generator keep up, was it all seen."""
+"""Checks of the runs: was the load steady, did the machine and the load generator keep up, are samples complete?"""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,6 @@ from pgtrial.analysis.observations import ALL
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs, stolen_share
-from pgtrial.design.file_jobs import file_jobs
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
@@ -216,7 +215,7 @@ def check_latencies(assessment: Assessment) -> Iterator[CaveatFinding]:
     evidence = assessment.evidence
     if not evidence.is_on_files:
         return
-    jobs = [job for arm in evidence.arms for job in file_jobs(evidence.experiment, arm)]
+    jobs = [job for arm in evidence.arms for job in arm.jobs]
     is_claimed = (evidence.experiment.hypothesis.metric or "").startswith(_LATENCY)
     for code, is_hidden in _HIDDEN:
         names = dict.fromkeys(job.name for job in jobs if is_hidden(job))

@@ -1,4 +1,4 @@
-"""Checks of runs that shared the time of a block: did the turns go as planned, and do the arms disturb each other.
+"""Checks of runs that shared the time of a block: did the turns go as planned, and do the arms disturb each other?
 
 Sources of the thresholds: none of them decides a verdict; each is where a disturbance would show beside a margin of a
 few percent.
@@ -14,7 +14,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
-from pgtrial.design.methods import plan_steps, recorded_choice, turn_seed
+from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
 from pgtrial.model.run import RunRow
@@ -64,7 +64,7 @@ def _uneven(evidence: Evidence, run: RunRow, usual: Mapping[tuple[float, int], f
 
 def _planned(evidence: Evidence, run: RunRow) -> float:
     """Seconds of a slice in the run's block: blocks may take turns in slices of two lengths."""
-    return recorded_choice(evidence.meta).slice_in(run.slot.block)
+    return evidence.method.slice_in(run.slot.block)
 
 
 def _usual_lengths(evidence: Evidence) -> dict[tuple[float, int], float]:
@@ -240,7 +240,7 @@ def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: i
     evidence, ratios = assessment.evidence, _log_ratios(assessment, control, run, level)
     design, block = evidence.experiment.design, run.slot.block
     steps = plan_steps(
-        recorded_choice(evidence.meta),
+        evidence.method,
         sorted(arm.name for arm in evidence.arms),
         seconds=evidence.experiment.workload.duration,
         seed=turn_seed(design.seed, block, level),
@@ -294,4 +294,4 @@ def check_shared_device(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def is_duet(evidence: Evidence) -> bool:
-    return evidence.meta.get("method", evidence.experiment.design.method) == DUET
+    return evidence.method.method == DUET

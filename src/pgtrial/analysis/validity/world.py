@@ -1,4 +1,4 @@
-"""Checks of what surrounds the load: settings, machine, and what was noted while measuring."""
+"""Checks of the environment: settings, machine, and caveats noted while measuring."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,1 +1,1 @@
-"""Settings and fingerprints: what differs between runs, and whether the experiment asked for it."""
+"""Settings and fingerprints: differences between runs, and whether the experiment declared them."""

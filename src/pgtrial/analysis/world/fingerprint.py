@@ -1,4 +1,4 @@
-"""The published rule: what becomes of a fact of the world that is not the same everywhere.
+"""The published rule for facts of the environment that differ between runs.
 
 docs/fingerprint.md shows it. Also which facts a knob changes: these may differ where arms set the knob differently.
 """
@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.world.settings import find_undeclared
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.findings import Difference, Fact, Fingerprint, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_runs
+from pgtrial.knobs import KNOBS
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import NOW
 from pgtrial.units import parse_bytes
@@ -113,30 +113,6 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-# Knob to patterns of the facts that it changes. A kernel setting changes the fact of its name, see SYSCTL_PAIRS.
-KNOB_FACTS: Mapping[str, tuple[str, ...]] = {
-    "server": ("PostgreSQL/*",),
-    "storage": ("storage/*", "limits/I/O"),
-    "filesystem": ("storage/*",),
-    "cgroup": ("limits/*",),
-    # One value of a queue may bring others along: a scheduler has its own nr_requests, and bfq switches wbt off.
-    "block_device": ("storage/* queue *", "storage/* read_ahead_kb"),
-    # The kernel keeps more memory free where it may need huge pages (set_recommended_min_free_kbytes).
-    "transparent_huge_pages": ("kernel/transparent_hugepage.*", "kernel/vm.min_free_kbytes"),
-    "huge_pages": ("kernel/huge pages of *", "kernel/vm.nr_hugepages"),
-}
-# Kernel setting to what else it changes: of a pair of ratio and bytes the other is 0 as soon as one is set.
-SYSCTL_PAIRS: Mapping[str, tuple[str, ...]] = {
-    "kernel.watchdog": ("kernel/kernel.nmi_watchdog",),
-    "vm.dirty_background_bytes": ("kernel/vm.dirty_background_ratio",),
-    "vm.dirty_background_ratio": ("kernel/vm.dirty_background_bytes",),
-    "vm.dirty_bytes": ("kernel/vm.dirty_ratio",),
-    "vm.dirty_ratio": ("kernel/vm.dirty_bytes",),
-    "vm.nr_hugepages": ("kernel/huge pages of *",),
-    "vm.overcommit_kbytes": ("kernel/vm.overcommit_ratio",),
-    "vm.overcommit_ratio": ("kernel/vm.overcommit_kbytes",),
-}
-
 
 def rule_of(fact: str) -> Rule:
     return next(rule for rule in RULES if any(fnmatchcase(fact, pattern) for pattern in rule.facts))
@@ -144,12 +120,7 @@ def rule_of(fact: str) -> Rule:
 
 def changes(knob: str, name: str, fact: str) -> bool:
     """Whether setting ``name`` of a knob may change a fact."""
-    if knob != "sysctl":
-        return any(fnmatchcase(fact, pattern) for pattern in KNOB_FACTS.get(knob, ()))
-    dotted = name.replace("/", ".")  # either separates the parts of a name, and the other may be in a part
-    return fact.removeprefix("kernel/").replace("/", ".") == dotted or any(
-        fnmatchcase(fact, pattern) for pattern in SYSCTL_PAIRS.get(dotted, ())
-    )
+    return knob in KNOBS and KNOBS[knob].changes_fact(name, fact)
 
 
 # The world around the runs: facts of the machine and the server, and what was not the same in all runs.
@@ -260,7 +231,7 @@ def collect_facts(evidence: Evidence) -> dict[str, str]:
 
 def compare_facts(evidence: Evidence) -> tuple[FactDifference, ...]:
     """Facts that were not the same in all valid runs, or not before and after their load, by name."""
-    arms = {arm.name: effective_knobs(evidence.experiment, arm) for arm in evidence.arms}
+    arms = {arm.name: arm.knobs for arm in evidence.arms}
     differences = []
     for name, by_run in _by_run(evidence).items():
         rule = rule_of(name)

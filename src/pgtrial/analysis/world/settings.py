@@ -1,10 +1,10 @@
-"""Settings as they were read back: which differ between arms, and whether the experiment asked for it."""
+"""Settings as read back: which differ between arms, and whether the experiment declared it."""
 
 from collections.abc import Mapping
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.design.arms import effective_knobs
 from pgtrial.findings.findings import Difference, PlacedValue, SettingFinding
+from pgtrial.knobs import KNOBS
 from pgtrial.model.arm import Arm
 
 ABSENT = "(absent)"  # the server of that run has no such setting
@@ -44,10 +44,11 @@ DERIVED: Mapping[str, tuple[str, ...]] = {
     "transaction_read_only": ("default_transaction_read_only",),
 }
 
-# Settings that a knob sets beside what it does on the host.
+# Settings that a knob sets beside what it does on the host, or that tell of it.
 KNOB_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "extensions": ("shared_preload_libraries",),
-    "huge_pages": ("huge_pages", "huge_page_size", "huge_pages_status"),
+    name: tuple(setting for own in knob.own_settings for setting in (*own.settings, *own.shown))
+    for name, knob in KNOBS.items()
+    if knob.own_settings
 }
 # A library has settings of its own, "name.setting", which are there as long as it is loaded.
 _LOADING = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
@@ -58,7 +59,7 @@ _DEFAULTS = ("default", "override", "")  # sources of values that nobody wrote d
 def compare_settings(evidence: Evidence) -> tuple[SettingFinding, ...]:
     """Settings that were declared, differ between arms, or do not have the server's default; by name."""
     common = {name.lower() for name in evidence.experiment.target.postgresql}
-    by_knobs = {name for arm in evidence.arms for knob in _knobs(evidence, arm) for name in KNOB_SETTINGS.get(knob, ())}
+    by_knobs = {name for arm in evidence.arms for knob in arm.knobs for name in KNOB_SETTINGS.get(knob, ())}
     declared = common.union(by_knobs, *(_declared(arm) for arm in evidence.arms))
     settings = []
     for name, by_run in _read_back(evidence).items():
@@ -102,7 +103,7 @@ def _find_differences(evidence: Evidence, *, with_server: bool) -> tuple[Differe
     """``with_server``: the servers that arms declare explain what nobody set."""
     arms = {arm.name: arm for arm in evidence.arms}
     run_arms = {run.id: arms[run.slot.arm] for run in evidence.valid}
-    declared = {arm.name: (_declared(arm), _knobs(evidence, arm)) for arm in evidence.arms}
+    declared = {arm.name: (_declared(arm), arm.knobs) for arm in evidence.arms}
     differences = []
     for name, by_run in _read_back(evidence).items():
         if name in VOLATILE:
@@ -141,12 +142,8 @@ def _is_of_server(evidence: Evidence, name: str, by_run: Mapping[int, str]) -> b
     return any(_source(evidence, run, name) in _DEFAULTS for run in by_run)
 
 
-def _knobs(evidence: Evidence, arm: Arm) -> dict[str, dict[str, str]]:
-    return effective_knobs(evidence.experiment, arm)
-
-
 def _declared(arm: Arm) -> dict[str, str]:
-    return {name.lower(): value for name, value in arm.settings}
+    return {name.lower(): value for name, value in arm.own_settings.items()}
 
 
 def _read_back(evidence: Evidence) -> dict[str, dict[int, str]]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pgtrial.knobs.sysctl import dotted
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import CPU_ALL
 
@@ -45,7 +46,7 @@ class Intent:
         tables = [knobs[knob] for knobs in self.knobs.values() if knob in knobs]
         if name is None:
             return bool(tables)
-        return any(key.replace("/", ".") == name for table in tables for key in table)
+        return any(dotted(key) == name for table in tables for key in table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,8 @@ def check_other_load(situation: Situation) -> Iterator[Disturbance]:
             code="other-programs",
             severity=Severity.WARNING,
             text=f"Other programs use {format_percent(share)} of the CPU time{f': {named}' if named else ''}.",
-            why="Such load comes and goes, and takes time from server and load generator.",
-            remedy="End them, or measure when they rest:",
+            why="Their load varies, and takes CPU time from the server and the load generator.",
+            remedy="Stop them, or measure while they are idle:",
             command="top -o %CPU",
         )
 
@@ -58,8 +58,8 @@ def check_unseen_load(situation: Situation) -> Iterator[Disturbance]:
             code="unseen-load",
             severity=Severity.WARNING,
             text=f"{format_percent(share)} of the CPU time is used by processes that cannot be seen from here.",
-            why="They belong to other containers, and their load comes and goes.",
-            remedy="Measure on a machine of your own, or give the container CPUs of its own.",
+            why="They belong to other containers, and their load varies.",
+            remedy="Measure on a dedicated machine, or give the container dedicated CPUs.",
         )
 
 
@@ -70,8 +70,8 @@ def check_steal(situation: Situation) -> Iterator[Disturbance]:
             code="cpu-steal",
             severity=Severity.WARNING,
             text=f"The hypervisor gives {format_percent(share)} of the CPU time to other machines.",
-            why="How much it gives changes from minute to minute.",
-            remedy="Use a machine with CPUs of its own, or plan more blocks.",
+            why="The share changes from minute to minute.",
+            remedy="Use a machine with dedicated CPUs, or plan more blocks.",
         )
 
 
@@ -82,8 +82,8 @@ def check_other_servers(situation: Situation) -> Iterator[Disturbance]:
             code="other-servers",
             severity=Severity.INFO,
             text=f"{count} other PostgreSQL {'server runs' if count == 1 else 'servers run'} here.",
-            why="Memory, page cache and disk are shared, also while there is little to do.",
-            remedy="Stop what is not needed:",
+            why="They share memory, page cache and disk, even when nearly idle.",
+            remedy="Stop those you do not need:",
             command="ps -o pid,user,args -C postgres",
         )
 
@@ -98,7 +98,7 @@ def check_cpu_count(situation: Situation) -> Iterator[Disturbance]:
             code="many-threads",
             severity=Severity.WARNING,
             text=f"The file asks for {threads} threads of pgbench, and there are {cpus:g} CPUs.",
-            why="The load generator then takes time from itself and from the server.",
+            why="Its threads then compete with each other and with the server.",
             remedy="Leave threads out of [workload], or use fewer.",
         )
     if clients is not None and clients > CLIENTS_PER_CPU * cpus:
@@ -106,7 +106,7 @@ def check_cpu_count(situation: Situation) -> Iterator[Disturbance]:
             code="many-clients",
             severity=Severity.INFO,
             text=f"Up to {clients} clients are to share {cpus:g} CPUs.",
-            why="Most of them wait for a CPU most of the time, and latencies are mostly that wait.",
+            why="Most of them wait for a CPU most of the time, and this wait dominates the latencies.",
             remedy="If that is not what you want to know, use fewer clients, or a rate.",
         )
     if cpus <= 2:
@@ -114,7 +114,7 @@ def check_cpu_count(situation: Situation) -> Iterator[Disturbance]:
             code="few-cpus",
             severity=Severity.INFO,
             text=f"Server and load generator share {cpus:g} {'CPU' if cpus == 1 else 'CPUs'}.",
-            why="Part of the time goes to the load generator, so an effect of the server looks smaller than it is.",
+            why="The load generator takes part of the CPU time, so an effect of the server looks smaller than it is.",
             remedy="Use heavier transactions or the prepared protocol, or a machine with more CPUs.",
         )
 
@@ -126,8 +126,8 @@ def check_governor(situation: Situation) -> Iterator[Disturbance]:
             code="cpu-governor",
             severity=Severity.WARNING,
             text=f"The CPU governor is {governor}.",
-            why="The CPUs change their speed with the load and lag behind it.",
-            remedy="Keep them fast, until the next boot:",
+            why="The CPUs adapt their frequency to the load, with a delay.",
+            remedy="Keep the frequency high until the next boot:",
             command=f"echo performance | sudo tee {_CPU}/cpufreq/policy*/scaling_governor",
         )
 
@@ -140,8 +140,8 @@ def check_turbo(situation: Situation) -> Iterator[Disturbance]:
             code="cpu-turbo",
             severity=Severity.INFO,
             text="CPU turbo is on.",
-            why="How fast it makes a CPU depends on heat and on how many others are busy.",
-            remedy="For steadier, slower runs switch it off, until the next boot:",
+            why="The turbo frequency depends on heat and on how many other CPUs are busy.",
+            remedy="For steadier but slower runs, switch it off until the next boot:",
             command=switch.format(_CPU),
         )
 
@@ -166,7 +166,7 @@ def check_power(situation: Situation) -> Iterator[Disturbance]:
             code="battery",
             severity=Severity.WARNING,
             text="The machine runs on its battery.",
-            why="To save it, CPUs and disks are made slower, the more the emptier it is.",
+            why="To save power, it slows CPUs and disks down, more so as the battery drains.",
             remedy="Plug it in.",
         )
 

@@ -118,7 +118,7 @@ def check_space(situation: Situation) -> Iterator[Disturbance]:
                     text=f"{format_bytes(free)} are free in {where}, and about "
                     f"{format_bytes(situation.intent.bytes_needed)} are needed.",
                     why="The data are kept twice, as a snapshot and as the copy that runs use.",
-                    remedy="Free space, choose another place (directory in [target]), or a smaller scale.",
+                    remedy="Free space, choose another location (directory in [target]), or a smaller scale.",
                 )
             elif size and free / size < SPACE_SHARE:
                 yield Disturbance(
@@ -126,7 +126,7 @@ def check_space(situation: Situation) -> Iterator[Disturbance]:
                     severity=Severity.WARNING,
                     text=f"{format_percent(free / size)} of the file system of {where} is free ({format_bytes(free)}).",
                     why="A file system or an SSD that is nearly full writes more slowly, the more the fuller it gets.",
-                    remedy="Free space, or choose another place (directory in [target]).",
+                    remedy="Free space, or choose another location (directory in [target]).",
                 )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from pgtrial.engine.fingerprint.machine import chosen, find, in_parentheses, one_line
+from pgtrial.knobs.sysctl import path_of
 
 _MM = "/sys/kernel/mm"
 _PAGES = f"{_MM}/transparent_hugepage"
@@ -13,7 +14,6 @@ _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 _WEAKNESSES = "/sys/devices/system/cpu/vulnerabilities"
 _OS_RELEASE = "/etc/os-release"
 _COMMAND_LINE = "/proc/cmdline"
-_EXCHANGED = str.maketrans("./", "/.")
 
 # Named one by one: reading others does something (vm.stat_refresh), or tells of the moment (vm.drop_caches).
 SYSCTLS = (
@@ -102,21 +102,10 @@ PATTERNS = (
 )
 
 
-def sysctl_name(written: str) -> str:
-    """ "vm.swappiness" of "vm/swappiness" too: where the first separator is a slash, dots and slashes are exchanged."""
-    dot, slash = written.find("."), written.find("/")
-    return written if slash < 0 or 0 <= dot < slash else written.translate(_EXCHANGED)
-
-
-def sysctl_path(name: str) -> str:
-    """File of a kernel setting; a slash in the name stands for a dot in a part of it, as for sysctl(8)."""
-    return f"/proc/sys/{name.translate(_EXCHANGED)}"
-
-
 def kernel_facts(texts: Mapping[str, str], *, sysctls: Iterable[str]) -> dict[str, str]:
     """Groups "kernel" and "system". ``texts`` is path to text of what PATTERNS and the sysctls name."""
     facts = {name: chosen(texts[path]) for name, path in _SINGLE.items() if path in texts}
-    facts |= {f"kernel/{name}": one_line(texts[path]) for name in sysctls if (path := sysctl_path(name)) in texts}
+    facts |= {f"kernel/{name}": one_line(texts[path]) for name in sysctls if (path := path_of(name)) in texts}
     facts |= _page_size_facts(texts)
     for path, text in texts.items():
         if path.startswith(f"{_PAGES}/") and "/hugepages-" not in path:

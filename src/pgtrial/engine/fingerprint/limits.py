@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from pgtrial.hosts.linux.control_groups import groups_of
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.control_groups import groups_of
 from pgtrial.model.fingerprint import QUOTA
 from pgtrial.units import format_bytes
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from pgtrial.errors import SettingError
-from pgtrial.hosts.devices import disks_under
+from pgtrial.hosts.linux.devices import disks_under
+from pgtrial.hosts.linux.mounts import existing, mount_of
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.block_device_queues import find_queues
-from pgtrial.knobs.mounts import existing, mount_of
+from pgtrial.knobs.block_device import find_queues
 from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
 from pgtrial.units import format_bytes
 

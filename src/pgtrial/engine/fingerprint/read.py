@@ -13,11 +13,12 @@ from pgtrial import __version__
 from pgtrial.engine.fingerprint import kernel as fingerprint_kernel
 from pgtrial.engine.fingerprint import machine as fingerprint_machine
 from pgtrial.engine.fingerprint import moment as fingerprint_moment
-from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts, sysctl_name, sysctl_path
+from pgtrial.engine.fingerprint.kernel import SYSCTLS, kernel_facts
 from pgtrial.engine.fingerprint.limits import read_limits
 from pgtrial.engine.fingerprint.machine import machine_facts, read_storage
 from pgtrial.engine.fingerprint.moment import ProcessTime, compare_times, moment_facts
 from pgtrial.hosts.operations import Operations
+from pgtrial.knobs.sysctl import path_of, standard_name
 from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.programs import Programs
@@ -56,7 +57,7 @@ def read_machine(
     ``sysctls`` are kernel settings to read beside the usual ones. With ``since``, what was read before the load, there
     is also who used how much CPU time meanwhile.
     """
-    names = tuple(dict.fromkeys((*SYSCTLS, *(sysctl_name(name) for name in sysctls))))
+    names = tuple(dict.fromkeys((*SYSCTLS, *(standard_name(name) for name in sysctls))))
     server = _server_pid(ops, directories)
     times = tuple(
         ProcessTime(
@@ -70,7 +71,7 @@ def read_machine(
         )
         for pid, parent, ticks, whose, name, seconds in ops.cpu_times(mark)
     )
-    texts = ops.read_all([*_PATTERNS, *(sysctl_path(name) for name in names)])
+    texts = ops.read_all([*_PATTERNS, *(path_of(name) for name in names)])
     facts = machine_facts(texts, cpuinfo=_read(ops, "/proc/cpuinfo", _FIRST_CPU))
     cpus, usable = ops.cpus()
     facts |= {"machine/CPUs": str(cpus), "machine/CPUs usable by pgtrial": str(usable), **_OWN}

@@ -11,65 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import Estimator
-from pgtrial.design.methods import recorded_choice
 from pgtrial.engine.events import EstimateUpdated, Event, RunEnded
 from pgtrial.engine.live.follower import Follower
+from pgtrial.engine.live.pace import Pulse
 from pgtrial.engine.live.picture import Picture
 from pgtrial.engine.live.view import LiveFile, LiveView
 from pgtrial.errors import PgTrialError
 from pgtrial.model.run import RunState
+from pgtrial.store.plans import plan_of
 from pgtrial.store.state import State
-
-SHARE = 0.001
-INTERVAL = 1.0  # s; nobody reads faster, and nothing is told more often
 
 _log = logging.getLogger(__name__)
 
 Draw = Callable[[LiveView], None]
-_log = logging.getLogger(__name__)
-
-
-def next_pause(cost: float, *, least: float = INTERVAL) -> float:
-    """Seconds to wait after what took ``cost`` seconds of CPU time."""
-    return max(least, cost / SHARE)
-
-
-class Pulse:
-    """Calls ``beat`` about once a second from a thread of its own, and at once after ``hurry``.
-
-    A thread, because a terminal that takes no text for a while must not hold up the experiment. An error of ``beat``
-    ends the pulse and nothing else.
-    """
-
-    def __init__(self, beat: Callable[[], None], *, clock: Callable[[], float] = time.thread_time) -> None:
-        self._beat = beat
-        self._clock = clock
-        self._wake = threading.Event()
-        self._done = False
-        self._thread = threading.Thread(target=self._run, name="live view", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def hurry(self) -> None:
-        self._wake.set()
-
-    def stop(self) -> None:
-        """Returns when the last beat is over."""
-        self._done = True
-        self._wake.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._done:
-            before = self._clock()
-            try:
-                self._beat()
-            except Exception:  # whatever is wrong with the sight of the experiment, the experiment goes on
-                _log.warning("the live view has ended", exc_info=True)
-                return
-            self._wake.wait(next_pause(self._clock() - before))
-            self._wake.clear()
 
 
 class Watch:
@@ -124,12 +78,12 @@ class Watch:
         """What a result folder adds; nothing where it cannot be read, which the experiment itself will say."""
         with contextlib.suppress(PgTrialError, sqlite3.Error, KeyError, ValueError):
             with contextlib.closing(State.open(folder)) as state:
-                arms, choice = state.arms(), recorded_choice(state.meta())
+                plan = plan_of(state, folder)
                 done = Counter(run.slot.arm for run in state.runs() if run.state is RunState.DONE)
-            self._picture.introduce(arms, done=done)
-            self._arms = len(arms)
-            self._follower = Follower(folder=folder, choice=choice)
-            self._estimator = Estimator(folder=folder)
+            self._picture.introduce(plan.arms, done=done)
+            self._arms = len(plan.arms)
+            self._follower = Follower(folder=folder, choice=plan.method)
+            self._estimator = Estimator(folder=folder, plan=plan)
             self._file = LiveFile(folder=folder)
 
     def _beat(self) -> None:

@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pgtrial.design.arms import resolve_arms, scale_of
 from pgtrial.design.data_size import arm_scales
-from pgtrial.design.levels import load_levels
+from pgtrial.design.plan import Plan
 from pgtrial.engine.loads.fio import FioLoad
 from pgtrial.engine.loads.pgbench import PgbenchLoad
 from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.engine.target.host import HostTarget
-from pgtrial.experiment_file.file_tables import Cache
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
@@ -46,9 +43,6 @@ class Load(Protocol):
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Do a little of it with an arm that is up. Raises SettingError or WorkloadError that names what fails."""
-
-    def cache_of(self, arm: Arm) -> Cache:
-        """The state of the caches that the arm's runs begin with."""
 
     async def make_cold(self, arm: Arm) -> None:
         """Empty the page cache of the arm's data, before the arm is started. Raises SettingError, HostCommandError."""
@@ -83,13 +77,13 @@ class Load(Protocol):
         """What generators have written down, of which the ``window`` or the counted part of the ``slices`` counts."""
 
 
-def make_load(loaded: LoadedExperiment, target: Target, *, here: Host, scripts: Path) -> Load:
+def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
     """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts."""
-    experiment = loaded.experiment
+    experiment = plan.experiment
     if isinstance(target, HostTarget):
         return FioLoad(fio=target.fio, experiment=experiment, target=target)
     assert target.client is not None  # every target with a server has one
-    scenarios = scenarios_of(experiment, loaded.folder)
+    scenarios = scenarios_of(experiment, scripts)
     constant = sum(scenario.sessions or 0 for scenario in scenarios)
     return PgbenchLoad(
         program=target.client.path("pgbench"),
@@ -97,12 +91,11 @@ def make_load(loaded: LoadedExperiment, target: Target, *, here: Host, scripts: 
         scenarios=scenarios,
         scripts=scripts,
         seed=experiment.design.seed,
-        clients=max(level.clients for level in load_levels(experiment.workload)) + constant,
-        cache=experiment.design.cache,
+        clients=max(level.clients for level in plan.levels) + constant,
         here=here,
         there=target.host,
-        scales={arm.name: scale_of(experiment, arm) for arm in resolve_arms(experiment)}
-        if len(arm_scales(experiment)) > 1
+        scales={arm.name: arm.scale for arm in plan.arms if arm.scale is not None}
+        if len(arm_scales(plan.arms)) > 1
         else {},
     )
 

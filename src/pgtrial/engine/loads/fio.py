@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.file_jobs import cache_of, file_jobs
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
-from pgtrial.knobs.page_cache import evict
+from pgtrial.knobs.cgroup import evict
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.store.transactions import HistogramLog, LoadLog
@@ -48,18 +46,15 @@ class FioLoad:
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Run a few requests of every job, to find what the file system or the kernel does not support."""
-        for job in file_jobs(self.experiment, arm):
+        for job in arm.jobs:
             try:
                 await self._host.run([self.program, *trial_argv(job, server.directories[0])])
             except HostCommandError as err:
                 said = "; ".join(OUTPUT.find_errors("", err.detail)) or err.detail
                 raise WorkloadError(
                     f'arm "{arm.name}": job "{job.name}" fails: {said}',
-                    hint="Correct the job, or choose another place for the files; nothing has been measured.",
+                    hint="Fix the job, or choose another location for the files; nothing has been measured.",
                 ) from err
-
-    def cache_of(self, arm: Arm) -> Cache:
-        return cache_of(self.experiment, arm)
 
     async def make_cold(self, arm: Arm) -> None:
         """Evict only the files' own pages, which needs no rights and leaves the rest of the host alone."""
@@ -67,7 +62,7 @@ class FioLoad:
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
         """Read the files once, in the arm's control groups, which are charged for the pages."""
-        for job in file_jobs(self.experiment, arm):
+        for job in arm.jobs:
             process = await self._host.start(
                 [
                     "dd",
@@ -99,7 +94,7 @@ class FioLoad:
     ) -> tuple[Generator, ...]:
         seed = self.experiment.design.seed + block
         return plan_jobs(
-            file_jobs(self.experiment, arm),
+            arm.jobs,
             level,
             seconds=seconds,
             directory=server.directories[0],

@@ -8,7 +8,6 @@ from pathlib import Path
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
-from pgtrial.experiment_file.file_tables import Cache
 from pgtrial.hosts.base import Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
@@ -44,7 +43,6 @@ class PgbenchLoad:
     scripts: Path
     seed: int
     clients: int
-    cache: Cache
     here: Host
     there: Host
     scales: Mapping[str, int] = field(default_factory=dict)
@@ -91,11 +89,8 @@ class PgbenchLoad:
         except HostCommandError as err:
             raise WorkloadError(
                 f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
-                hint="Correct the script; nothing has been measured.",
+                hint="Fix the script; nothing has been measured.",
             ) from err
-
-    def cache_of(self, arm: Arm) -> Cache:
-        return self.cache
 
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)

@@ -17,7 +17,7 @@ from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, read_head
 from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
-from pgtrial.hosts.devices import BlockDevice, devices_under
+from pgtrial.hosts.linux.devices import BlockDevice, devices_under
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within
@@ -194,7 +194,7 @@ class Sampler:
             if not ready:
                 complaint = await self._end()
         if not ready:
-            raise TargetError("the sampler does not start", detail=complaint or "It did not say why.")
+            raise TargetError("the sampler does not start", detail=complaint or "It gave no reason.")
 
     async def stop(self, *, clock: HostClock | None = None) -> SamplerReport:
         """Stop the process in order, and report gaps in what it wrote. Raises StoreError.

@@ -128,7 +128,7 @@ class Extensions:
                 continue
             if result is None:
                 if collector.at_end:
-                    self._give_up(collector.extension, "no answer in time")
+                    self._give_up(collector.extension, "no answer within the time limit")
                 continue
             columns, rows = columns_of(result), rows_of(result)
             self._add((before + time.time()) / 2, collector.name, {"columns": columns, "rows": rows})

@@ -90,7 +90,7 @@ class ServerLink:
             waiting = select.poll()
             waiting.register(connection.socket, wanted[status])
             if not _wait(waiting, deadline):
-                raise LinkError("no connection in time")
+                raise LinkError("the connection timed out")
             status = PollingStatus(connection.connect_poll())
 
     def run(self, name: str, parameters: Sequence[bytes], *, deadline: float) -> PGresult | None:
@@ -151,7 +151,7 @@ class ServerLink:
 
     def _answer_or_raise(self, deadline: float) -> None:
         if self._answer(deadline) is None:
-            raise LinkError("no answer in time")
+            raise LinkError("no answer within the time limit")
 
     def _answer(self, deadline: float) -> PGresult | None:
         """The last result of an answer. Raises LinkError with the server's words if one is an error."""
@@ -217,7 +217,7 @@ def _error_of(result: PGresult) -> LinkError | None:
     if result.status == ExecStatus.FATAL_ERROR:
         return LinkError(_one_line(result.get_error_message()))
     if result.status == ExecStatus.PIPELINE_ABORTED:
-        return LinkError("left out after an error of another statement")
+        return LinkError("skipped after another statement failed")
     return None
 
 

@@ -369,4 +369,4 @@ if __name__ == "__main__":
     try:
         _serve()
     except BrokenPipeError:
-        sys.exit(1)  # whoever wanted to know is gone
+        sys.exit(1)  # the reader of the output is gone

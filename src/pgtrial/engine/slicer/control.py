@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from pgtrial.design.cpu_sets import split_cpus
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
-from pgtrial.design.slices import Step
+from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts
@@ -82,7 +81,7 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         await end_process(process)  # it thaws all before it ends
         thaw(everybody)  # unless it was killed
     if status != 0 or len(lines) != len(task.steps):
-        raise WorkloadError(f"the arms do not take turns any more: {said or 'the slicer was killed'}")
+        raise WorkloadError(f"the arms no longer take turns: {said or 'the slicer was killed'}")
     return _slices(task.steps, [json.loads(line) for line in lines], level)
 
 
@@ -128,7 +127,7 @@ def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | N
         return None
     cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
     if cpu_sets is None:
-        raise PreflightError(f"a duet of {arms} arms needs as many CPUs, and this machine has fewer")
+        raise PreflightError(f"a duet of {arms} arms needs at least {arms} CPUs, but this machine has fewer")
     return SlicePlan(choice=choice, cpu_sets=cpu_sets)
 
 
@@ -230,7 +229,7 @@ class SlicedMeasurement(Measurement):
 
         outcome = await self._run_load(label, generators, conduct=conduct)
         if not slices:
-            raise InvalidRunError(f"{label}: the load ended before its time")
+            raise InvalidRunError(f"{label}: the load ended early")
         if logged:
             for name, own in slices.items():
                 window = (own[0].counted, own[-1].ended)

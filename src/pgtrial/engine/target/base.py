@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.design.arms import effective_knobs, effective_settings
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.model.arm import Arm
@@ -18,6 +16,8 @@ from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
+# What alter_database does, and wanted_settings of the libraries.
+IN_DATABASE = frozenset({("extensions", "preload"), ("extensions", "create"), ("sql", "apply"), ("sql", "undo")})
 _LOOKS, _BETWEEN = 10, 0.05  # s
 
 
@@ -32,6 +32,9 @@ class RunningServer:
 
     A load on files has no server: then ``directories`` has the one of the files, ``control`` is "", and nothing is to
     be asked of it.
+
+    ``confirmed`` has knob and key of everything that is as declared: made and read back, part of how the cluster was
+    made, or done without an error.
     """
 
     settings: Mapping[str, Setting]
@@ -44,6 +47,7 @@ class RunningServer:
     environment: Mapping[str, str]
     directories: tuple[str, ...]
     groups: tuple[str, ...]
+    confirmed: frozenset[tuple[str, str]]
     on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
     altered: bool = False  # the arm's SQL has changed the data
     may_checkpoint: bool = True
@@ -167,10 +171,9 @@ class SingleServer:
         return await self.target.stop(immediate=immediate)
 
 
-def wanted_settings(experiment: Experiment, arm: Arm) -> dict[str, str]:
+def wanted_settings(arm: Arm) -> dict[str, str]:
     """PostgreSQL settings of an arm: its own, the common ones, and those that go with its other knobs."""
-    knobs = effective_knobs(experiment, arm)
-    settings = effective_settings(experiment, arm)
+    knobs, settings = arm.knobs, dict(arm.settings)
     for knob in HOST_KNOBS:
         if knob.name in knobs:
             settings |= knob.settings(knobs[knob.name])
@@ -189,6 +192,18 @@ async def run_concurrently(*coroutines: Coroutine[object, object, None]) -> None
         raise errors.exceptions[0] from None
 
 
+def find_unset(arm: Arm, server: RunningServer) -> tuple[str, ...]:
+    """What an arm declares and nobody has set and confirmed: "sysctl.vm.swappiness = 1"."""
+    unset = [
+        f"{knob}.{key} = {value}"
+        for knob, table in arm.knobs.items()
+        for key, value in table.items()
+        if (knob, key) not in server.confirmed
+    ]
+    read_back = {name.lower() for name in server.settings}
+    return (*unset, *(f"{name} = {value}" for name, value in arm.settings.items() if name.lower() not in read_back))
+
+
 async def is_ending(has_died: Callable[[], bool]) -> bool:
     """Whether a server has ended or is about to: the load notices before the server's process is gone."""
     for _ in range(_LOOKS):
@@ -198,19 +213,19 @@ async def is_ending(has_died: Callable[[], bool]) -> bool:
     return has_died()
 
 
-async def alter_database(experiment: Experiment, arm: Arm, conninfo: str) -> bool:
+async def alter_database(arm: Arm, conninfo: str) -> bool:
     """Create the arm's extensions and run its SQL; whether there was any. Raises TargetError that names it."""
-    knobs = effective_knobs(experiment, arm)
+    knobs = arm.knobs
     extensions = [name for name in knobs.get("extensions", {}).get("create", "").split(", ") if name]
     for name in extensions:
         statement = f'CREATE EXTENSION IF NOT EXISTS "{name}"'  # a name that the file's check let through
-        await execute_script(conninfo, statement, name=f"arms.{arm.name}.extensions.create")
+        await execute_script(conninfo, statement, name=arm.origin("extensions", "create"))
     script = knobs.get("sql", {}).get("apply", "")
-    await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.apply")
+    await execute_script(conninfo, script, name=arm.origin("sql", "apply"))
     return bool(extensions or script)
 
 
-async def undo_sql(experiment: Experiment, arm: Arm, conninfo: str) -> None:
+async def undo_sql(arm: Arm, conninfo: str) -> None:
     """Run the script that undoes the arm's SQL, if the file has one."""
-    if script := effective_knobs(experiment, arm).get("sql", {}).get("undo"):
-        await execute_script(conninfo, script, name=f"arms.{arm.name}.sql.undo")
+    if script := arm.knobs.get("sql", {}).get("undo"):
+        await execute_script(conninfo, script, name=arm.origin("sql", "undo"))

@@ -6,20 +6,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.control import find_server
-from pgtrial.engine.target.base import RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import PreflightError, TargetError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.hosts.base import Host
+from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.control_groups import own_groups
-from pgtrial.knobs.server_database import ServerDatabase
-from pgtrial.knobs.server_settings import ServerSettings
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Undone
@@ -31,6 +29,7 @@ from pgtrial.postgres.existing.database import (
     read_inventory,
     run_database,
 )
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
@@ -101,12 +100,12 @@ class ServerTarget:
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         if self.prepared and not self.copied:
             await self.restore(arm)
-        settings = wanted_settings(self.experiment, arm)
+        settings = wanted_settings(arm)
         self.running = arm
-        wanted = {ServerSettings.name: settings, **host_knobs(self.experiment, arm)}
+        wanted = {ServerSettings.name: settings, **host_knobs(arm)}
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
         conninfo = self.server.conninfo
-        altered = await alter_database(self.experiment, arm, conninfo(self.database))
+        altered = await alter_database(arm, conninfo(self.database))
         self.log_mark = await mark_log(self.server)
         facts = self.server.facts
         return RunningServer(
@@ -120,6 +119,7 @@ class ServerTarget:
             environment=self.server.environment(self.database),
             directories=self.server.directories,
             groups=self._groups(),
+            confirmed=IN_DATABASE | self.changes.confirmed(wanted),
             on_host=facts.local,
             altered=altered,
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
@@ -151,7 +151,7 @@ class ServerTarget:
             return ()
         try:
             if not self.prepared or not immediate:
-                await undo_sql(self.experiment, self.running, self.server.conninfo(self.database))
+                await undo_sql(self.running, self.server.conninfo(self.database))
         finally:
             undone = await self.changes.undo(self.changed)
             self.running, self.changed = None, ()
@@ -171,7 +171,8 @@ class ServerTarget:
 
 
 async def prepare_server(
-    loaded: LoadedExperiment,
+    plan: Plan,
+    scripts: Path,
     state: State,
     *,
     host: Host,
@@ -184,12 +185,12 @@ async def prepare_server(
 
     Raises ConnectError, PreflightError, TargetError; what was made then is removed.
     """
-    experiment = loaded.experiment
+    experiment = plan.experiment
     wanted = experiment.target
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
-    names = {name for arm in state.arms() for name in wanted_settings(experiment, arm)}
+    names = {name for arm in plan.arms for name in wanted_settings(arm)}
     rights = await probe_rights(server, names)
     token = secrets.token_hex(4)
     target = ServerTarget(
@@ -215,7 +216,7 @@ async def prepare_server(
         return target
     check_may_create(rights)
     try:
-        await _load(target, loaded, tell)
+        await _load(target, scripts, tell)
     except BaseException:
         await target.remove()
         raise
@@ -227,8 +228,8 @@ def _check_version(state: State, server: ExistingServer) -> None:
     before = state.fingerprints().get(None, {}).get(VERSION_FACT, now)
     if before != now:
         raise PreflightError(
-            f"the experiment was begun with PostgreSQL {before}, but the server is {now} by now",
-            hint="Begin a new experiment; runs of two versions cannot be compared.",
+            f"the experiment was started with PostgreSQL {before}, but the server is now {now}",
+            hint="Start a new experiment; runs of different versions cannot be compared.",
         )
 
 
@@ -244,9 +245,9 @@ def _own_caveats(server: ExistingServer, here: Host) -> Sequence[Caveat]:
     return (shared,)
 
 
-async def _load(target: ServerTarget, loaded: LoadedExperiment, tell: Observer) -> None:
+async def _load(target: ServerTarget, scripts: Path, tell: Observer) -> None:
     """Make the database from which those of the load are copied."""
-    experiment = loaded.experiment
+    experiment = target.experiment
     dataset, prepared = experiment.dataset, target.prepared
     target.made += await target._create(prepared, template="")
     if dataset.kind == "pgbench":
@@ -256,7 +257,7 @@ async def _load(target: ServerTarget, loaded: LoadedExperiment, tell: Observer) 
             environment=target.server.environment(prepared),
         )
     conninfo = target.server.conninfo(prepared)
-    for name, script in setup_sql(experiment, loaded.folder):
+    for name, script in setup_sql(experiment, scripts):
         tell(Preparing(step=f"running {name}"))
         await execute_script(conninfo, script, name=name)
     tell(Preparing(step="vacuum, analyze"))

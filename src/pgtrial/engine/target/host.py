@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.design.data_size import largest_files
-from pgtrial.design.variants import FILESYSTEM, Variant, host_knobs, variant_of, variants_of
+from pgtrial.design.plan import Plan
+from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import PreflightError
+from pgtrial.experiment_file.arms import FILESYSTEM, OF_JOBS
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import Host
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, Variant
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import prepare_directory, remove_directories
@@ -50,7 +51,7 @@ class HostTarget:
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
 
     def directory(self, arm: Arm) -> Path:
-        return self.directories[variant_of(self.experiment, arm).key]
+        return self.directories[arm.variant.key]
 
     def facts(self) -> Mapping[str, str]:
         return {"storage/data directory": ", ".join(map(str, self.directories.values()))}
@@ -60,7 +61,7 @@ class HostTarget:
         await self.host.run(["sync"])
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        knobs, directory = host_knobs(self.experiment, arm), str(self.directory(arm))
+        knobs, directory = host_knobs(arm), str(self.directory(arm))
         context = KnobContext(host=self.host, token=self.token, directory=directory, data=directory)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)
@@ -77,6 +78,7 @@ class HostTarget:
             groups=tuple(
                 group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
             ),
+            confirmed=made_with(arm) | OF_JOBS | self.changes.confirmed(knobs),
             may_checkpoint=False,
         )
 
@@ -106,22 +108,22 @@ class HostTarget:
 
 
 async def prepare_host(
-    loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
 ) -> HostTarget:
     """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
 
     ``base`` is where directories are made, instead of the place that the file names. Raises PreflightError before
     anything is touched, TargetError after; whatever was made then is removed.
     """
-    experiment = loaded.experiment
+    experiment = plan.experiment
     target = HostTarget(
         experiment=experiment, host=host, fio=find_fio(host), changes=changes, token=secrets.token_hex(4)
     )
-    files = largest_files(experiment)
+    files = largest_files(plan.arms)
     # Files of an interrupted pgtrial are useless: they may be incomplete.
     remove_directories(host, *state.work_directories())
     try:
-        for variant in variants_of(experiment, state.arms()):
+        for variant in dict.fromkeys(arm.variant for arm in plan.arms):
             directory = await _make_directory(target, state, variant, base, size=sum(files.values()), tell=tell)
             for name, size in files.items():
                 tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
@@ -163,11 +165,11 @@ def _check_space(host: Host, place: Path, size: int) -> None:
     except OSError as err:
         raise PreflightError(
             f'cannot use "{place}" for the files: {err.strerror or err}',
-            hint="Choose another place with directory in [target] or --work-directory.",
+            hint="Choose another location with directory in [target] or --work-directory.",
         ) from err
     needed = size + _ROOM
     if free < needed:
         raise PreflightError(
             f'not enough space in "{place}": {format_bytes(free)} free, {format_bytes(needed)} needed',
-            hint="Choose another place with directory in [target] or --work-directory, or smaller files.",
+            hint="Choose another location with directory in [target] or --work-directory, or smaller files.",
         )

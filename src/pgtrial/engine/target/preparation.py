@@ -5,23 +5,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.design.arms import common_settings
-from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.variants import FILESYSTEM, Variant, variant_of, variants_of
+from pgtrial.design.data_size import cluster_size
+from pgtrial.design.plan import Plan
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.target.base import DATABASE
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
-from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.experiment_file.arms import FILESYSTEM
 from pgtrial.experiment_file.places import expand_home
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import server_account
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.knobs.filesystem_image import find_caveats
+from pgtrial.knobs.postgresql import POSTGRESQL
+from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
 from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
@@ -63,7 +63,7 @@ _THROUGH_SSH = Caveat(
 
 
 async def prepare_throwaway(
-    loaded: LoadedExperiment, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan, scripts: Path, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
 ) -> ThrowawayTarget:
     """Make each variant's cluster, load the data once, and keep the snapshot; what an interrupted pgtrial prepared is
     used again. The clusters are stopped, and their data are those of the snapshot.
@@ -71,10 +71,9 @@ async def prepare_throwaway(
     ``base`` is where work directories are made, instead of the place the file names. Raises PreflightError before
     anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
     """
-    experiment = loaded.experiment
-    programs = {
-        variant: find_programs(variant.postgres, host=host) for variant in variants_of(experiment, state.arms())
-    }
+    experiment = plan.experiment
+    variants = dict.fromkeys(arm.variant for arm in plan.arms)
+    programs = {variant: find_programs(variant.postgres, host=host) for variant in variants}
     _check_versions(state, programs.values())
     target = ThrowawayTarget(
         experiment=experiment,
@@ -89,7 +88,7 @@ async def prepare_throwaway(
     try:
         for variant, found in programs.items():
             preparation = _Preparation(
-                target=target, loaded=loaded, state=state, variant=variant, programs=found, tell=tell
+                target=target, plan=plan, scripts=scripts, state=state, variant=variant, programs=found, tell=tell
             )
             await preparation.execute(base, kept.get(variant.key, ()))
     except BaseException:
@@ -117,8 +116,8 @@ def _check_versions(state: State, programs: Iterable[Programs]) -> None:
     if before != now:
         places = ", ".join(f'"{found.directory}"' for found in programs)
         raise PreflightError(
-            f"the experiment was begun with PostgreSQL {before}, but {now} is in {places}",
-            hint="Put the programs of the earlier version first in PATH, or begin a new experiment.",
+            f"the experiment was started with PostgreSQL {before}, but {now} is in {places}",
+            hint="Put the programs of the earlier version first in PATH, or start a new experiment.",
         )
 
 
@@ -127,7 +126,8 @@ class _Preparation:
     """Of one variant."""
 
     target: ThrowawayTarget
-    loaded: LoadedExperiment
+    plan: Plan
+    scripts: Path
     state: State
     variant: Variant
     programs: Programs
@@ -153,12 +153,12 @@ class _Preparation:
         host, name = self.target.host, f"pgtrial-{secrets.token_hex(4)}"
         # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
         wanted = self.variant.data or str(base or "/var/tmp")
-        if base is not None and self.variant.data == self.loaded.experiment.target.directory:
+        if base is not None and self.variant.data == self.plan.experiment.target.directory:
             wanted = str(base)
         place = expand_home(Path(wanted)).absolute()
         if self.variant.filesystem:
             place = await self._make_filesystem(place)
-        _check_space(host, place, self.loaded.experiment, scale=self.variant.scale)
+        _check_space(host, place, self.variant.scale)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Recorded before it exists: an unrecorded directory could never be removed.
         self.state.add_work_directory(place / name, variant=self.variant.key)
@@ -176,12 +176,12 @@ class _Preparation:
 
     def _check_space_for_twins(self, work: Path) -> None:
         """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
-        if self.state.meta().get("method", "blocks") == "blocks" or _shares_blocks(self.target.host, work):
+        if self.plan.method.method == "blocks" or _shares_blocks(self.target.host, work):
             return
-        experiment, place = self.loaded.experiment, (self.variant.data, self.variant.filesystem)
-        variants = [variant_of(experiment, arm) for arm in self.state.arms()]
+        place = (self.variant.data, self.variant.filesystem)
+        variants = [arm.variant for arm in self.plan.arms]
         beside = sum((variant.data, variant.filesystem) == place for variant in variants)
-        _check_space(self.target.host, work.parent, experiment, scale=self.variant.scale, copies=2 + beside)
+        _check_space(self.target.host, work.parent, self.variant.scale, copies=2 + beside)
 
     async def _make_filesystem(self, place: Path) -> Path:
         """A file system in an image file, there for the whole experiment; where it is mounted."""
@@ -211,8 +211,8 @@ class _Preparation:
         cluster.programs = await reachable_programs(host, self.programs, work=cluster.directory, account=account)
 
     async def _load(self, cluster: ThrowawayCluster) -> None:
-        experiment = self.loaded.experiment
-        settings = common_settings(experiment)
+        experiment = self.plan.experiment
+        settings = experiment.target.texts().get(POSTGRESQL, {})
         self.tell(Preparing(step=f"making a cluster with PostgreSQL {self.programs.version}"))
         await cluster.initdb(checksums=self.variant.checksums)
         unlimited = {name: "0" for name in _LIMITS if name in settings}
@@ -229,7 +229,7 @@ class _Preparation:
                 account=self.target.account,
                 environment=cluster.host_environment(DATABASE),
             )
-        for name, script in setup_sql(experiment, self.loaded.folder):
+        for name, script in setup_sql(experiment, self.scripts):
             self.tell(Preparing(step=f"running {name}"))
             await execute_script(cluster.conninfo(DATABASE), script, name=name)
         self.tell(Preparing(step="vacuum, analyze, checkpoint"))
@@ -257,16 +257,16 @@ def _shares_blocks(host: Host, work: Path) -> bool:
     return True
 
 
-def _check_space(host: Host, base: Path, experiment: Experiment, *, scale: int | None, copies: int = 2) -> None:
+def _check_space(host: Host, base: Path, scale: int | None, *, copies: int = 2) -> None:
     """The data, and the WAL that loading them leaves, are there twice, as the snapshot and as the run's own."""
     place = base
     while not host.ops.exists(str(place)):
         place = place.parent
-    size = estimate_data_size(experiment, scale=scale)
+    size = cluster_size(scale)
     needed = copies * (size + max(_ROOM, min(size, _MOST_WAL)))
     _, free = host.ops.space(str(place))
     if free < needed:
         raise PreflightError(
             f'not enough space in "{base}": {format_bytes(free)} free, about {format_bytes(needed)} needed',
-            hint="Choose another place with directory in [target] or --work-directory, or a smaller scale.",
+            hint="Choose another location with directory in [target] or --work-directory, or a smaller scale.",
         )

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.fingerprint.read import VERSION_FACT
-from pgtrial.engine.target.base import DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
+from pgtrial.engine.target.base import DATABASE, IN_DATABASE, RunningServer, alter_database, undo_sql, wanted_settings
 from pgtrial.errors import SettingError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Account, Host
-from pgtrial.knobs import HOST_KNOBS, postgresql
+from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat
@@ -49,7 +49,7 @@ class ThrowawayTarget:
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
 
     def cluster(self, arm: Arm) -> ThrowawayCluster:
-        return self.clusters[variant_of(self.experiment, arm).key]
+        return self.clusters[arm.variant.key]
 
     def facts(self) -> Mapping[str, str]:
         programs = [cluster.programs for cluster in self.clusters.values()]
@@ -62,16 +62,16 @@ class ThrowawayTarget:
         }
 
     async def restore(self, arm: Arm) -> None:
-        key = variant_of(self.experiment, arm).key
+        key = arm.variant.key
         await Snapshot(host=self.host, cluster=self.clusters[key], taken_of=self.taken_of.get(key)).restore()
 
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
-        return await self.start_with(arm, host_knobs(self.experiment, arm), run=run)
+        return await self.start_with(arm, host_knobs(arm), run=run)
 
     async def start_with(self, arm: Arm, knobs: Mapping[str, Mapping[str, str]], *, run: int | None) -> RunningServer:
         """As ``start``, but apply only ``knobs`` of the arm's host knobs."""
-        cluster, wanted = self.cluster(arm), wanted_settings(self.experiment, arm)
-        postgresql.apply(cluster, wanted)
+        cluster, wanted = self.cluster(arm), wanted_settings(arm)
+        cluster.write_settings(wanted)
         context = self.context(cluster, wanted)
         self.running = arm
         self.changed = await self.changes.make(context, knobs, run=run)
@@ -79,9 +79,9 @@ class ThrowawayTarget:
             group for knob in HOST_KNOBS if knob.name in knobs for group in knob.groups(context, knobs[knob.name])
         )
         await start_server(cluster, groups=groups, has_pool="huge_pages" in knobs)
-        settings = await postgresql.verify(cluster, wanted, database=DATABASE)
+        settings = await cluster.verify_settings(wanted, database=DATABASE)
         self._verify_place(cluster, settings)
-        altered = await alter_database(self.experiment, arm, cluster.conninfo(DATABASE))
+        altered = await alter_database(arm, cluster.conninfo(DATABASE))
         return RunningServer(
             settings=settings,
             changes=tuple(self.changed),
@@ -93,6 +93,7 @@ class ThrowawayTarget:
             environment=cluster.environment(DATABASE),
             directories=(str(cluster.data), str(cluster.wal)),
             groups=groups,
+            confirmed=made_with(arm) | IN_DATABASE | self.changes.confirmed(knobs),
             altered=altered,
         )
 
@@ -134,7 +135,7 @@ class ThrowawayTarget:
             return ()
         cluster = self.cluster(self.running)
         if not immediate and not cluster.has_died():
-            await undo_sql(self.experiment, self.running, cluster.conninfo(DATABASE))
+            await undo_sql(self.running, cluster.conninfo(DATABASE))
         await cluster.stop(immediate=immediate)
         undone = await self.changes.undo(self.changed)
         self.running, self.changed = None, ()

@@ -6,19 +6,19 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs, variant_of
+from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.hosts.base import Host
+from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
+from pgtrial.knobs.declaration import Among
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
 from pgtrial.store.state import State
-
-_OWN = ("cgroup",)  # knobs that each server can have to itself; all others act on the whole host
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,27 +57,28 @@ class Twins:
         servers: dict[str, RunningServer] = {}
         for name in order:
             self._set(before)
-            knobs = {knob: table for knob, table in own[name].items() if knob not in _OWN}
+            knobs = {knob: table for knob, table in own[name].items() if not _has_own(knob)}
             entries = await self._changes.make(self._context(name), knobs, run=runs[name])
             self.switched += entries
             wanted[name] = {path: value for entry in entries for path, value in entry.change.new.items()}
             for entry in entries:
                 for path in entry.change.new:
                     before.setdefault(path, entry.change.old[path])
-            kept = {knob: table for knob, table in own[name].items() if knob in _OWN}
+            kept = {knob: table for knob, table in own[name].items() if _has_own(knob)}
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
-            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes))
+            confirmed = server.confirmed | self._changes.confirmed(common) | self._changes.confirmed(knobs)
+            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes), confirmed=confirmed)
         self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
         return servers
 
-    def _split_knobs(self) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, dict[str, str]]]]:
+    def _split_knobs(self) -> tuple[dict[str, Mapping[str, str]], dict[str, dict[str, Mapping[str, str]]]]:
         """Split the host knobs: those that all arms share, and the rest by arm."""
-        tables = {name: host_knobs(self.base.experiment, arm) for name, arm in self.arms.items()}
+        tables = {name: host_knobs(arm) for name, arm in self.arms.items()}
         first, *others = tables.values()
         common = {
             knob: table
             for knob, table in first.items()
-            if knob not in _OWN and all(other.get(knob) == table for other in others)
+            if not _has_own(knob) and all(other.get(knob) == table for other in others)
         }
         own = {
             name: {knob: values for knob, values in table.items() if knob not in common}
@@ -91,7 +92,7 @@ class Twins:
 
     def _context(self, name: str) -> KnobContext:
         member, arm = self.members[name], self.arms[name]
-        return member.context(member.cluster(arm), wanted_settings(self.base.experiment, arm))
+        return member.context(member.cluster(arm), wanted_settings(arm))
 
     def server_pid(self, name: str) -> int:
         process = self.members[name].cluster(self.arms[name]).process
@@ -131,6 +132,11 @@ class Twins:
                 stack.push_async_callback(member.remove)
 
 
+def _has_own(knob: str) -> bool:
+    """Whether each server has its own; all else on a host is for all of them."""
+    return KNOBS[knob].among_twins is Among.OWN
+
+
 def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:
     """Make a place for each arm's cluster beside that of its variant; the first ``restore`` fills them.
 
@@ -138,7 +144,7 @@ def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> 
     """
     twins = Twins(base=base, arms=arms)
     for number, (name, arm) in enumerate(arms.items()):
-        key = variant_of(base.experiment, arm).key
+        key = arm.variant.key
         original = base.clusters[key]
         place, work = original.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
         wal = None if original.wal_directory is None else original.wal_directory.parent / work

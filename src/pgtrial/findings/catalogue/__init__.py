@@ -3,9 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pgtrial.findings.catalogue.advice import ADVICE, SEEN, WAIT_EVENTS
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.findings.catalogue.calibration import CALIBRATION_CAVEATS
+from pgtrial.findings.catalogue.causes import DIFFERENCES, LOAD_KINDS, PARTS, SCORECARD, STABILITY, STATEMENTS
+from pgtrial.findings.catalogue.disks import (
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    FILE_FACTS,
+    FILE_USES,
+    SERVER_SIZES,
+)
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
 from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
@@ -41,6 +52,27 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     PAGE_GAINS,
     PAGE_DATA,
     TRANSLATIONS,
+    SEEN,
+    ADVICE,
+    WAIT_EVENTS,
+    DISK_LOADS,
+    DISK_PARTS,
+    DISK_USES,
+    SERVER_SIZES,
+    FILE_USES,
+    FILE_FACTS,
+    PARTS,
+    DIFFERENCES,
+    STATEMENTS,
+    STABILITY,
+    LOAD_KINDS,
+    SCORECARD,
+    RESOURCES,
+    LIMITS,
+    CHANGED_LIMITS,
+    DETAILS,
+    CLUES,
+    RATES,
 )
 # A sentence that was written elsewhere, or by an earlier version, is its own value; a caveat's code remains.
 VERBATIM = "text"

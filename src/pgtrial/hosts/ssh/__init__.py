@@ -1,1 +1,1 @@
-"""Another machine, reached by the system's OpenSSH."""
+"""A remote machine, reached with the system's OpenSSH."""

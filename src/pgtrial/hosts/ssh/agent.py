@@ -1,8 +1,8 @@
-"""What pgtrial runs on a remote host: it answers calls over its standard input and output.
+"""The agent that pgtrial runs on a remote host: it answers calls over its standard input and output.
 
 This file stands alone with operations.py and agent_programs.py; their texts are sent over the connection (standard
 library only, Python 3.8), and nothing is installed there. Messages are lines of JSON. When the connection ends, or
-nothing is heard for too long, the programs that were started here are ended, and this with them.
+nothing is heard for too long, the agent ends the programs it has started, and itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The programs that the agent on a remote host has started: what goes in and out of them, their ends.
+"""Programs started by the agent on a remote host: their input, output and exit status.
 
-There is one thread only: a fork beside threads may hang, and the death signal of the programs hangs on the thread that
+There is one thread only: forking with threads may hang, and the death signal of the programs is tied to the thread that
 started them. Standard library only, Python 3.8; see agent.py.
 """
 

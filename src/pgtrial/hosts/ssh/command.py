@@ -1,4 +1,4 @@
-"""Command lines of OpenSSH's client: the connection to a host, and what goes over it."""
+"""Command lines for OpenSSH's client: the connection to a host, and its forwards."""
 
 import os
 import shlex
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.errors import ConnectError, PreflightError
-from pgtrial.experiment_file.address import HostAddress, parse_host
+from pgtrial.hosts.address import HostAddress, parse_host
 
 _OPTIONS = (
     "BatchMode=yes",  # a question would wait for ever
@@ -115,9 +115,9 @@ def explain_failure(ssh: SshCommand, *, status: int | None, words: Sequence[str]
 def explain_loss(ssh: SshCommand, words: Sequence[str]) -> ConnectError:
     """The error for a connection that was there and is no more."""
     return ConnectError(
-        f'the connection to "{ssh.name}" is lost',
+        f'lost the connection to "{ssh.name}"',
         detail=_sentence(words),
-        hint="Look at the machine and the network between. What ran there has been ended, or ends within a minute.",
+        hint="Check the machine and the network. Whatever ran there has ended, or will end within a minute.",
     )
 
 

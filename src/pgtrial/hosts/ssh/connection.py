@@ -1,7 +1,7 @@
-"""The one connection to a remote host: ssh with the agent at its other end, and calls that go over it.
+"""The connection to a remote host: ssh with the agent at the other end, and calls over it.
 
-Calls may come from any thread and wait for their answers; what programs there print or that they end is told to a
-listener, from the connection's own thread.
+Any thread may make calls, which wait for their answers; output and exits of programs are reported to a listener, from
+the connection's own thread.
 """
 
 import json
@@ -131,8 +131,8 @@ class Connection:
             self.lose(
                 ConnectError(
                     f'"{self.ssh.name}" does not answer within {limit:g} s',
-                    detail=f"It was asked: {_name(message)}.",
-                    hint="Look at the machine and the network between; it may be overloaded.",
+                    detail=f"The request was: {_name(message)}.",
+                    hint="Check the machine and the network; the machine may be overloaded.",
                 )
             )
             raise self._again() from None

@@ -1,4 +1,4 @@
-"""Another machine, reached by the system's OpenSSH; nothing is installed there, python3 is all that it needs."""
+"""A remote machine, reached with the system's OpenSSH; it needs only python3, and nothing is installed there."""
 
 import asyncio
 import base64
@@ -188,7 +188,7 @@ class SshHost:
                     raise TargetError(
                         f'"{self.name}" does not let ssh reach the socket "{path}"',
                         detail="\n".join(self.connection.words_so_far()[-3:]),
-                        hint="Its sshd has to allow it: AllowStreamLocalForwarding yes, and no restrict for the key.",
+                        hint="Its sshd must allow it: AllowStreamLocalForwarding yes, and no restrict for the key.",
                     )
 
     async def copy_from(self, path: Path, destination: Path) -> None:

@@ -1,4 +1,4 @@
-"""A program on a remote host, with asyncio's streams for what goes in and out of it."""
+"""A program on a remote host, with asyncio streams for its input and output."""
 
 import asyncio
 import base64

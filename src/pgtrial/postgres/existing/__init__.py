@@ -1,1 +1,1 @@
-"""A server that was there before pgtrial: reached as the user says, changed by SQL alone, and found again as it was."""
+"""An existing server: reached as the user specifies, changed through SQL only, and left as it was found."""

@@ -1,7 +1,7 @@
-"""How an existing server is reached: what libpq makes of a connection string and its surroundings, secrets kept apart.
+"""The address of an existing server: a connection string and its environment as libpq resolves them, without secrets.
 
-A service file, PG* variables and .pgpass count, as for psql. libpq itself puts them together, once; from then on only
-the outcome holds, so that the engine, the sampler, pgbench and a later pgtrial reach the same server.
+A service file, PG* variables and .pgpass count, as for psql. libpq itself resolves them once; from then on only
+the result counts, so the engine, the sampler, pgbench and a later pgtrial reach the same server.
 """
 
 import json
@@ -165,7 +165,7 @@ def _unreachable(err: Exception, conninfo: str, service: str) -> ConnectError:
     host = found.get("host") or found.get("hostaddr") or "the local socket"
     words = " ".join(str(err).split())
     return ConnectError(
-        f"no connection to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
+        f"cannot connect to the server of [target]: host {host}, port {found['port']}, user {found['user']}, "
         f"database {found.get('dbname') or found['user']}{f', service {service}' if service else ''}",
         detail=words,
         hint=next((hint for part, hint in _HINTS if part in words), _HINT),

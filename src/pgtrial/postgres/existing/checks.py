@@ -1,4 +1,4 @@
-"""What keeps settings of an existing server from being changed and put back; found before anything is touched."""
+"""Check that settings of an existing server can be changed and put back, before anything is touched."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> Non
         if not is_setting_name(name) or not name.isascii():
             raise SettingError(
                 f'setting "{name}" cannot be set on an existing server',
-                detail="A configuration file takes names of ASCII letters with at most one point.",
+                detail="A configuration file takes names of ASCII letters with at most one dot.",
             )
         if key not in actual and "." not in name:
             raise SettingError(f'unrecognized setting "{name}"')
@@ -52,13 +52,13 @@ def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> Non
         if key in SECRET:
             raise SettingError(
                 f'setting "{name}" is not changed on an existing server',
-                detail="It can hold a password, which pgtrial would have to write down to put it back.",
+                detail="It may contain a password, which pgtrial would have to store to put it back.",
             )
         if "\n" in value or not value.isascii():
-            raise SettingError(f'setting "{name}": ALTER SYSTEM takes one line of ASCII only')
+            raise SettingError(f'setting "{name}": ALTER SYSTEM accepts only a single line of ASCII')
         if key in LISTS and not value.strip():
             raise SettingError(
-                f'setting "{name}" cannot be made empty with ALTER SYSTEM',
+                f'setting "{name}" cannot be set to an empty value with ALTER SYSTEM',
                 detail="PostgreSQL writes a list of one element without a name for it.",
                 hint="Leave it out in all arms, and empty it in postgresql.conf.",
             )
@@ -79,7 +79,7 @@ def check_rights(names: Sequence[str], rights: Rights) -> None:
         )
     if not rights.reload:
         raise SettingError(
-            f'role "{rights.user}" may not let the server load its configuration',
+            f'role "{rights.user}" may not make the server reload its configuration',
             hint=f'A superuser can allow it: GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{rights.user}".',
         )
     if not rights.read_auto_conf:
@@ -104,7 +104,7 @@ def check_sources(names: Sequence[str], actual: Mapping[str, Setting], *, in_dat
             raise SettingError(
                 f'setting "{name}" is set by {_OVERRIDES[setting.source]}, which ALTER SYSTEM does not override',
                 detail=f"It is {setting.shown} from there.",
-                hint="Take it out there for the time of the experiment, or leave it out of the arms.",
+                hint="Remove it there for the duration of the experiment, or leave it out of the arms.",
             )
 
 
@@ -129,8 +129,8 @@ def check_restart(names: Sequence[str], server: ExistingServer, actual: Mapping[
     waiting = sorted(setting.name for setting in actual.values() if setting.pending)
     if waiting:
         raise SettingError(
-            f"{_quoted(waiting)} wait for a restart of the server that somebody else has to decide on",
-            detail="The restart for an arm would bring them in, and they would stay.",
+            f"{_quoted(waiting)} are waiting for a server restart that somebody else must decide on",
+            detail="A restart for an arm would apply them, and they would stay.",
             hint="Restart the server first, or put them back.",
         )
     return True
@@ -149,8 +149,8 @@ async def check_files(server: ExistingServer, actual: Mapping[str, Setting], rig
         waiting = await _not_loaded(connection, actual)
     if waiting:
         raise SettingError(
-            f"{_quoted(waiting)} stand in a configuration file with values that have not been loaded",
-            detail="To load the settings of an arm would load them too, and they would stay.",
+            f"{_quoted(waiting)} have values in a configuration file that have not been loaded",
+            detail="Loading the settings of an arm would load them too, and they would stay.",
             hint="Load them first (SELECT pg_reload_conf()), or put them back.",
         )
 

@@ -1,7 +1,7 @@
-"""Databases on an existing server: ones of pgtrial's own, made and dropped, and what is in one that was there.
+"""Databases on an existing server: create and drop pgtrial's own, and inspect an existing one.
 
-A database of ours gets an object identifier that was chosen and noted before it is made: by it, and not by its name
-alone, it is known again, also if pgtrial was killed before it could leave a comment on it.
+pgtrial chooses the object identifier of its database and journals it before creating the database. The identifier, not
+just the name, identifies the database again, even if pgtrial was killed before it could add a comment.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ def check_may_create(rights: Rights) -> None:
     """Raise PreflightError if the role cannot have a database of its own."""
     if rights.in_recovery:
         raise PreflightError(
-            "the server is a standby, on which no database can be made",
+            "the server is a standby, where no database can be created",
             hint="Name an existing one with database in [target], and read only.",
         )
     if not rights.create_database:
@@ -81,7 +81,7 @@ async def plan_database(server: ExistingServer, name: str, *, template: str | No
         if not taken:
             break
         if await fetch(server.conninfo(), _FIND, [name]):
-            raise TargetError(f'a database "{name}" is there already', hint='Try "pgtrial restore".')
+            raise TargetError(f'database "{name}" already exists', hint='Try "pgtrial restore".')
     return Change(
         knob=KNOB,
         name=f'database "{name}" of the server at {server.control.address.place}',
@@ -113,7 +113,7 @@ async def apply_database(server: ExistingServer, change: Change) -> Mapping[str,
 
 
 async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
-    """Drop the database of an entry, with whoever is connected to it; never one that somebody else has made."""
+    """Drop the database of an entry, and end its connections; never drop one that somebody else has created."""
     new = entry.change.new
     name, oid = new["name"], int(new["oid"])
     if not _NAME.fullmatch(name):
@@ -243,5 +243,5 @@ async def await_left(connection: "AsyncConnection[tuple[Any, ...]]", beginning: 
         if row is None or row[0] == 0:
             return
         if time.monotonic() > deadline:
-            raise TargetError(f'a statement of an earlier pgtrial is still at work: "{beginning} …"')
+            raise TargetError(f'a statement of an earlier pgtrial is still running: "{beginning} …"')
         await asyncio.sleep(_STEP)

@@ -1,4 +1,4 @@
-"""The part of an existing server's log that was written during a run, kept as server.jsonl."""
+"""Store the part of an existing server's log written during a run as server.jsonl."""
 
 import asyncio
 import itertools

@@ -1,7 +1,7 @@
-"""Entries of a server's log as text (log_destination = stderr), whose lines begin with log_line_prefix, or as CSV.
+"""Parse a server's log as text (log_destination = stderr), whose lines begin with log_line_prefix, or as CSV.
 
-Only English text is taken apart. In another language each line is an entry, whose severity is the line's first word:
-what it tells is not known, unless it is a checkpoint by its form.
+Only English text is parsed. In another language each line is an entry whose severity is the line's first word; its
+meaning is unknown unless its form shows that it is a checkpoint.
 
 Sources: PostgreSQL's manual, "Error Reporting and Logging"; elog.c and csvlog.c for details.
 """

@@ -1,6 +1,6 @@
-"""Where an existing server writes its log, by which way pgtrial can read it, and what cannot be known from it.
+"""Where an existing server writes its log, how pgtrial can read it, and what it does not contain.
 
-Nothing is changed for it: what the server does not log, or logs elsewhere or in another language, is said and left.
+Nothing is changed to get more: what the server does not log, or logs elsewhere or in another language, is reported.
 """
 
 import re
@@ -197,7 +197,7 @@ def missing_from(place: LogPlace) -> Iterator[Caveat]:
             "server-log-silent",
             f"The server does not log {', '.join(silent)}: that the report shows none of them does not mean that there "
             "were none.",
-            "pgtrial does not change these settings of a server that is not its own; whoever runs it can.",
+            "pgtrial does not change these settings of an existing server; its administrator can.",
         )
     zone = settings["log_timezone"]
     if find_zone(zone) is None:

@@ -1,4 +1,4 @@
-"""What pgtrial's role may do on an existing server, and what each lacking right costs the analysis."""
+"""The privileges of pgtrial's role on an existing server, and what each missing one costs the analysis."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""An existing server: how it is reached, what it is, and which of its files are within reach."""
+"""An existing server: its address, its facts, and which of its files pgtrial can reach."""
 
 import asyncio
 import base64
@@ -86,13 +86,13 @@ class ServerControl:
             raise TargetError(
                 f'the restart command {complaint}: "{command}"',
                 detail=words,
-                hint="Correct restart in [target], or what the command complains about.",
+                hint="Fix restart in [target], or the problem that the command reports.",
             )
         trouble = await self._wait(self.patience, other_than=before)
         if trouble:
             raise TargetError(
-                f"the server does not come back after the restart, within {self.patience:g} s",
-                detail=f'The command "{command}" ended well. {trouble}',
+                f"the server did not come back within {self.patience:g} s of the restart",
+                detail=f'The command "{command}" succeeded. {trouble}',
                 hint="The server's own log says why.",
             )
 

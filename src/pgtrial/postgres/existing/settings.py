@@ -1,9 +1,10 @@
-"""Settings of an existing server: ALTER SYSTEM, and a reload or the declared restart; everything noted to undo it.
+"""Change settings of an existing server by ALTER SYSTEM and a reload or restart, and journal how to undo it.
 
-What is noted never holds a value of a setting that the arm does not set: postgresql.auto.conf may hold passwords. Where
-pgtrial reaches the server's files, the file itself is kept beside its place under a second name (a hard link), which
-ALTER SYSTEM leaves alone, and later takes its place again. Elsewhere ALTER SYSTEM has to write the same bytes again,
-which it can if it wrote them before; then the order of names is noted, and the old values of the settings that change.
+The journal never has the value of a setting that the arm does not set: postgresql.auto.conf may contain passwords.
+Where pgtrial reaches the server's files, the file itself is kept beside its place under a second name (a hard link),
+which ALTER SYSTEM leaves alone, and later takes its place again. Elsewhere ALTER SYSTEM has to write the same
+bytes again, which it can if it wrote them before; then the order of names is noted, and the old values of the settings
+that change.
 """
 
 import asyncio
@@ -88,7 +89,7 @@ def is_sealed(content: bytes, sealed: str) -> bool:
 async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, database: str | None) -> Change | None:
     """What brings the settings to what is ``wanted``; None when they are all so. Touches nothing.
 
-    ``database`` is the load's, if it is there already. Raises SettingError for what cannot be changed or not be put
+    ``database`` is the load's, if it already exists. Raises SettingError for what cannot be changed or not be put
     back, TargetError when the server cannot be asked.
     """
     actual = await read_settings(server.conninfo(database), also=wanted)
@@ -141,7 +142,7 @@ async def apply_settings(server: ExistingServer, change: Change) -> Mapping[str,
         except OSError as err:
             raise SettingError(
                 f'cannot keep "{server.auto_conf}": {err.strerror}',
-                detail="It is given a second name, a hard link, so that it can be put back as it was.",
+                detail="pgtrial gives it a second name, a hard link, so that it can put it back as it was.",
             ) from err
     entries = parse(content)
     async with connect(server.conninfo()) as connection:
@@ -219,7 +220,7 @@ async def _check_way_back(server: ExistingServer, content: bytes, settings: Mapp
             if not (rights.settings[name] and value.isascii() and name.isascii() and is_exact):
                 raise SettingError(
                     f'postgresql.auto.conf could not be put back as it was: "{name}" in it could not be set again',
-                    detail="ALTER SYSTEM puts what it sets at the end; what stood behind it has to be set again too.",
+                    detail="ALTER SYSTEM appends what it sets; the settings that followed it must be set again too.",
                     hint="Run pgtrial as root or as the server's operating-system user on the server's machine.",
                 )
 

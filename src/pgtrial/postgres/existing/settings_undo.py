@@ -1,7 +1,7 @@
-"""Put back what was done to an existing server's settings, knowing nothing but the journal's entry.
+"""Undo changes to an existing server's settings from the journal entry alone.
 
-The file comes first, also if the server is down; then the server loads it, or is restarted where that is needed and the
-entry says how. What somebody else has changed in the file meanwhile stays as it is.
+It restores the file first, even if the server is down; then the server reloads it, or is restarted if needed and the
+entry says how. Changes that somebody else has made to the file in the meantime are left as they are.
 """
 
 import asyncio

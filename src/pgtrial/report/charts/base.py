@@ -1,11 +1,13 @@
-"""What all charts share: the record, the configuration, and the colours."""
+"""What all charts share: the specification and its frame, colours of arms, ticks and their labels."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE
 from pgtrial.findings.findings import Findings
+from pgtrial.language import ptr
 
 Spec = dict[str, Any]
 
@@ -100,3 +102,134 @@ def shorten(value: float | None) -> float | None:
 def is_plottable(value: float | None) -> bool:
     """Whether a value has a place on a log axis."""
     return value is not None and math.isfinite(value) and value > 0
+
+
+# Changes that ticks may be apart on a short axis, as shares.
+_CHANGE_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_SECONDS_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
+_MOST = 8
+
+
+def place_changes(low: float, high: float) -> list[float]:
+    """Ratios on a log axis from ``low`` to ``high``: even changes where it is short, round ratios where it is long."""
+    if high / low <= 2:
+        for step in _CHANGE_STEPS:
+            first, last = math.ceil((low - 1) / step), math.floor((high - 1) / step)
+            if last - first < _MOST:
+                ticks = [round(1 + step * k, 6) for k in range(first, last + 1)]
+                return [tick for tick in ticks if low <= tick <= high]
+    finer = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if high / low <= 4 else (1, 1.5, 2, 3, 5, 7)
+    return place_logs(low, high, factors=finer if high / low <= 12 else (1, 2, 5))
+
+
+def place_logs(low: float, high: float, *, factors: tuple[float, ...] = (1, 2, 5)) -> list[float]:
+    """Round numbers on a log axis; powers of ten alone where it is longer than three decades."""
+    shown = factors if high / low <= 1000 else (1,)
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [round(factor * 10.0**exponent, 9) for exponent in exponents for factor in shown]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def place_seconds(low: float, high: float) -> list[float]:
+    """Even steps that are round in seconds, minutes or hours; zero is one of them where it is inside."""
+    span = high - low
+    step = next(
+        (step for step in _SECONDS_STEPS if span / step <= _MOST), _SECONDS_STEPS[-1] * math.ceil(span / 604800)
+    )
+    return [round(step * k, 6) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def place_counts(first: int, last: int) -> list[int]:
+    """Whole numbers from ``first`` to ``last``, or of these the multiples of a round one."""
+    powers = range(len(str(abs(last - first) + 1)))
+    step = next(step for k in powers for step in (10**k, 2 * 10**k, 5 * 10**k) if (last - first) / step <= _MOST)
+    return list(range(first if step == 1 else -(-first // step) * step, last + 1, step))
+
+
+def place_bytes(high: float, *, most: int = 4) -> list[float]:
+    """Even steps from zero to ``high`` that are round in kB, MB, …, at most ``most`` of them."""
+    if high <= 0:
+        return [0.0]
+    unit = 1024.0 ** max(0, math.floor(math.log(high, 1024)))
+    factors = (factor * 10.0**exponent for exponent in range(-3, 4) for factor in (1, 2, 5))
+    step = next(factor * unit for factor in factors if high / (factor * unit) < most)
+    return [step * k for k in range(math.floor(high / step) + 1)]
+
+
+# From counts per second, with a decimal prefix, and from shares.
+COUNT_LABEL = "format(datum.value, '.3~s')"
+SHARE_LABEL = "format(datum.value * 100, '.3~r') + ' %'"
+_SMALL_COUNT_LABEL = "format(datum.value, datum.value < 1000 ? '.3~g' : '.3~s')"  # sessions are often less than one
+
+
+def duration_label() -> str:
+    """Of an axis in seconds."""
+    us, ms, s = ptr("unit", "µs"), ptr("unit", "ms"), ptr("unit", "s")
+    minutes, hours = ptr("unit", "min"), ptr("unit", "h")
+    return (
+        f"datum.value == 0 ? '0' : abs(datum.value) < 0.000999 ? format(datum.value * 1e6, '.3~r') + ' {us}'"
+        f" : abs(datum.value) < 0.999 ? format(datum.value * 1e3, '.3~r') + ' {ms}'"
+        f" : abs(datum.value) < 120 ? format(datum.value, '.3~r') + ' {s}'"
+        f" : abs(datum.value) < 7200 ? format(datum.value / 60, '.3~r') + ' {minutes}'"
+        f" : format(datum.value / 3600, '.3~r') + ' {hours}'"
+    )
+
+
+def bytes_label() -> str:
+    """Of an axis in bytes, with PostgreSQL's units."""
+    one, kilo, mega, giga = ptr("unit", "B"), ptr("unit", "kB"), ptr("unit", "MB"), ptr("unit", "GB")
+    return (
+        f"datum.value == 0 ? '0' : datum.value < 1024 ? format(datum.value, '.3~r') + ' {one}'"
+        f" : datum.value < 1048576 ? format(datum.value / 1024, '.3~r') + ' {kilo}'"
+        f" : datum.value < 1073741824 ? format(datum.value / 1048576, '.3~r') + ' {mega}'"
+        f" : format(datum.value / 1073741824, '.3~r') + ' {giga}'"
+    )
+
+
+def value_label(unit: str) -> str:
+    """Of an axis in a base unit of the findings."""
+    match unit:
+        case "share":
+            return SHARE_LABEL
+        case "s":
+            return duration_label()
+        case "B":
+            return bytes_label()
+        case "B/s":
+            per_second = ptr("unit", "{size}/s").removeprefix("{size}")
+            return f"datum.value == 0 ? '0' : ({bytes_label()}) + '{per_second}'"
+        case _:
+            return _SMALL_COUNT_LABEL
+
+
+# Paul Tol's "muted" scheme, so that no type of wait looks like an arm.
+WAIT_COLOURS = {
+    "CPU": "#44AA99",
+    "IO": "#CC6677",
+    "LWLock": "#DDCC77",
+    "Lock": "#882255",
+    "IPC": "#AA4499",
+    "Client": "#88CCEE",
+    "BufferPin": "#999933",
+    "Timeout": "#BBBBBB",
+    "Extension": "#117733",
+}
+OTHER_COLOUR = "#777777"
+KIND_COLOURS = {
+    CPU: WAIT_COLOURS[CPU],
+    CPU_QUEUE: "#6699CC",
+    BLOCKED: "#EE8866",
+    **WAIT_COLOURS,
+    IDLE_IN_TRANSACTION: WAIT_COLOURS["Client"],  # the same to the server: it waits for the client
+    OUTSIDE: "#A89F91",
+}
+
+
+def kind_colour(kind: str) -> str:
+    return KIND_COLOURS.get(kind, OTHER_COLOUR)
+
+
+def kind_rank(kind: str) -> tuple[int, str]:
+    """Place of a kind in a stack and in a legend."""
+    known = list(KIND_COLOURS)
+    return (known.index(kind) if kind in known else len(known), kind)

@@ -8,10 +8,17 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
 from pgtrial.language import N_, tr
 from pgtrial.report.cause_words import causes_of, format_value
-from pgtrial.report.charts.axis_labels import COUNT_LABEL, bytes_label
-from pgtrial.report.charts.base import Chart, Spec, arm_colours, shorten, wrap_spec
+from pgtrial.report.charts.base import (
+    COUNT_LABEL,
+    Chart,
+    Spec,
+    arm_colours,
+    bytes_label,
+    place_bytes,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.charts.curve import load_of, load_title, points_text
-from pgtrial.report.charts.ticks import place_bytes
 from pgtrial.report.terms import standing_word
 from pgtrial.report.words import arm_label, level_label
 

@@ -2,8 +2,16 @@
 
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.language import tr
-from pgtrial.report.charts.base import Chart, Spec, arm_colours, arm_legend, is_plottable, shorten, wrap_spec
-from pgtrial.report.charts.ticks import place_changes
+from pgtrial.report.charts.base import (
+    Chart,
+    Spec,
+    arm_colours,
+    arm_legend,
+    is_plottable,
+    place_changes,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     LATENCY_METRICS,

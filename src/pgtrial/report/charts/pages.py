@@ -6,11 +6,18 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_data, name_gain
 from pgtrial.findings.pages import DataFit, HugePages, PageGain
 from pgtrial.language import tr
-from pgtrial.report.charts.axis_labels import bytes_label
-from pgtrial.report.charts.base import CANDIDATE_COLOURS, Chart, Spec, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.base import (
+    CANDIDATE_COLOURS,
+    Chart,
+    Spec,
+    bytes_label,
+    is_plottable,
+    place_changes,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.forest import change_label
-from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, level_label
 from pgtrial.units import format_bytes, format_change, format_count

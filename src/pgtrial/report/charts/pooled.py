@@ -3,9 +3,17 @@
 from collections.abc import Callable
 
 from pgtrial.findings.comparison import Contrast, ExperimentComparison, PooledEffect
-from pgtrial.report.charts.base import CANDIDATE_COLOURS, CONTROL_COLOUR, Chart, Spec, is_plottable, shorten, wrap_spec
+from pgtrial.report.charts.base import (
+    CANDIDATE_COLOURS,
+    CONTROL_COLOUR,
+    Chart,
+    Spec,
+    is_plottable,
+    place_changes,
+    shorten,
+    wrap_spec,
+)
 from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
-from pgtrial.report.charts.ticks import place_changes
 from pgtrial.report.comparison.words import pooled_text, subject_text
 from pgtrial.report.words import change_text, interval_text
 from pgtrial.units import format_share

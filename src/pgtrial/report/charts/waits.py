@@ -1,27 +1,33 @@
-"""Waits: what a transaction spends its time on, as stacked bars by arm."""
+"""Where the time of a transaction goes: latency cut into its parts, or, of samples alone, into waits."""
 
-from pgtrial.analysis.causes.words import join, part_name
+from collections.abc import Callable, Sequence
+
+from pgtrial.findings.causes import BudgetPart, LatencyBudget
 from pgtrial.findings.findings import Findings, WaitShare
-from pgtrial.language import tr
-from pgtrial.report.cause_words import format_value, lead_arms
-from pgtrial.report.charts.axis_labels import duration_label
-from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
-from pgtrial.report.words import level_label
-from pgtrial.units import format_decimal, format_duration
-
-# Paul Tol's "muted" scheme, so that no type of wait looks like an arm.
-WAIT_COLOURS = {
-    "CPU": "#44AA99",
-    "IO": "#CC6677",
-    "LWLock": "#DDCC77",
-    "Lock": "#882255",
-    "IPC": "#AA4499",
-    "Client": "#88CCEE",
-    "BufferPin": "#999933",
-    "Timeout": "#BBBBBB",
-    "Extension": "#117733",
-}
-OTHER_COLOUR = "#777777"
+from pgtrial.findings.rendering import join_and
+from pgtrial.language import ptr, tr
+from pgtrial.report.cause_words import (
+    causes_of,
+    estimate_text,
+    format_value,
+    lead_arms,
+    levels_text,
+    place_arm,
+    place_level,
+)
+from pgtrial.report.charts.base import (
+    OTHER_COLOUR,
+    WAIT_COLOURS,
+    Chart,
+    Spec,
+    duration_label,
+    kind_colour,
+    kind_rank,
+    shorten,
+    wrap_spec,
+)
+from pgtrial.report.words import ALL, level_label, part_name
+from pgtrial.units import format_decimal, format_duration, format_percent
 
 
 def wait_charts(findings: Findings) -> list[Chart]:
@@ -120,7 +126,7 @@ def _message(findings: Findings, waits: list[WaitShare], *, per_transaction: boo
                 part_time=format_value(sums[part], unit),
             )
         )
-    return join(words)
+    return join_and(words)
 
 
 def _value(wait: WaitShare, *, per_transaction: bool) -> float | None:
@@ -143,3 +149,213 @@ def _row(wait: WaitShare, types: list[str], *, per_transaction: bool) -> Spec:
         "value": shorten(value),
         "text": format_duration(value) if per_transaction and value is not None else format_decimal(wait.sessions, 2),
     }
+
+
+ROW_HEIGHT = 42
+MOST_ROWS = 40  # bars that a reader still compares; the table has the others
+
+
+def budget_charts(findings: Findings) -> list[Chart]:
+    """Over all load levels in time; by load level as shares, where there are several; by scenario in time."""
+    budgets = sorted(
+        causes_of(findings).budgets,
+        key=lambda budget: (place_level(findings, budget.load_level), place_arm(findings, budget.arm)),
+    )
+    whole = [budget for budget in budgets if budget.scenario is None]
+    by_level = [budget for budget in whole if budget.load_level != ALL]
+    scenarios = _over_levels([budget for budget in budgets if budget.scenario is not None])
+    charts = []
+    if whole:
+        charts.append(_overall(findings, _over_levels(whole)))
+    if len({budget.load_level for budget in by_level}) > 1:
+        charts.append(_by_level(findings, by_level[:MOST_ROWS]))
+    if len({budget.scenario for budget in scenarios}) > 1:
+        charts.append(_by_scenario(findings, scenarios[:MOST_ROWS]))
+    return charts
+
+
+def _over_levels(budgets: list[LatencyBudget]) -> list[LatencyBudget]:
+    """Those over all load levels; without any, those of the first level."""
+    level = ALL if any(budget.load_level == ALL for budget in budgets) else budgets[0].load_level if budgets else None
+    return [budget for budget in budgets if budget.load_level == level]
+
+
+def _largest(budget: LatencyBudget) -> BudgetPart | None:
+    return max(budget.parts, key=lambda part: part.seconds.value, default=None)
+
+
+def _overall(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    by_arm = {budget.arm: budget for budget in budgets}
+    words = [_time_text(by_arm[arm]) for arm in lead_arms(findings, by_arm)]
+    where = levels_text(findings, [budgets[0].load_level])
+    return _chart(
+        budgets,
+        label=lambda budget: budget.arm,
+        title=(
+            tr("A transaction takes {times}, {where}", times=join_and(words), where=where)
+            if words
+            else tr("Time per transaction {where}", where=where)
+        ),
+        is_share=False,
+    )
+
+
+def _time_text(budget: LatencyBudget) -> str:
+    """ "1.42 ms with “small” (CPU: 1.1 ms of it)"."""
+    part, time = _largest(budget), format_duration(budget.latency.value)
+    if part is None:
+        return tr("{time} with “{arm}”", time=time, arm=budget.arm)
+    return tr(
+        "{time} with “{arm}” ({part}: {part_time} of it)",
+        time=time,
+        arm=budget.arm,
+        part=part_name(part.kind, part.event),
+        part_time=format_duration(part.seconds.value),
+    )
+
+
+def _by_level(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    words = []
+    for arm in lead_arms(findings, (budget.arm for budget in budgets)):
+        levels: dict[str, list[int | str]] = {}
+        for budget in budgets:
+            part = _largest(budget)
+            if budget.arm == arm and part is not None:
+                levels.setdefault(part_name(part.kind, part.event), []).append(budget.load_level)
+        if levels:
+            parts = join_and(
+                [tr("{part} {where}", part=name, where=levels_text(findings, found)) for name, found in levels.items()]
+            )
+            words.append(tr("“{arm}” has {parts}", arm=arm, parts=parts))
+    return _chart(
+        budgets,
+        label=lambda budget: f"{level_label(findings, budget.load_level)}, {budget.arm}",
+        title=(
+            tr("The largest part by load level: {parts}", parts="; ".join(words))
+            if words
+            else tr("Shares of the latency by load level")
+        ),
+        is_share=True,
+    )
+
+
+def _by_scenario(findings: Findings, budgets: Sequence[LatencyBudget]) -> Chart:
+    slowest = max(budgets, key=lambda budget: budget.latency.value)
+    known = findings.experiment.scenarios
+    return _chart(
+        sorted(budgets, key=lambda budget: known.index(budget.scenario) if budget.scenario in known else len(known)),
+        label=lambda budget: f"{budget.scenario}, {budget.arm}",
+        title=_slowest_text(slowest),
+        is_share=False,
+    )
+
+
+def _slowest_text(slowest: LatencyBudget) -> str:
+    part, time = _largest(slowest), format_duration(slowest.latency.value)
+    if part is None:
+        return tr(
+            "By scenario: “{scenario}” with “{arm}” takes longest, {time}",
+            scenario=slowest.scenario,
+            arm=slowest.arm,
+            time=time,
+        )
+    return tr(
+        "By scenario: “{scenario}” with “{arm}” takes longest, {time} ({part}: {part_time} of it)",
+        scenario=slowest.scenario,
+        arm=slowest.arm,
+        time=time,
+        part=part_name(part.kind, part.event),
+        part_time=format_duration(part.seconds.value),
+    )
+
+
+def _chart(
+    budgets: Sequence[LatencyBudget], *, label: Callable[[LatencyBudget], str], title: str, is_share: bool
+) -> Chart:
+    kinds = sorted({part.kind for budget in budgets for part in budget.parts}, key=kind_rank)
+    labels = [f"{label(budget)}: {estimate_text(budget.latency, 's')}" for budget in budgets]
+    bars = [
+        {
+            "row": number,
+            "label": text,
+            "what": part_name(part.kind, part.event),
+            "colour": kind_colour(part.kind),
+            "rank": kinds.index(part.kind),
+            "value": shorten(_share(part, budget) if is_share else part.seconds.value),
+            "text": tr(
+                "{time}, {share} of the latency",
+                time=estimate_text(part.seconds, "s"),
+                share=format_percent(_share(part, budget)),
+            ),
+        }
+        for number, (budget, text) in enumerate(zip(budgets, labels, strict=True))
+        for part in budget.parts
+    ]
+    return Chart(
+        title=title,
+        text=tr(
+            "Stacked bars of what the mean latency is made of. {bars}. The table below has the parts.",
+            bars="; ".join(labels),
+        ),
+        legend=tuple((kind_colour(kind), part_name(kind, "")) for kind in kinds),
+        spec=_spec(bars, labels, is_share=is_share),
+    )
+
+
+def _share(part: BudgetPart, budget: LatencyBudget) -> float:
+    return part.seconds.value / budget.latency.value if budget.latency.value else 0.0
+
+
+def _spec(bars: list[Spec], labels: list[str], *, is_share: bool) -> Spec:
+    y = {"field": "row", "type": "ordinal", "axis": None}
+    axis = (
+        {"title": tr("share of the mean latency"), "format": ".0%", "tickCount": 5}
+        if is_share
+        else {"title": tr("time per transaction"), "labelExpr": duration_label(), "tickCount": 6, "labelOverlap": True}
+    )
+    scale = {"domain": [0, 1]} if is_share else {"nice": False}
+    return wrap_spec(
+        {
+            "layer": [
+                {
+                    "data": {"values": bars},
+                    "mark": {
+                        "type": "bar",
+                        "height": 16,
+                        "yOffset": 8,
+                        "stroke": "var(--surface, white)",
+                        "strokeWidth": 0.5,
+                    },
+                    "encoding": {
+                        "x": {
+                            "field": "value",
+                            "type": "quantitative",
+                            "stack": "zero",
+                            "axis": axis,
+                            "scale": scale,
+                        },
+                        "y": y,
+                        "color": {"field": "colour", "type": "nominal", "scale": None},
+                        "order": {"field": "rank", "type": "quantitative"},
+                        "tooltip": [
+                            {"field": "label", "title": ptr("tooltip", "all")},
+                            {"field": "what", "title": ptr("tooltip", "part")},
+                            {"field": "text", "title": tr("per transaction")},
+                        ],
+                    },
+                },
+                {
+                    "data": {"values": [{"row": number, "label": label} for number, label in enumerate(labels)]},
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "dy": -9,
+                        "limit": {"expr": "width"},
+                    },
+                    "encoding": {"x": {"value": 2}, "y": y, "text": {"field": "label"}},
+                },
+            ]
+        },
+        height=ROW_HEIGHT * len(labels),
+    )

@@ -1,6 +1,5 @@
 """The waterfall: the difference of the mean latency between an arm and the control, part by part."""
 
-from pgtrial.analysis.causes.words import part_name
 from pgtrial.findings.causes import BudgetDifference, BudgetPart
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.record import Estimate
@@ -13,11 +12,8 @@ from pgtrial.report.cause_words import (
     levels_text,
     place_arm,
 )
-from pgtrial.report.charts.axis_labels import duration_label
-from pgtrial.report.charts.base import Chart, Spec, shorten, wrap_spec
-from pgtrial.report.charts.kinds import kind_colour
-from pgtrial.report.charts.waits import OTHER_COLOUR
-from pgtrial.report.words import ALL
+from pgtrial.report.charts.base import OTHER_COLOUR, Chart, Spec, duration_label, kind_colour, shorten, wrap_spec
+from pgtrial.report.words import ALL, part_name
 from pgtrial.units import format_duration
 
 ROW_HEIGHT = 38

@@ -7,8 +7,8 @@ from pathlib import Path
 from pgtrial.analysis.opened import SQL_TYPES
 from pgtrial.analysis.tables import Table, describe_columns, tables_of
 from pgtrial.errors import SpecError, StoreError
-from pgtrial.experiment_file.nearest import hint_name
 from pgtrial.findings.findings import Findings
+from pgtrial.nearest import hint_name
 from pgtrial.report.export.csv import render_csv
 from pgtrial.report.export.jsonl import render_jsonl
 from pgtrial.report.export.markdown import render_markdown

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity
-from pgtrial.report.markdown import bullets, code, escape, heading, table
-from pgtrial.report.summary_markdown import render_summary
-from pgtrial.report.trust_words import single_runs_text
+from pgtrial.report.markdown import bullets, code, escape, heading, render_summary, table
+from pgtrial.report.summary_words import single_runs_text
 from pgtrial.report.words import (
     arm_label,
     metric_label,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.report.markdown import bullets, code, escape, heading
-from pgtrial.report.narrative.base import Cited, Paragraph
+from pgtrial.report.narrative.parts import Cited, Paragraph
 from pgtrial.report.text import wrap_lines
 from pgtrial.report.words import make_visible
 

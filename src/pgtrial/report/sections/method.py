@@ -1,12 +1,13 @@
-"""The method in plain words, from the figures of this experiment."""
+"""The method in plain words, and what settings and machine the arms had."""
 
 from functools import reduce
+from itertools import groupby
 
-from pgtrial.findings.findings import Findings, Stopping
+from pgtrial.findings.findings import ArmFinding, Difference, Findings, SettingFinding, Stopping
 from pgtrial.findings.message import say
 from pgtrial.language import N_, decimal_sign, ntr, tr
 from pgtrial.report.sections.base import Section
-from pgtrial.report.words import level_label, metric_label, placebo_arm, tested_text, workload_facts
+from pgtrial.report.words import arm_label, level_label, metric_label, placebo_arm, tested_text, workload_facts
 from pgtrial.units import format_duration, format_share
 
 RESTORE_TEXTS = {
@@ -24,7 +25,7 @@ MANY = 2  # arms; of more it can be said which follows which
 SPENDING_NAMES = {"obrien-fleming": N_("by O’Brien and Fleming"), "pocock": N_("by Pocock")}
 
 
-def _build(findings: Findings) -> dict[str, object]:
+def _build_method(findings: Findings) -> dict[str, object]:
     experiment, asked = findings.experiment, findings.hypothesis
     candidates = [arm.name for arm in experiment.arms if arm.role == "candidate"]
     return {
@@ -120,4 +121,54 @@ def _local(number: str) -> str:
     return number.replace(".", decimal_sign())
 
 
-METHOD = Section(name="method", title=N_("Method"), build=_build)
+METHOD = Section(name="method", title=N_("Method"), build=_build_method)
+
+
+def _build_settings(findings: Findings) -> dict[str, object]:
+    arms = [arm.name for arm in findings.experiment.arms]
+    notable = [setting for setting in findings.settings if setting.declared or setting.differs]
+    differences = findings.fingerprint.differences
+    facts = sorted(findings.fingerprint.facts, key=lambda fact: fact.group)
+    return {
+        "arms": [arm_label(findings, arm) for arm in arms],
+        "around": [_around(findings, arm) for arm in findings.experiment.arms if arm.knobs],
+        "notable": [_row(setting, arms) for setting in sorted(notable, key=_place)],
+        "others": [_row(setting, arms) for setting in findings.settings if not (setting.declared or setting.differs)],
+        "groups": [(name, list(group)) for name, group in groupby(facts, key=lambda fact: fact.group)],
+        "unasked": [_differing(difference) for difference in differences if not difference.declared],
+        "asked": [_differing(difference) for difference in differences if difference.declared],
+        "target": findings.experiment.target,
+    }
+
+
+def _around(findings: Findings, arm: ArmFinding) -> dict[str, object]:
+    """What an arm sets beside the server's settings."""
+    return {
+        "arm": arm_label(findings, arm.name),
+        "values": [(f"{knob}.{name}", value) for knob, table in arm.knobs.items() for name, value in table.items()],
+    }
+
+
+def _place(setting: SettingFinding) -> tuple[bool, bool, str]:
+    """Those that differ first, then those that were declared."""
+    return (not setting.differs, not setting.declared, setting.name)
+
+
+def _row(setting: SettingFinding, arms: list[str]) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "values": [setting.values.get(arm, "–") for arm in arms],
+        "source": setting.source,
+        "differs": setting.differs,
+        "declared": setting.declared,
+    }
+
+
+def _differing(difference: Difference) -> dict[str, object]:
+    return {
+        "name": difference.name,
+        "values": [(say(placed.where), say(placed.value)) for placed in difference.values],
+    }
+
+
+SETTINGS = Section(name="settings", title=N_("Settings and machine"), build=_build_settings)

@@ -1,7 +1,8 @@
-"""The verdict: the answer first, then the figures it stands on, what else changes, and why."""
+"""The first screen, the story in plain words, and all caveats."""
 
 import math
 
+from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, ntr, tr
@@ -9,9 +10,12 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.picture import effect_picture
-from pgtrial.report.sections.base import Section
+from pgtrial.report.narrative.parts import Cited, Paragraph, Part, text_of
+from pgtrial.report.narrative.story import next_step, tell_story
+from pgtrial.report.narrative.write import list_sources
+from pgtrial.report.sections.base import Section, always
+from pgtrial.report.summary_words import placebo_text
 from pgtrial.report.terms import decision_word, verdict_word
-from pgtrial.report.trust_words import placebo_text, single_runs_text
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -20,10 +24,8 @@ from pgtrial.report.words import (
     detectable_text,
     effect_text,
     interval_text,
-    is_finished,
     level_label,
     metric_label,
-    needed_text,
     placebo_effect,
     primary_effect,
     sort_caveats,
@@ -34,7 +36,7 @@ MOST_ELSEWHERE = 5
 _LEFT_OUT = ("pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p999")
 
 
-def _build(findings: Findings) -> dict[str, object]:
+def _build_verdict(findings: Findings) -> dict[str, object]:
     asked = findings.hypothesis
     effect = primary_effect(findings)
     placebo = placebo_effect(findings)
@@ -44,8 +46,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
-        "is_open": asked.verdict in {Verdict.INCONCLUSIVE, Verdict.INVALID},
-        "needed": needed_text(findings),
+        "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
         "change": change_text(effect.ratio) if effect else "–",
@@ -55,13 +56,12 @@ def _build(findings: Findings) -> dict[str, object]:
         "placebo_interval": interval_text(placebo.low, placebo.high) if placebo else "",
         "placebo_text": placebo_text(findings),
         "detectable": detectable_text(findings),
-        "single": single_runs_text(findings),
         "margin": format_share(asked.margin),
         "by_level": _by_level(findings),
         "elsewhere": _elsewhere(findings),
-        "why": causes_of(findings).text,
+        "why": say(causes_of(findings).text),
         "warnings": [caveat for caveat in sort_caveats(findings.caveats) if caveat.severity is not Severity.INFO],
-        "finished": is_finished(findings),
+        "is_grave": any(caveat.severity is Severity.INVALID for caveat in findings.caveats),
         "stopping": say(findings.stopping.text) if findings.stopping else "",
     }
 
@@ -127,4 +127,57 @@ def _by_level(findings: Findings) -> list[str]:
     ]
 
 
-VERDICT = Section(name="verdict", title=N_("Verdict"), build=_build)
+VERDICT = Section(name="verdict", title=N_("Verdict"), build=_build_verdict, is_open=always)
+
+
+def _build_narrative(findings: Findings) -> dict[str, object]:
+    return {"paragraphs": [_paragraph(paragraph) for paragraph in tell_story(findings)]}
+
+
+def _paragraph(paragraph: Paragraph) -> dict[str, object]:
+    return {
+        "name": paragraph.name,
+        "title": paragraph.title,
+        "parts": [_part(part) for part in paragraph.parts],
+        "sources": list_sources(paragraph),
+    }
+
+
+def _part(part: Part) -> dict[str, str]:
+    """A part with its paths; fixed words have none."""
+    if isinstance(part, Cited):
+        return {"text": part.text, "paths": ", ".join(part.paths)}
+    return {"text": part, "paths": ""}
+
+
+NARRATIVE = Section(name="narrative", title=N_("In plain words"), build=_build_narrative, is_open=always)
+
+
+def _build_caveats(findings: Findings) -> dict[str, object]:
+    return {
+        "caveats": sort_caveats(findings.caveats),
+        "of_effects": _group(findings),
+    }
+
+
+def _group(findings: Findings) -> list[dict[str, object]]:
+    """Caveats of effects by code and text, with the effects they are about: the same one often holds for many."""
+    about: dict[tuple[str, str], tuple[CaveatFinding, list[str]]] = {}
+    for effect in (*findings.effects, *findings.placebo):
+        for caveat in effect.caveats:
+            about.setdefault((caveat.code, caveat.text), (caveat, []))[1].append(_name(findings, effect))
+    return [{"caveat": caveat, "effects": names} for caveat, names in about.values()]
+
+
+def _name(findings: Findings, effect: Effect) -> str:
+    values = {
+        "metric": metric_label(effect.metric),
+        "arm": effect.arm,
+        "level": level_label(findings, effect.load_level),
+    }
+    if effect.scenario:
+        return tr("{metric} of {arm}, {scenario}, {level}", **values, scenario=effect.scenario)
+    return tr("{metric} of {arm}, {level}", **values)
+
+
+CAVEATS = Section(name="caveats", title=N_("Caveats"), build=_build_caveats)

@@ -1,1 +1,1 @@
-"""A server's log as a result folder keeps it: its entries, what they tell, and the file that holds them."""
+"""A server's log in a result folder: its entries, the facts in them, and their file."""

@@ -1,4 +1,4 @@
-"""What an entry of the log tells, as numbers in base units.
+"""Facts in a log entry, as numbers in base units.
 
 The messages are those of PostgreSQL 15 to 18 in English (vacuumlazy.c, analyze.c, pg_rusage.c, fd.c, proc.c,
 postgres.c, fastpath.c). In another language two things are known all the same: errors by their SQLSTATE, and

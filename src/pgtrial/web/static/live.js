@@ -191,7 +191,7 @@ export function showExperiment(main, id) {
     } else {
       now.replaceChildren(...resting(experiment).filter(Boolean));
     }
-    // A report that is there already is not drawn anew with every figure.
+    // An existing report is not drawn anew with every figure.
     const wanted = experiment.state !== "running" && experiment.has_report ? `${experiment.done} ${experiment.verdict}` : "";
     if (wanted !== shown) {
       page.replaceChildren(

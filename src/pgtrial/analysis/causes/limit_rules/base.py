@@ -8,9 +8,10 @@ import numpy as np
 from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
-from pgtrial.analysis.causes.words import part_name
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.findings.causes import Evidence, LatencyBudget, Resource, Suspect
+from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_part
 from pgtrial.model.run import LoadLevel
 
 PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, event), belongs to something
@@ -89,8 +90,9 @@ class Scene:
     def largest(self, *belongs: PartFilter) -> str:
         """Name of the largest part of those that belong: its event, or its kind where it has none; "" for none."""
         parts = self.budget.parts if self.budget else ()
-        found = [p for p in parts if p.seconds.value > 0 and any(f(p.kind, p.event) for f in belongs)]
-        return (found[0].event or found[0].kind) if found else ""
+        belonging = (p for p in parts if p.seconds.value > 0 and any(f(p.kind, p.event) for f in belongs))
+        first = next(belonging, None)
+        return (first.event or first.kind) if first else ""
 
     def sessions(self, *belongs: PartFilter) -> float | None:
         """Average number of sessions in these parts: Little's law backwards."""
@@ -101,11 +103,12 @@ class Scene:
             share * self.budget.latency.value * throughput * self.facts.attempts.get((self.arm, self.level.index), 1.0)
         )
 
-    def ranked_parts(self) -> Iterator[tuple[str, float]]:
-        """(name, share of the latency) of every part, largest first."""
+    def name_parts(self) -> Iterator[Message]:
+        """ "IO WALSync 62 %": every part with its share of the latency, largest first."""
         if self.budget is not None and self.budget.latency.value > 0:
             for part in self.budget.parts:
-                yield part_name(part.kind, part.event), part.seconds.value / self.budget.latency.value
+                share = part.seconds.value / self.budget.latency.value
+                yield message("limit.part", part=name_part(part.kind, part.event), share=share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +122,7 @@ class Clue:
 Rule = Callable[[Scene], Iterable[Suspect | None]]
 
 
-def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: str) -> Clue | None:
+def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: Message) -> Clue | None:
     """The clue that a number is; None where it is not known. Its threshold is where it speaks just strongly enough."""
     if value is None or not np.isfinite(value):
         return None
@@ -136,7 +139,7 @@ def accuse(
     resource: Resource,
     *,
     needs: Sequence[Clue | None],
-    detail: str = "",
+    detail: str | Message = "",
     supports: Sequence[Clue | None] = (),
     at_most: float = 1.0,
 ) -> Suspect | None:

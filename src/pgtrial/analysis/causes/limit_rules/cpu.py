@@ -18,24 +18,23 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_temporary,
     under_way,
 )
-from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
 from pgtrial.analysis.timeline import Array
 from pgtrial.findings.causes import Resource, Suspect
-from pgtrial.language import N_, tr
+from pgtrial.findings.message import Message, message
 
 CPU_QUEUED = "server.cpu_queue/client backend"
 
 
 def busy_seconds(scene: Scene) -> Array:
     """(seconds,) share of the CPU time that is not free; what the hypervisor gave to others is not."""
-    found = []
+    shares = []
     for timeline in scene.timelines:
         parts = [timeline.get(f"vmstat.{name}") for name in ("us", "sy", "st")]
         known = [part for part in parts if part is not None]
         if len(known) == len(parts):
-            found.append(np.sum(known, axis=0))
-    together = np.concatenate(found) if found else np.empty(0)
+            shares.append(np.sum(known, axis=0))
+    together = np.concatenate(shares) if shares else np.empty(0)
     return together[~np.isnan(together)]
 
 
@@ -55,16 +54,9 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     busy, throttled = cpu_busy(scene), scene.mean("cgroup.throttled")
     clue = strongest(
         (
+            find_clue(*("vmstat.us+sy+st", busy, "share", limits.CPU_BUSY), message("cpu.busy", share=busy)),
             find_clue(
-                *("vmstat.us+sy+st", busy, "share", limits.CPU_BUSY),
-                tr("the CPUs are {share} busy", share=percent(busy or 0)),
-            ),
-            find_clue(
-                *("cgroup.throttled", throttled, "s/s", limits.QUOTA),
-                tr(
-                    "its quota keeps the server's control group from CPUs for {seconds} s per second",
-                    seconds=number(throttled or 0),
-                ),
+                *("cgroup.throttled", throttled, "s/s", limits.QUOTA), message("cpu.throttled", seconds=throttled)
             ),
         )
     )
@@ -74,7 +66,7 @@ def cpu_saturation(scene: Scene) -> Clue | None:
     waiting = queued / wanted
     kept = find_clue(
         *(CPU_QUEUED, waiting, "share", limits.CPU_WAITING if clue is None else limits.CPU_KEPT_FROM),
-        tr("sessions that want a CPU wait for one {share} of the time", share=percent(waiting)),
+        message("cpu.queued", share=waiting),
     )
     return strongest((clue, kept))
 
@@ -99,13 +91,13 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
     per_cpu = queue / cpus if queue is not None and cpus else None
     steal = scene.median("vmstat.st") or 0.0
     saturation = cpu_saturation(scene)
-    detail = ""
+    detail: str | Message = ""
     if saturation and saturation.evidence.metric == "cgroup.throttled":
-        detail = tr("quota of the control group")
+        detail = message("detail.quota")
     elif saturation and saturation.evidence.metric == CPU_QUEUED and (cpu_busy(scene) or 1.0) < limits.CPU_FREE.high:
-        detail = tr("the machine has more than the server may use")
+        detail = message("detail.kept-from-cpus")
     elif steal >= limits.STEAL:
-        detail = tr("the hypervisor gives {share} of it to others", share=percent(steal))
+        detail = message("detail.steal", share=steal)
     yield accuse(
         Resource.CPU,
         detail=detail,
@@ -121,26 +113,22 @@ def suspect_cpu(scene: Scene) -> Iterator[Suspect | None]:
             ),
             find_clue(
                 *("latency.CPU/server", of_server, "share", limits.CPU_OF_SERVER),
-                tr("that is {share} of what does not wait for the client", share=percent(of_server)),
+                message("cpu.of-server", share=of_server),
             ),
         ),
         supports=(
             find_clue(
                 *("vmstat.r", per_cpu, "per CPU", limits.RUN_QUEUE),
-                tr("{tasks} tasks run or want to, on {cpus} CPUs", tasks=number(queue or 0), cpus=number(cpus or 0)),
+                message("cpu.run-queue", tasks=queue, cpus=cpus),
             ),
         ),
     )
 
 
-def _tell_share(used: float, *, has_clients: bool, has_workers: bool) -> str:
+def _tell_share(used: float, *, has_clients: bool, has_workers: bool) -> Message:
     if has_workers:
-        text = N_("{share} of the latency is on a CPU or waiting for one, that of parallel workers included")
-    elif has_clients:
-        text = N_("{share} of the latency is on a CPU or waiting for one, that of clients included")
-    else:
-        text = N_("{share} of the latency is on a CPU or waiting for one")
-    return tr(text, share=percent(used))
+        return message("cpu.latency-with-workers", share=used)
+    return message("cpu.latency-with-clients" if has_clients else "cpu.latency", share=used)
 
 
 def _by_workers(scene: Scene) -> float:
@@ -170,7 +158,7 @@ def _from_page_cache(scene: Scene) -> float:
         return 0.0
     elsewhere = share * (1 - limits.REACHES_DEVICE.weigh(requests / sessions))
     accounts = [scene.mean(f"server.{name}", CLIENT_BACKEND) for name in ("cpu", "cpu_queue")]
-    known = [each for each in accounts if each is not None]
+    known = [cpus for cpus in accounts if cpus is not None]
     if len(known) < len(accounts):
         return elsewhere
     wanting = max(0.0, sum(known) - (scene.sessions(is_cpu) or 0.0))

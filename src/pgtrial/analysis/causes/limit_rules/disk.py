@@ -19,11 +19,9 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     under_way,
 )
 from pgtrial.analysis.causes.sessions import undisturbed_values
-from pgtrial.analysis.causes.words import READ_TAKES, WRITE_TAKES, number, percent, rate_of
 from pgtrial.findings.causes import Resource, Suspect
-from pgtrial.language import ntr, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.stats.plateau import Plateau, find_plateau
-from pgtrial.units import format_bytes, format_duration
 
 # Write-back throttling: the kernel slows down who writes, because too many pages are dirty.
 
@@ -40,38 +38,31 @@ def suspect_write_back(scene: Scene) -> Iterator[Suspect | None]:
     dirty = scene.median("dirty.share")
     yield accuse(
         Resource.WRITE_BACK,
-        detail=tr("limit of {limit}", limit=format_bytes(limit)) if limit else "",
+        detail=message("detail.dirty-limit", limit=limit) if limit else "",
         needs=(
             find_clue(
                 *("dirty.share", time, "share", limits.THROTTLED_TIME),
-                tr(
-                    "in {share} of the seconds so many pages are dirty that the kernel slows down writers (mostly "
-                    "{dirty} of its limit)",
-                    share=percent(time or 0),
-                    dirty=percent(dirty or 0),
-                ),
+                message("disk.throttled-writers", share=time, dirty=dirty),
             ),
             find_clue(
                 *("wait.IO", share, "share", limits.WRITE_SHARE),
-                tr(
-                    "{share} of the latency is writing, most of it {event}",
-                    share=percent(share or 0),
-                    event=scene.largest(is_write),
-                ),
+                message("disk.writing", share=share, event=scene.largest(is_write)),
             ),
         ),
     )
 
 
 # The first ones are reads; the last ones are totals of a device. Those of the server's control group leave out who else
-# uses the device.
+# uses the device. Each with the code of its rate in words.
+_READS, _WRITES, _REQUESTED = "device-rate.reads", "device-rate.writes", "device-rate.requests"
+_READ, _WRITTEN, _BOTH = "device-rate.read", "device-rate.written", "device-rate.both"
 _REQUESTS = (
-    *(("cgroup.reads", "reads"), ("cgroup.writes", "writes")),
-    *(("iostat.r", "reads"), ("iostat.w", "writes"), ("iostat.iops", "requests")),
+    *(("cgroup.reads", _READS), ("cgroup.writes", _WRITES)),
+    *(("iostat.r", _READS), ("iostat.w", _WRITES), ("iostat.iops", _REQUESTED)),
 )
 _BYTES = (
-    *(("cgroup.read_bytes", "read"), ("cgroup.write_bytes", "written")),
-    *(("iostat.r_bytes", "read"), ("iostat.w_bytes", "written"), ("iostat.bytes", "read and written")),
+    *(("cgroup.read_bytes", _READ), ("cgroup.write_bytes", _WRITTEN)),
+    *(("iostat.r_bytes", _READ), ("iostat.w_bytes", _WRITTEN), ("iostat.bytes", _BOTH)),
 )
 
 
@@ -90,16 +81,12 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
     share, device = scene.share(is_data, is_temporary), busiest_device(scene)
     waits = find_clue(
         *("wait.IO", share, "share", limits.WAIT_SHARE),
-        tr(
-            "{share} of the latency is reading and writing data, most of it {event}",
-            share=percent(share or 0),
-            event=scene.largest(is_data, is_temporary),
-        ),
+        message("disk.waiting", share=share, event=scene.largest(is_data, is_temporary)),
     )
     if not device:
         yield accuse(
             Resource.DISK_LATENCY,
-            detail=tr("device not observed"),
+            detail=message("detail.unseen-device"),
             needs=(waits,),
             at_most=limits.UNSEEN_DEVICE,
         )
@@ -112,7 +99,7 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
     if ceiling:
         limited = accuse(
             Resource.DISK_THROUGHPUT if is_volume else Resource.DISK_IOPS,
-            detail=device if reaches else tr("{device}, limited before it gets there", device=device),
+            detail=device if reaches else message("detail.before-device", device=device),
             needs=(ceiling.clue, waits, _queue(scene, device), _growth(scene, ceiling, device)),
         )
     yield limited
@@ -125,8 +112,7 @@ def reads_as_much_as_allowed(scene: Scene) -> bool:
     """Whether the reads of the server's control group stand at a limit that the experiment gives it."""
     device = busiest_device(scene)
     return bool(device) and any(
-        _find_declared(scene, device, series, is_bytes=is_bytes) is not None
-        for series, is_bytes in ((_REQUESTS[:1], False), (_BYTES[:1], True))
+        _find_declared(scene, device, series) is not None for series in (_REQUESTS[:1], _BYTES[:1])
     )
 
 
@@ -134,36 +120,34 @@ def _find_ceiling(scene: Scene, device: str, series: tuple[tuple[str, str], ...]
     """A limit that is known, where the rate reaches it; otherwise the most pinned one of the series that matter, of
     which the last one is the total of the device.
     """
-    declared = _find_declared(scene, device, series, is_bytes=is_bytes)
+    declared = _find_declared(scene, device, series)
     if declared is not None:
         return declared
     total = scene.mean(series[-1][0], device)
     size = (scene.mean("iostat.bytes", device) or 0.0) / (scene.mean("iostat.iops", device) or 1.0)
     best: _Ceiling | None = None
-    for metric, name in series:
+    for metric, code in series:
         rate = scene.mean(metric, device)
         if not total or not rate or rate < limits.SERIES_SHARE * total:
             continue
         rates = undisturbed_values(scene.timelines, metric, device, steal=limits.PLATEAU_STEAL)
         plateau = find_plateau(rates, request=size if is_bytes else 1.0)
-        clue = plateau and _pinned(plateau, f"{metric}/{device}", name, is_bytes=is_bytes)
+        clue = plateau and _pinned(plateau, f"{metric}/{device}", code)
         if plateau and clue and (best is None or clue.weight > best.clue.weight):
             best = _Ceiling(metric=metric, height=plateau.ceiling, clue=clue, is_sure=plateau.is_plateau)
     return best
 
 
-def _find_declared(
-    scene: Scene, device: str, series: tuple[tuple[str, str], ...], *, is_bytes: bool
-) -> _Ceiling | None:
+def _find_declared(scene: Scene, device: str, series: tuple[tuple[str, str], ...]) -> _Ceiling | None:
     """The first limit that is known whose rate reaches it."""
-    for metric, name in series:
-        declared = _declared_ceiling(scene, device, metric, name, is_bytes=is_bytes)
+    for metric, code in series:
+        declared = _declared_ceiling(scene, device, metric, code)
         if declared is not None and declared.clue.weight >= limits.DECIDED:
             return declared
     return None
 
 
-def _declared_ceiling(scene: Scene, device: str, metric: str, name: str, *, is_bytes: bool) -> _Ceiling | None:
+def _declared_ceiling(scene: Scene, device: str, metric: str, code: str) -> _Ceiling | None:
     """The limit that the experiment itself gives the server's control group; its rate is met on average, whatever
     single seconds do.
     """
@@ -172,11 +156,7 @@ def _declared_ceiling(scene: Scene, device: str, metric: str, name: str, *, is_b
         return None
     clue = find_clue(
         *(f"{metric}/{device}", rate / limit, "share", limits.DECLARED),
-        tr(
-            "{rate}, of the {limit} that its control group may have",
-            rate=rate_of(rate, name, is_bytes=is_bytes),
-            limit=rate_of(limit, name, is_bytes=is_bytes),
-        ),
+        message("disk.declared-limit", rate=message(code, rate=rate), limit=message(code, rate=limit)),
     )
     return _Ceiling(metric=metric, height=limit, clue=clue, is_sure=True) if clue else None
 
@@ -191,23 +171,15 @@ def _prefers_bytes(scene: Scene, device: str, requests: _Ceiling | None, volume:
     return volume.clue.weight > requests.clue.weight
 
 
-def _pinned(plateau: Plateau, metric: str, name: str, *, is_bytes: bool) -> Clue | None:
+def _pinned(plateau: Plateau, metric: str, code: str) -> Clue | None:
     """How much of the time it is pinned, unless what nobody limits may be as steady."""
-    rate, share = rate_of(plateau.ceiling, name, is_bytes=is_bytes), percent(plateau.pinned_share)
+    rate, share = message(code, rate=plateau.ceiling), plateau.pinned_share
     text = (
-        tr("the device stands at {rate} in {share} of the seconds", rate=rate, share=share)
+        message("disk.pinned", rate=rate, share=share)
         if plateau.width == 1
-        else tr(
-            "the device stands at {rate} in {share} of the means over {width} seconds",
-            rate=rate,
-            share=share,
-            width=plateau.width,
-        )
+        else message("disk.pinned-means", rate=rate, share=share, width=plateau.width)
     )
-    clue = find_clue(
-        *(metric, plateau.pinned_share, "share", limits.PINNED),
-        text,
-    )
+    clue = find_clue(metric, share, "share", limits.PINNED, text)
     sure = limits.PLATEAU_CHANCE.weigh(plateau.chance)
     return clue and Clue(weight=min(clue.weight, sure), evidence=clue.evidence)
 
@@ -215,21 +187,16 @@ def _pinned(plateau: Plateau, metric: str, name: str, *, is_bytes: bool) -> Clue
 def _queue(scene: Scene, device: str) -> Clue | None:
     """Requests that wait: at the device, or already before it, where only the sessions show them."""
     requests, sessions = scene.median("iostat.aqu", device), device_sessions(scene)
-    found = [value for value in (requests, sessions) if value is not None]
-    queue = max(found, default=None)
+    queue = max((value for value in (requests, sessions) if value is not None), default=None)
     return find_clue(*(f"iostat.aqu/{device}", queue, "", limits.PLATEAU_QUEUE), _tell_queue(requests, sessions))
 
 
-def _tell_queue(requests: float | None, sessions: float | None) -> str:
+def _tell_queue(requests: float | None, sessions: float | None) -> Message:
     if requests and sessions:
-        return tr(
-            "{requests} requests and {sessions} sessions wait there on average",
-            requests=number(requests),
-            sessions=number(sessions),
-        )
+        return message("disk.queue", requests=requests, sessions=sessions)
     if sessions:
-        return tr("{sessions} sessions wait there on average", sessions=number(sessions))
-    return tr("{requests} requests wait there on average", requests=number(requests or 0))
+        return message("disk.queue-of-sessions", sessions=sessions)
+    return message("disk.queue-of-requests", requests=requests or 0.0)
 
 
 def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
@@ -242,12 +209,7 @@ def _growth(scene: Scene, ceiling: _Ceiling, device: str) -> Clue | None:
     change = ceiling.height / lower - 1
     return find_clue(
         *(f"{ceiling.metric}/{device} by clients", elasticity, "", limits.GROWTH),
-        ntr(
-            "that is {share} more than with {count} clients",
-            "that is {share} more than with {count} clients",
-            below.level.clients,
-            share=percent(change),
-        ),
+        message("disk.growth", count=below.level.clients, share=change),
     )
 
 
@@ -261,22 +223,18 @@ def _reaches_device(scene: Scene, device: str) -> Clue | None:
         return None
     reached = requests / sessions
     takes = [
-        tr(text, time=format_duration(await_))
-        for text, metric, rate in (
-            (READ_TAKES, "iostat.r_await", "iostat.r"),
-            (WRITE_TAKES, "iostat.w_await", "iostat.w"),
+        message(code, time=await_)
+        for code, metric, rate in (
+            ("disk.read-takes", "iostat.r_await", "iostat.r"),
+            ("disk.write-takes", "iostat.w_await", "iostat.w"),
         )
         if (await_ := scene.median(metric, device)) is not None
         and (scene.mean(rate, device) or 0.0) >= limits.SERIES_SHARE * (scene.mean("iostat.iops", device) or 0.0)
     ]
-    waiting = tr(
-        "{requests} requests are under way for {sessions} sessions that wait",
-        requests=number(requests),
-        sessions=number(sessions),
-    )
+    waiting = message("disk.under-way", requests=requests, sessions=sessions)
     clue = find_clue(
         *("iostat.aqu" if len(scene.objects("iostat.aqu")) > 1 else f"iostat.aqu/{device}", reached, "per session"),
         limits.REACHES_DEVICE,
-        "; ".join([*takes, waiting]),
+        message("disk.request-times", parts=(*takes, waiting)),
     )
     return clue if clue and clue.weight > 0 else None

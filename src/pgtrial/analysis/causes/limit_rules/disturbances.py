@@ -10,13 +10,11 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.parts import is_cpu, is_wal
-from pgtrial.analysis.causes.words import number, percent
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED
 from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.findings.causes import Resource, Suspect
-from pgtrial.language import N_, tr
+from pgtrial.findings.message import Message, message
 from pgtrial.stats.period import given_period
-from pgtrial.units import format_duration
 
 _Mask = NDArray[np.bool_]
 _Finder = Callable[[Scene, Timeline], _Mask]
@@ -25,23 +23,15 @@ _CHECKPOINT = "checkpoint"
 _AUTOVACUUM = "autovacuum"
 # By who asked for most of them.
 _LOST_TO_CHECKPOINTS = {
-    TIMED: N_("{share} of the throughput is lost to timed checkpoints"),
-    REQUESTED: N_("{share} of the throughput is lost to requested checkpoints"),
-    "": N_("{share} of the throughput is lost to checkpoints"),
+    TIMED: "lost.timed-checkpoints",
+    REQUESTED: "lost.requested-checkpoints",
+    "": "lost.checkpoints",
 }
-_KINDS = {TIMED: N_("timed"), REQUESTED: N_("requested"), "": ""}
-_LOST_TO_AUTOVACUUM = N_("{share} of the throughput is lost to autovacuum workers")
+_KINDS = {TIMED: "detail.timed", REQUESTED: "detail.requested"}
 _ROUNDING = 1e-6
 _WORKER = "autovacuum worker"
 _BLOCK = 8192.0  # B, of a page that is written to the WAL whole
 _COMPRESSED = 0.25  # of that, which wal_compression leaves: a guess, because the server does not tell
-_WHOLE_PAGES = {
-    False: N_("{share} of the WAL is whole pages, which are written when a page is first changed after a checkpoint"),
-    True: N_(
-        "about {share} of the WAL is whole pages, if wal_compression leaves a quarter of each; they are written when a "
-        "page is first changed after a checkpoint"
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +90,15 @@ def suspect_checkpoints(scene: Scene) -> Iterator[Suspect | None]:
     costs something.
     """
     dips = [
-        found
-        for finder in (_during_checkpoints, _edges_of_checkpoints)
-        if (found := _contrast(scene, finder)) is not None
+        dip for finder in (_during_checkpoints, _edges_of_checkpoints) if (dip := _contrast(scene, finder)) is not None
     ]
     if dips:
         kind = _kind_of_checkpoints(scene)
         yield _accuse_dips(
             Resource.CHECKPOINTS,
-            max(dips, key=lambda found: found.lost),
+            max(dips, key=lambda dip: dip.lost),
             _LOST_TO_CHECKPOINTS[kind],
-            detail=tr(_KINDS[kind]),
+            detail=message(_KINDS[kind]) if kind else "",
             supports=(_rhythm(scene),) if kind == TIMED else (),
         )
     yield _suspect_frequent_checkpoints(scene)
@@ -144,11 +132,7 @@ def _rhythm(scene: Scene) -> Clue | None:
     chance = min(1.0, min(chances) * len(chances))
     return find_clue(
         *("tps", chance, "", limits.CHANCE),
-        tr(
-            "it goes up and down every {period}, as checkpoint_timeout does (false-alarm probability {chance})",
-            period=format_duration(timeout),
-            chance=number(chance),
-        ),
+        message("checkpoints.rhythm", period=timeout, chance=chance),
     )
 
 
@@ -163,15 +147,17 @@ def _suspect_frequent_checkpoints(scene: Scene) -> Suspect | None:
     whole = min(1.0, pages * size / wal) if pages is not None and wal else None
     return accuse(
         Resource.CHECKPOINTS,
-        detail=tr("timed") if _kind_of_checkpoints(scene) == TIMED else tr("too frequent"),
+        detail=message("detail.timed" if _kind_of_checkpoints(scene) == TIMED else "detail.too-frequent"),
         needs=(
             find_clue(
                 *("checkpoints.requested", interval, "s", limits.CHECKPOINT_INTERVAL),
-                tr("a checkpoint comes every {interval}", interval=format_duration(interval or 0)),
+                message("checkpoints.interval", interval=interval),
             ),
             find_clue(
                 *("wal.fpi", whole, "share", limits.WHOLE_PAGES),
-                tr(_WHOLE_PAGES[is_compressed], share=percent(whole or 0)),
+                message(
+                    "checkpoints.whole-pages-compressed" if is_compressed else "checkpoints.whole-pages", share=whole
+                ),
             ),
             strongest(_costs_of_whole_pages(scene)),
         ),
@@ -184,21 +170,17 @@ def _costs_of_whole_pages(scene: Scene) -> Iterator[Clue | None]:
     waiting = scene.share(is_wal)
     yield find_clue(
         *("wait.IO", waiting, "share", limits.WHOLE_PAGES_COST),
-        tr("{share} of the latency is waiting for the WAL to be written and flushed", share=percent(waiting or 0)),
+        message("waiting.wal", share=waiting),
     )
     pages, on_cpu = scene.mean("wal.fpi"), scene.share(is_cpu)
     used = sum(scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu"))
     if pages is None or on_cpu is None or used <= 0:
         return
-    each = limits.PAGE_TIME.get(scene.facts.wal_compression.get(scene.arm, "off"), limits.PAGE_TIME["on"])
-    making = min(1.0, pages * each / used) * on_cpu
+    page_time = limits.PAGE_TIME.get(scene.facts.wal_compression.get(scene.arm, "off"), limits.PAGE_TIME["on"])
+    making = min(1.0, pages * page_time / used) * on_cpu
     yield find_clue(
         *("wal.fpi", making, "share", limits.WHOLE_PAGES_COST),
-        tr(
-            "about {share} of the latency is CPU time that makes whole pages ready for the WAL, if each takes {time}",
-            share=percent(making),
-            time=format_duration(each),
-        ),
+        message("checkpoints.making-pages", share=making, time=page_time),
     )
 
 
@@ -210,8 +192,8 @@ def _checkpoint_interval(scene: Scene) -> float | None:
     """
     names = [f"checkpoints.{name}" for name in (TIMED, REQUESTED)]
     counts = [
-        sum(float(np.nansum(series)) for name in names if (series := each.get(name)) is not None)
-        for each in scene.timelines
+        sum(float(np.nansum(series)) for name in names if (series := timeline.get(name)) is not None)
+        for timeline in scene.timelines
     ]
     rate = sum(mean for name in names if (mean := scene.mean(name)) is not None)
     return 1 / rate if rate > 0 and round(max(counts)) > 1 else None
@@ -221,7 +203,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
     """Throughput is lower while workers are at it; or they take much of the CPU time of a busy machine."""
     dip = _contrast(scene, _during_autovacuum)
     if dip is not None:
-        yield _accuse_dips(Resource.AUTOVACUUM, dip, _LOST_TO_AUTOVACUUM)
+        yield _accuse_dips(Resource.AUTOVACUUM, dip, "lost.autovacuum")
     used = {about: scene.mean("server.cpu", about) or 0.0 for about in scene.objects("server.cpu")}
     total = sum(used.values())
     share = used.get(_WORKER, 0.0) / total if total > 0 else None
@@ -232,7 +214,7 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
             needs=(
                 find_clue(
                     *(f"server.cpu/{_WORKER}", share, "share", limits.VACUUM_CPU),
-                    tr("autovacuum workers use {share} of the server's CPU time", share=percent(share or 0)),
+                    message("autovacuum.cpu", share=share),
                 ),
                 saturation,
             ),
@@ -240,25 +222,27 @@ def suspect_autovacuum(scene: Scene) -> Iterator[Suspect | None]:
 
 
 def _accuse_dips(
-    resource: Resource, dip: Contrast, lost: str, *, detail: str = "", supports: Sequence[Clue | None] = ()
+    resource: Resource,
+    dip: Contrast,
+    lost: str,
+    *,
+    detail: str | Message = "",
+    supports: Sequence[Clue | None] = (),
 ) -> Suspect | None:
+    """``lost`` is the code of what the dips cost."""
     return accuse(
         resource,
         detail=detail,
         supports=supports,
         needs=(
-            find_clue("tps", dip.lost, "share", limits.LOST, tr(lost, share=percent(dip.lost))),
+            find_clue("tps", dip.lost, "share", limits.LOST, message(lost, share=dip.lost)),
             find_clue(
                 *("tps", dip.depth, "share", limits.DEPTH),
-                tr(
-                    "it is {depth} lower in their {share} of the seconds",
-                    depth=percent(dip.depth),
-                    share=percent(dip.share),
-                ),
+                message("lost.depth", depth=dip.depth, share=dip.share),
             ),
             find_clue(
                 *("tps", dip.chance, "", limits.CHANCE),
-                tr("at other moments as much would be lost with probability {chance}", chance=number(dip.chance)),
+                message("lost.chance", chance=dip.chance),
             ),
         ),
     )
@@ -304,10 +288,10 @@ def _spans(scene: Scene, timeline: Timeline, kind: str) -> list[tuple[float, flo
 def _mask(timeline: Timeline, spans: Sequence[tuple[float, float, float]]) -> _Mask:
     """Seconds of a timeline that any of the spans touches."""
     begin = timeline.started + np.arange(timeline.seconds)
-    found = np.zeros(timeline.seconds, dtype=np.bool_)
+    touched = np.zeros(timeline.seconds, dtype=np.bool_)
     for start, end, _ in spans:
-        found |= (begin < end) & (begin + 1 > start) if end > start else (begin <= start) & (start < begin + 1)
-    return found
+        touched |= (begin < end) & (begin + 1 > start) if end > start else (begin <= start) & (start < begin + 1)
+    return touched
 
 
 def _above_zero(timeline: Timeline, metric: str) -> _Mask:

@@ -6,10 +6,8 @@ from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue, strongest
 from pgtrial.analysis.causes.limit_rules.disk import reads_as_much_as_allowed
 from pgtrial.analysis.causes.limit_rules.parts import is_blocked, is_cpu, is_data, is_temporary
-from pgtrial.analysis.causes.words import BLOCKED, CPU_QUEUE, percent
-from pgtrial.findings.causes import Resource, Suspect
-from pgtrial.language import tr
-from pgtrial.units import format_bytes
+from pgtrial.findings.causes import BLOCKED, CPU_QUEUE, Resource, Suspect
+from pgtrial.findings.message import message
 
 _PAGE = 4096.0  # B, the smallest that kernels use
 
@@ -26,13 +24,13 @@ def suspect_memory(scene: Scene) -> Iterator[Suspect | None]:
     pressure, again = scene.median("psi.memory"), _refaults(scene)
     waiting = find_clue(
         *("psi.memory", pressure, "share", limits.MEMORY_PRESSURE),
-        tr("some task waits for memory {share} of the time", share=percent(pressure or 0)),
+        message("memory.pressure", share=pressure),
     )
     reclaim = _reclaim(scene)
     most = limits.AT_DEVICE_LIMIT if reads_as_much_as_allowed(scene) else 1.0
     yield accuse(
         Resource.MEMORY,
-        detail=tr("limit of the control group") if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
+        detail=message("detail.memory-limit") if reclaim and reclaim.evidence.metric == "cgroup.memory" else "",
         needs=(reclaim, waiting or again, _stalled(scene)),
         supports=(again,) if waiting else (),
         at_most=most if waiting else min(most, limits.WITHOUT_PRESSURE),
@@ -45,7 +43,7 @@ def _refaults(scene: Scene) -> Clue | None:
     share = min(1.0, pages * _PAGE / read) if pages is not None and read else None
     return find_clue(
         *("reclaim.refault", share, "share", limits.REFAULTS),
-        tr("{share} of what is read had been in memory shortly before", share=percent(share or 0)),
+        message("memory.refaults", share=share),
     )
 
 
@@ -58,15 +56,11 @@ def _reclaim(scene: Scene) -> Clue | None:
         (
             find_clue(
                 *("reclaim.direct", scanning, "share", limits.RECLAIM_TIME),
-                tr("processes have to free memory themselves in {share} of the seconds", share=percent(scanning or 0)),
+                message("memory.reclaim", share=scanning),
             ),
             find_clue(
                 *("cgroup.memory", full, "share", limits.GROUP_FULL),
-                tr(
-                    "the control group has {share} of the {limit} it may have",
-                    share=percent(full or 0),
-                    limit=format_bytes(limit or 0),
-                ),
+                message("memory.group-full", share=full, limit=limit),
             ),
         )
     )
@@ -80,11 +74,11 @@ def suspect_swap(scene: Scene) -> Iterator[Suspect | None]:
         needs=(
             find_clue(
                 *("vmstat.si", rate, "B/s", limits.SWAP_IN),
-                tr("{bytes} per second are swapped in", bytes=format_bytes(rate or 0)),
+                message("memory.swapped-in", bytes=rate),
             ),
             find_clue(
                 *("vmstat.si", time, "share", limits.SWAP_TIME),
-                tr("in {share} of the seconds something is", share=percent(time or 0)),
+                message("memory.swap-time", share=time),
             ),
             _stalled(scene),
         ),
@@ -98,5 +92,5 @@ def _stalled(scene: Scene) -> Clue | None:
     share = scene.share(is_blocked, is_data, is_temporary, *(() if has_accounts else (is_cpu,)))
     return find_clue(
         *("latency.stalled", share, "share", limits.STALLED_SHARE),
-        tr("{share} of the latency is reading pages, or blocked in the kernel", share=percent(share or 0)),
+        message("memory.stalled", share=share),
     )

@@ -4,7 +4,7 @@ Source: src/backend/utils/activity/wait_event_names.txt of PostgreSQL 17, and th
 """
 
 from pgtrial.analysis.causes.limit_rules.base import Scene
-from pgtrial.analysis.causes.words import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
+from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, OUTSIDE, SCHEDULE_LAG
 
 _BUFFER_IO = "bufferio"  # waits for a block that another session reads or writes: LWLock until 13, IPC since
 _WAL_LWLOCKS = ("walwrite", "walwritelock")
@@ -89,8 +89,8 @@ def under_way(scene: Scene) -> float | None:
     """Average number of requests under way, on all devices together: those of an array, or of a volume that spans
     several, share the requests of the sessions.
     """
-    found = [scene.mean("iostat.aqu", device) for device in scene.objects("iostat.aqu")]
-    known = [each for each in found if each is not None]
+    queues = [scene.mean("iostat.aqu", device) for device in scene.objects("iostat.aqu")]
+    known = [queue for queue in queues if queue is not None]
     return sum(known) if known else None
 
 

@@ -13,10 +13,8 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_temporary,
     is_wal,
 )
-from pgtrial.analysis.causes.words import number, percent
 from pgtrial.findings.causes import Resource, Suspect
-from pgtrial.language import N_, ntr, tr
-from pgtrial.units import format_bytes, format_decimal, format_duration
+from pgtrial.findings.message import Message, message
 
 # What is outside the server: a load generator that cannot do more, or a client that pauses or is far away.
 
@@ -34,10 +32,7 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
     idle = scene.share(is_idle_in_transaction) or 0.0
     away = find_clue(
         *("latency.outside the server", share, "share", limits.OUTSIDE_SHARE),
-        tr(
-            "{share} of the latency is spent outside the server or waiting for the client's next statement",
-            share=percent(share),
-        ),
+        message("client.latency", share=share),
     )
     used, load, running = scene.median("pgbench.cpu"), _generator_load(scene), _running_share(scene)
     yield accuse(
@@ -45,16 +40,12 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
         needs=(
             find_clue(
                 *("pgbench.cpu", load, "share", limits.GENERATOR_BUSY),
-                tr(
-                    "the load generator uses {cpus} CPUs, and its threads are at work {share} of the time",
-                    cpus=number(used or 0),
-                    share=percent(load or 0),
-                ),
+                message("client.generator-busy", cpus=used, share=load),
             ),
             away,
             find_clue(
                 *("pgbench.cpu_queue", running, "share", limits.GENERATOR_RUNS),
-                tr("they have a CPU {share} of the time that they want one", share=percent(running or 0)),
+                message("client.generator-runs", share=running),
             ),
         ),
     )
@@ -63,19 +54,19 @@ def suspect_client(scene: Scene) -> Iterator[Suspect | None]:
         return
     yield accuse(
         Resource.CLIENT,
-        detail=tr("pauses inside transactions") if idle > share / 2 else tr("pauses, or the way to the server"),
+        detail=message("detail.pauses-inside" if idle > share / 2 else "detail.pauses"),
         needs=(
             away,
             find_clue(
                 *("pgbench.cpu", load, "share", limits.GENERATOR_IDLE),
-                tr("the threads of the load generator are at work only {share} of the time", share=percent(load or 0)),
+                message("client.generator-idle", share=load),
             ),
             # Where it is known how little the generator wants a CPU, it does not matter what else wants one.
             None
             if running is not None
             else find_clue(
                 *("vmstat.us+sy+st", busy, "share", limits.CPU_FREE),
-                tr("the CPUs are only {share} busy", share=percent(busy or 0)),
+                message("client.cpus-free", share=busy),
             ),
         ),
     )
@@ -123,26 +114,21 @@ def suspect_connections(scene: Scene) -> Iterator[Suspect | None]:
             needs=(
                 find_clue(
                     *("log.error 53300", float(refused), "", _REFUSED),
-                    ntr(
-                        "{count} clients were refused, because there were too many",
-                        "{count} clients were refused, because there were too many",
-                        refused,
-                    ),
+                    message("connections.refused", count=refused),
                 ),
             ),
         )
         return
-    found = [scene.median(state) for state in _STATES]
-    most = scene.facts.max_connections.get(scene.arm)
-    used = sum(each for each in found if each is not None)
-    share = used / most if most and any(each is not None for each in found) else None
+    counts = [count for state in _STATES if (count := scene.median(state)) is not None]
+    used, most = sum(counts), scene.facts.max_connections.get(scene.arm)
+    share = used / most if most and counts else None
     yield accuse(
         Resource.CONNECTIONS,
         detail="max_connections",
         needs=(
             find_clue(
                 *("sessions", share, "share", limits.CONNECTIONS_USED),
-                tr("the load has {used} of {most} connections that the server allows", used=number(used), most=most),
+                message("connections.used", used=used, most=most),
             ),
         ),
         at_most=limits.NEARLY_FULL,
@@ -150,22 +136,11 @@ def suspect_connections(scene: Scene) -> Iterator[Suspect | None]:
 
 
 _MOST_SLEEP = 0.5  # of the rest of the latency, from which on it is said that holders of locks idle
-_FOR_LOCKS = (
-    N_("{share} of the latency is waiting for locks"),
-    N_("{share} of the latency is waiting for locks, most of it {event}"),
-)
-_FOR_LWLOCKS = (
-    N_("{share} of the latency is waiting for LWLocks"),
-    N_("{share} of the latency is waiting for LWLocks, most of it {event}"),
-)
-_FOR_WAL = (
-    N_("{share} of the latency is waiting for the WAL to be written and flushed"),
-    N_("{share} of the latency is waiting for the WAL to be written and flushed, most of it {event}"),
-)
-_FOR_TEMPORARY = (
-    N_("{share} of the latency is reading and writing temporary files"),
-    N_("{share} of the latency is reading and writing temporary files, most of it {event}"),
-)
+# Codes without and with the event that most of it is.
+_FOR_LOCKS = ("waiting.locks", "waiting.locks-mostly")
+_FOR_LWLOCKS = ("waiting.lwlocks", "waiting.lwlocks-mostly")
+_FOR_WAL = ("waiting.wal", "waiting.wal-mostly")
+_FOR_TEMPORARY = ("waiting.temporary-files", "waiting.temporary-files-mostly")
 
 
 def suspect_locks(scene: Scene) -> Iterator[Suspect | None]:
@@ -178,17 +153,17 @@ def suspect_locks(scene: Scene) -> Iterator[Suspect | None]:
         supports=(
             find_clue(
                 *("locks.chain", chain, "", limits.Ramp(low=0.0, high=1.0)),
-                tr("up to {sessions} sessions wait in a chain", sessions=number(chain or 0)),
+                message("waiting.lock-chain", sessions=chain),
             ),
         ),
     )
 
 
-def _describe_lock(scene: Scene) -> str:
+def _describe_lock(scene: Scene) -> str | Message:
     name = scene.largest(is_lock)
     waiting, idle = scene.share(is_lock), scene.share(is_idle_in_transaction)
     if name and waiting is not None and idle and idle >= _MOST_SLEEP * (1 - waiting):
-        return tr("{lock}, held by sessions that idle in a transaction", lock=name)
+        return message("detail.idle-holders", lock=name)
     return name
 
 
@@ -206,9 +181,8 @@ def suspect_wal_flush(scene: Scene) -> Iterator[Suspect | None]:
     syncs, time = scene.mean("wal.syncs"), scene.mean("wal.sync_time")
     clue = _share(scene, is_wal, limits.WAIT_SHARE, _FOR_WAL, "wait.IO")
     if clue is not None and syncs:
-        text = _tell_flushes(clue.evidence.text, rate=syncs, each=time / syncs if time else None)
-        said = clue.evidence.model_copy(update={"text": text})
-        clue = Clue(weight=clue.weight, evidence=said)
+        text = _tell_flushes(clue.evidence.text, rate=syncs, time=time / syncs if time else None)
+        clue = Clue(weight=clue.weight, evidence=clue.evidence.model_copy(update={"text": text}))
     yield accuse(Resource.WAL_FLUSH, detail=scene.largest(is_wal), needs=(clue,))
 
 
@@ -221,22 +195,21 @@ def suspect_temporary_files(scene: Scene) -> Iterator[Suspect | None]:
             _share(scene, is_temporary, limits.TEMPORARY_SHARE, _FOR_TEMPORARY, "wait.IO"),
             find_clue(
                 *("db.temp_bytes", rate, "B/s", limits.TEMPORARY_RATE),
-                tr("{bytes} per second are written to temporary files", bytes=format_bytes(rate or 0)),
+                message("waiting.temporary-rate", bytes=rate),
             ),
         ),
     )
 
 
-def _tell_flushes(text: str, *, rate: float, each: float | None) -> str:
-    shown = format_decimal(rate, 0)
-    if each is None:
-        return tr("{text} ({rate} flushes per second)", text=text, rate=shown)
-    return tr(
-        "{text} ({rate} flushes per second, each takes {time})", text=text, rate=shown, time=format_duration(each)
-    )
+def _tell_flushes(waiting: Message, *, rate: float, time: float | None) -> Message:
+    if time is None:
+        return message("waiting.wal-flushes", waiting=waiting, rate=rate)
+    return message("waiting.wal-flushes-timed", waiting=waiting, rate=rate, time=time)
 
 
-def _share(scene: Scene, belongs: PartFilter, ramp: limits.Ramp, texts: tuple[str, str], metric: str) -> Clue | None:
-    """``texts``: without and with the event that most of it is."""
-    share, name = scene.share(belongs), scene.largest(belongs)
-    return find_clue(metric, share, "share", ramp, tr(texts[bool(name)], share=percent(share or 0), event=name))
+def _share(scene: Scene, belongs: PartFilter, ramp: limits.Ramp, codes: tuple[str, str], metric: str) -> Clue | None:
+    """``codes``: without and with the event that most of it is."""
+    share, event = scene.share(belongs), scene.largest(belongs)
+    plain, mostly = codes
+    text = message(mostly, share=share, event=event) if event else message(plain, share=share)
+    return find_clue(metric, share, "share", ramp, text)

@@ -1,0 +1,93 @@
+"""Why an arm is faster or slower: where its time goes, how evenly it runs, what load it has, and which arm to take."""
+
+from pgtrial.findings.catalogue.base import Entry, plural
+from pgtrial.language import N_
+
+# Parts of a transaction's time that PostgreSQL has no name for; its own names are the same in all languages.
+PARTS = {
+    "part.cpu": Entry(text=N_("CPU")),
+    "part.cpu-queue": Entry(text=N_("CPU queue")),
+    "part.blocked": Entry(text=N_("blocked in the kernel")),
+    "part.idle-in-transaction": Entry(text=N_("idle in transaction")),
+    "part.outside": Entry(text=N_("outside the server")),
+    "part.schedule-lag": Entry(text=N_("outside the server schedule lag")),
+}
+
+DIFFERENCES = {
+    "latency.unclear": Entry(text=N_("The mean latency of {arm} does not differ clearly from that of {control}.")),
+    "latency.less": Entry(
+        text=N_("A transaction of {arm} takes {time:duration} less than one of {control}: {parts:and}.")
+    ),
+    "latency.less-in-many": Entry(
+        text=N_("A transaction of {arm} takes {time:duration} less than one of {control}, in many small parts.")
+    ),
+    "latency.more": Entry(
+        text=N_("A transaction of {arm} takes {time:duration} more than one of {control}: {parts:and}.")
+    ),
+    "latency.more-in-many": Entry(
+        text=N_("A transaction of {arm} takes {time:duration} more than one of {control}, in many small parts.")
+    ),
+    "latency.part": Entry(text=N_("{share:short_percent} of it {part}")),
+}
+
+STATEMENTS = {
+    "statement.unknown": Entry(text=N_("(text not known)")),
+    "statement.events": Entry(text="{events:and}"),
+    "statement.event": Entry(text="{event} {share:short_percent}"),
+}
+
+STABILITY = {
+    "dips.together": Entry(
+        text=N_(
+            "Of {total:duration} in dips {overlap:duration} lie beside a {kind}; by chance it would be "
+            "{expected:duration} (probability {chance:significant2})."
+        )
+    ),
+    "dips.by-chance": Entry(
+        text=N_(
+            "The dips do not follow the log: of {total:duration} in dips {overlap:duration} lie beside a {kind}, and "
+            "by chance it would be {expected:duration} (probability {chance:significant2})."
+        )
+    ),
+    "dips.locks": Entry(text=N_("Locks are held longer when all is slow, so lock waits may be what a dip has caused.")),
+    "log-event.checkpoint-begins": Entry(text=N_("checkpoint's beginning")),
+    "log-event.of-table": Entry(text=N_("{event} of {table}")),
+    "log-event.about": Entry(text="{event} {object}"),
+}
+
+LOAD_KINDS = {
+    "load-kind.unknown": Entry(text=N_("Too little is known to say: {known} of {all} features.")),
+    "load-kind.mixed": Entry(text=N_("mixed, by {features:list}.")),
+    "load-kind.clear": Entry(text=N_("{kind}, by {features:list}.")),
+    "load-kind.hits": Entry(text=N_("{share:percent} of the blocks were in shared buffers.")),
+    "feature.transaction-time": Entry(text=N_("time of a transaction {value:duration} ({vote})")),
+    "feature.rows": Entry(text=N_("rows read per transaction {value:count} ({vote})")),
+    "feature.blocks": Entry(text=N_("blocks per transaction {value:count} ({vote})")),
+    "feature.bytes-per-read": Entry(text=N_("bytes per read {value:bytes} ({vote})")),
+    "feature.read-per-dirtied": Entry(text=N_("blocks read per block dirtied {value:count} ({vote})")),
+    "vote.neither": Entry(text=N_("neither")),
+}
+
+SCORECARD = {
+    "recommended.gains": Entry(text=N_("{arm}: {gains:list}, against {control}.")),
+    "recommended.control": Entry(text=N_("{arm}: no other arm is better than the control.")),
+    "recommended.single-block": Entry(text=N_("How sure that is, a single block cannot tell.")),
+    "recommended.sure": Entry(
+        text=plural(
+            "This is sure: with {count} blocks it is the best with a probability of {chance:percent}.",
+            "This is sure: with {count} blocks it is the best with a probability of {chance:percent}.",
+        )
+    ),
+    "recommended.unsure": Entry(
+        text=plural(
+            "This is not sure: with {count} blocks it is the best with a probability of {chance:percent}, so the data "
+            "do not tell the arms apart.",
+            "This is not sure: with {count} blocks it is the best with a probability of {chance:percent}, so the data "
+            "do not tell the arms apart.",
+        )
+    ),
+    "criterion.change": Entry(text="{criterion:name} {change:change}"),
+    "criterion.change-in-brackets": Entry(text="{criterion:name} ({change:change})"),
+    "criterion.change-interval": Entry(text=N_("{gain} ({confidence:share} interval {low:change} to {high:change})")),
+    "trade-off": Entry(text=N_("{arm} against {control} is better in {gains:list}, and worse in {losses:list}.")),
+}

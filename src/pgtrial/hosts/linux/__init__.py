@@ -1,0 +1,1 @@
+"""The parts of a Linux machine that pgtrial reads and changes."""

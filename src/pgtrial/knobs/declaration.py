@@ -1,0 +1,153 @@
+"""What a knob says about itself: every list of knobs, from the file's checks to the documentation, is made of this."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import ClassVar
+
+
+class Scope(StrEnum):
+    """What a knob changes; the text says in a plan when that takes effect."""
+
+    SETTINGS = "at the start"  # the server's own settings
+    CLUSTER = "own cluster"  # what a cluster is made with
+    DATABASE = "before load"  # what is in the load's database
+    LOAD = "by the load"
+    HOST = "journaled"  # anything beside a server of our own: has to be allowed, and is put back
+
+
+class Among(StrEnum):
+    """What becomes of it where the clusters of several arms are up on one machine."""
+
+    OWN = "each has its own"
+    SWITCHED = "switched between slices"  # the machine has one value, which can be changed while servers run
+    STANDING = "one for all"  # the machine has one value for as long as a server runs
+
+
+class Settling(StrEnum):
+    """How long an effect takes to be whole: none, a known time, or as long as it takes to build up state."""
+
+    AT_ONCE = "at once"
+    SECONDS = "seconds"
+    BUILDS_UP = "builds up"
+
+
+class Shared(StrEnum):
+    """What twins on one machine have in common, and through which an effect leaks from one to the other."""
+
+    PAGE_CACHE = "page cache"
+    DIRTY_PAGES = "dirty pages"
+    DEVICE_QUEUE = "device queue"
+    MEMORY = "free memory"
+
+
+ON_DEVICE = (Shared.PAGE_CACHE, Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How the settings that match one of ``patterns`` settle, and why, in a clause.
+
+    ``seconds`` is how long it takes after the setting has changed, for what is not at once, or not quite. State that
+    is not in ``shares`` is the cluster's own: it stays as it is while the cluster stands still. ``by_clock``: timed by
+    the clock, which goes on meanwhile.
+    """
+
+    patterns: tuple[str, ...] = ("*",)
+    settling: Settling
+    reason: str
+    seconds: float = 0.0
+    shares: tuple[Shared, ...] = ()
+    by_clock: bool = False
+
+
+UNKNOWN = Rule(settling=Settling.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """A knob in the words of the documentation's table."""
+
+    sets: str
+    takes_effect: str
+    rights: str
+    verified: str
+    undone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSettings:
+    """PostgreSQL ``settings`` that ``key`` sets by itself, and that an arm cannot set beside it.
+
+    ``shown`` are others that tell what became of it; ``hint`` says what to do about both being set.
+    """
+
+    key: str
+    settings: tuple[str, ...]
+    hint: str
+    shown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusive:
+    """Two keys of a table that one arm cannot have. ``unless_zero``: it can where one of them is "0"."""
+
+    keys: tuple[str, str]
+    message: str
+    hint: str
+    unless_zero: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """A ``key`` that means nothing without ``other``, or without any other key of the table where that is "".
+
+    ``message`` may have "{value}" for the key's. ``in_each_arm``: each arm that has the key needs the other; else it is
+    enough if one does, as where several inherit the key.
+    """
+
+    key: str
+    message: str
+    hint: str
+    other: str = ""
+    in_each_arm: bool = False
+
+
+class Knob:
+    """One table of an arm. What is left out here is taken to be what asks for most care."""
+
+    name: ClassVar[str]  # of its table in the experiment file
+    about: ClassVar[About]
+    scope: ClassVar[Scope] = Scope.HOST
+    among_twins: ClassVar[Among] = Among.STANDING
+    rules: ClassVar[Sequence[Rule]] = (UNKNOWN,)  # the first that matches holds; the last matches everything
+    facts: ClassVar[tuple[str, ...]] = ()  # patterns of the facts of a machine or server that it changes
+    not_on_server: ClassVar[str] = ""  # why a server that is there cannot have it, in a clause
+    needs_server: ClassVar[bool] = False  # without which it means nothing
+    keys_of_server: ClassVar[tuple[str, ...]] = ()  # the same of some keys only
+    restart_keys: ClassVar[tuple[str, ...]] = ()  # take effect on a server that is there when it is restarted
+    own_settings: ClassVar[tuple[OwnSettings, ...]] = ()
+    exclusive: ClassVar[tuple[Exclusive, ...]] = ()
+    needs: ClassVar[tuple[Needs, ...]] = ()
+
+    def standard_key(self, key: str) -> str:
+        """The one name of a key that can be written in several ways."""
+        return key
+
+    def find_wrong_key(self, key: str) -> tuple[str, str] | None:
+        """Message and hint where a table takes any key, but not this one."""
+        return None
+
+    def rule_of(self, key: str) -> Rule:
+        """How a key settles, or for a list one of its elements."""
+        lower = key.lower()
+        return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
+
+    def changes_fact(self, key: str, fact: str) -> bool:
+        """Whether setting a key may change a fact of the fingerprint ("group/name")."""
+        return matches(fact, self.facts)
+
+
+def matches(text: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns)

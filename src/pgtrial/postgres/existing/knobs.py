@@ -1,0 +1,103 @@
+"""Journaled changes to an existing server: its settings, and pgtrial's own database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pgtrial.hosts.base import Host
+from pgtrial.knobs import HOST_KNOBS
+from pgtrial.knobs.base import HostKnob, KnobContext
+from pgtrial.knobs.declaration import About
+from pgtrial.model.change import Change, JournalEntry, Undone
+from pgtrial.postgres.existing.address import find_again
+from pgtrial.postgres.existing.database import KNOB as DATABASE
+from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
+from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
+from pgtrial.postgres.existing.settings import KNOB as SETTINGS
+from pgtrial.postgres.existing.settings import apply_settings, find_lost, plan_settings
+from pgtrial.postgres.existing.settings_undo import undo_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings(HostKnob):
+    """By ALTER SYSTEM, and a reload or the declared restart.
+
+    ``server`` is the target; without one, only what the journal has can be undone. ``database`` is the load's.
+
+    ``caller`` is what forget_caller() took: where another process's password comes from.
+    """
+
+    name: ClassVar[str] = SETTINGS
+    about: ClassVar[About] = About(
+        sets="PostgreSQL settings of an existing server",
+        takes_effect="after a reload, or the restart command of [target] if the setting needs one",
+        rights="ALTER SYSTEM on each setting, and reading postgresql.auto.conf; for a restart also its directory",
+        verified="read back from pg_settings in the load's database",
+        undone="postgresql.auto.conf is byte for byte as before, and the server has loaded it",
+    )
+
+    server: ExistingServer | None = None
+    database: str | None = None
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        change = await plan_settings(self.server, wanted, database=self.database)
+        return () if change is None else (change,)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_settings(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_settings(control_of(self.server, self.caller, host, entry), entry)
+
+    async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        assert self.server is not None
+        return await find_lost(self.server, entry.change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDatabase(HostKnob):
+    """A database of pgtrial's own.
+
+    ``wanted`` has the ``name`` and the ``template``, of which it is a copy; "": empty. Else as ServerSettings.
+    """
+
+    name: ClassVar[str] = DATABASE
+    about: ClassVar[About] = About(
+        sets="pgtrial's own database on an existing server",
+        takes_effect="at once",
+        rights="CREATEDB",
+        verified="by the server",
+        undone="dropped, ending its connections",
+    )
+
+    server: ExistingServer | None = None
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        return (await plan_database(self.server, wanted["name"], template=wanted.get("template") or None),)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_database(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_database(control_of(self.server, self.caller, host, entry), entry)
+
+
+def control_of(
+    server: ExistingServer | None, caller: Mapping[str, str], host: Host, entry: JournalEntry
+) -> ServerControl:
+    """How the server of an entry is reached: as ``server`` is, if it is the one, else as the entry says."""
+    new = entry.change.new
+    if server is not None and server.control.address.to_text() == new["server"]:
+        return server.control
+    return control_again(host, find_again(new["server"], caller), new.get("restart", ""))
+
+
+def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
+    """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
+    return (*HOST_KNOBS, ServerSettings(caller=caller), ServerDatabase(caller=caller))

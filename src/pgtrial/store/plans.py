@@ -1,0 +1,124 @@
+"""The plan of an experiment in its result folder: what was shown before the first run is what is run and analysed.
+
+It is in state.sqlite: arms, levels and slots in their tables, the method in the record, and the rest, with the arms as
+they were resolved, as one text there. experiment.toml is for people: what is changed in it later changes nothing.
+"""
+
+import contextlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from pgtrial.design.method_checks import METHODS
+from pgtrial.design.methods import Judgement, MethodChoice
+from pgtrial.design.plan import Plan
+from pgtrial.errors import StoreError
+from pgtrial.experiment_file.arms import complete_arm
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.arm import Arm
+from pgtrial.store import layout
+from pgtrial.store.state import State
+
+PLAN = "plan"  # key of the record
+_NEWER = "Use the pgtrial version that made the folder, or a newer one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """What the record has as a text; ``version`` is that of its form."""
+
+    version: Literal[1] = 1
+    experiment: Experiment
+    arms: tuple[Arm, ...]
+    judgements: tuple[Judgement, ...]
+
+
+@cache
+def _adapter() -> TypeAdapter[_Text]:
+    return TypeAdapter(_Text)
+
+
+def write_plan(state: State, plan: Plan) -> None:
+    """Record a plan in a new state. Raises StoreError."""
+    state.set_plan(plan.arms, plan.levels, plan.slots)
+    text = _Text(experiment=plan.experiment, arms=plan.arms, judgements=plan.judgements)
+    method = plan.method
+    state.set_meta(
+        plan=_adapter().dump_json(text, by_alias=True, exclude_unset=True).decode(),
+        method=method.method,
+        method_reason=method.reason,
+        method_guard=str(method.guard),
+        method_slice=str(method.slice),
+        method_doubled=str(int(method.doubled)),
+    )
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of a result folder. One that is older than stored plans has its experiment resolved anew.
+
+    Raises StoreError.
+    """
+    with contextlib.closing(State.open(folder)) as state:
+        return plan_of(state, folder)
+
+
+def plan_of(state: State, folder: Path) -> Plan:
+    """``read_plan`` for a state that is open."""
+    meta = state.meta()
+    if PLAN in meta:
+        try:
+            text = _adapter().validate_json(meta[PLAN])
+        except ValidationError as err:
+            raise StoreError(
+                f'the plan in "{folder / layout.STATE}" is not one that this pgtrial understands',
+                detail=str(err),
+                hint=_NEWER,
+            ) from err
+        experiment, arms, judgements = text.experiment, text.arms, text.judgements
+    else:
+        experiment, judgements = _read_experiment(folder), ()
+        arms = tuple(complete_arm(experiment, name, role, own) for name, role, own in state.declared_arms())
+    return Plan(
+        experiment=experiment,
+        arms=arms,
+        levels=state.levels(),
+        slots=state.slots(),
+        method=_recorded_method(meta, experiment),
+        judgements=judgements,
+    )
+
+
+def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodChoice:
+    method = meta.get("method", experiment.design.method)
+    return MethodChoice(
+        method=METHODS[METHODS.index(method)] if method in METHODS else "blocks",
+        reason=meta.get("method_reason", ""),
+        guard=float(meta.get("method_guard", 0)),
+        slice=float(meta.get("method_slice", 0)),
+        doubled=meta.get("method_doubled") == "1",
+    )
+
+
+def _read_experiment(folder: Path) -> Experiment:
+    """The experiment of a folder without a stored plan.
+
+    It was checked before it ran. The checks that need more than the file, such as that the scripts are there, are
+    not repeated: they would say something about this machine.
+    """
+    path = folder / layout.EXPERIMENT
+    try:
+        return Experiment.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as err:
+        raise StoreError(
+            f'cannot read "{path}": {err.strerror}',
+            hint="Restore the file from a copy of the folder; without it the claim is not known.",
+        ) from err
+    except ValueError as err:
+        raise StoreError(
+            f'"{path}" is not an experiment that this pgtrial understands', detail=str(err), hint=_NEWER
+        ) from err
