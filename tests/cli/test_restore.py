@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import pgtrial.knobs
+import pgtrial.postgres.existing.knobs
 from pgtrial.cli.main import main
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import boot_id, identify
@@ -40,7 +40,7 @@ class FileKnob(HostKnob):
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A journal of its own, and one knob."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    monkeypatch.setattr(pgtrial.knobs, "HOST_KNOBS", (FileKnob(),))
+    monkeypatch.setattr(pgtrial.postgres.existing.knobs, "HOST_KNOBS", (FileKnob(),))
     return tmp_path / "state"
 
 
