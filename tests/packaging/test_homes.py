@@ -22,7 +22,7 @@ HOMES = {
     ),
     "jinja2": ("report/",),
     "markupsafe": ("report/",),
-    "numpy": ("stats/", "analysis/", "store/", "report/"),
+    "numpy": ("export/frames.py", "stats/", "analysis/", "store/", "report/"),
     "pandas": ("export/frames.py",),
     "polars": ("export/frames.py",),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
