@@ -261,10 +261,10 @@ def analysed_once() -> Iterator[None]:
     """For tests of what is around the analysis: where a folder has the same in it as one that was analysed before for a
     test of the same file, in the same language, it has the same findings.
     """
-    from pgtrial.analysis import analyze, opened
+    from pgtrial.analysis import analyze
     from pgtrial.analysis.calibration import summary
     from pgtrial.analysis.compare import subjects
-    from pgtrial.export import bundle
+    from pgtrial.export import bundle, notebook
     from pgtrial.language import spoken
     from pgtrial.store import layout
 
@@ -281,7 +281,7 @@ def analysed_once() -> Iterator[None]:
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (analyze, summary, opened, subjects, bundle):
+        for module in (analyze, summary, notebook, subjects, bundle):
             patch.setattr(module, "analyze", analyze_once)
         yield
 

@@ -4,7 +4,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgtrial.analysis.opened import Results
+    from pgtrial.export.notebook import Results
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open"]
@@ -18,6 +18,6 @@ def open(folder: "str | PathLike[str]") -> "Results":
     """
     from pathlib import Path
 
-    from pgtrial.analysis.opened import open_results
+    from pgtrial.export.notebook import open_results
 
     return open_results(Path(folder))

@@ -12,7 +12,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values, index_values, observe_runs
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.tables import tables_of
+from pgtrial.export.tables import tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.pages import HugePages, PageCheck, PageGain

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from pgtrial.analysis.tables import Kind, Table, describe_columns, tables_of
+from pgtrial.export.tables import Kind, Table, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
 
 

@@ -2,6 +2,7 @@
 
 import gettext
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +89,47 @@ def test_a_report_is_in_the_language_and_its_findings_are_in_english(simulated, 
     assert "⟦" not in page + summary
 
 
+@pytest.fixture
+def analyses(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that are analysed, one entry each time."""
+    from pgtrial.analysis import analyze
+
+    folders: list[Path] = []
+    once = analyze.analyze
+
+    def count(folder: Path) -> object:
+        folders.append(folder)
+        return once(folder)
+
+    monkeypatch.setattr(analyze, "analyze", count)
+    return folders
+
+
+@pytest.mark.parametrize("code", [ENGLISH, "ru"])
+def test_a_report_in_any_language_takes_one_analysis(code: str, simulated, run, tmp_path, analyses) -> None:
+    assert run("report", simulated, "--lang", code, "-o", tmp_path / "page.html")[0] == 0
+    assert analyses == [simulated]
+
+
+@pytest.mark.parametrize("code", [ENGLISH, "ru"])
+def test_a_narrative_in_any_language_takes_none_where_there_are_findings(
+    code: str, simulated, english, run, analyses
+) -> None:
+    assert run("narrate", simulated, "--lang", code)[0] == 0
+    assert analyses == []
+
+
+def test_findings_of_version_1_are_made_anew_for_another_language(simulated, english, run, tmp_path, analyses) -> None:
+    folder = shutil.copytree(simulated, tmp_path / "old")
+    data = json.loads((folder / "findings.json").read_text(encoding="utf-8"))
+    (folder / "findings.json").write_text(json.dumps({**data, "schema_version": 1}), encoding="utf-8")
+
+    run("narrate", folder)
+    assert analyses == []
+    run("narrate", folder, "--lang", "ru")
+    assert analyses == [folder]
+
+
 def test_the_variable_stands_for_the_option_which_wins(simulated, english, run, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PGTRIAL_LANG", "ru")
     page = tmp_path / "page.html"
@@ -159,7 +201,7 @@ def test_what_is_said_of_a_models_text_stays_english_and_its_facts_do_not(simula
     answer.write_text("Итог: {{claim.verdict}}.", encoding="utf-8")
     _, english, _ = run("narrate", simulated, "--answer", answer)
     status, told, _ = run("narrate", simulated, "--answer", answer, "--lang", "ru")
-    said = english[english.index("\n== Text of a model") :]
+    said = english[english.index("\n\n", english.index("What to do next")) :]
 
     assert status == 0
     assert said.count("supported") == 1

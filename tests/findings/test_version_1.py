@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.analysis.tables import tables_of
+from pgtrial.export.tables import tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.language import find_language, speak

@@ -134,18 +134,10 @@ def test_with_redaction_no_name_of_the_company_leaves(story, code: str) -> None:
 
 
 def test_names_that_only_english_sentences_give_away_are_hidden_in_others(story) -> None:
-    english = with_secrets(story)
-    evenness = tuple(
-        each.model_copy(
-            update={"dips": tuple(dip.model_copy(update={"near": ("автоочистка acme.orders",)}) for dip in each.dips)}
-        )
-        for each in english.causes.stability
-    )
-    russian = english.model_copy(update={"causes": english.causes.model_copy(update={"stability": evenness})})
     with speak(find_language("ru")):
-        text = told_to_a_model(make_dossier(russian, english=english))
+        text = told_to_a_model(make_dossier(with_secrets(story)))
 
-    assert "автоочистка table_A" in text
+    assert "table_A" in text
     assert "acme" not in text
 
 

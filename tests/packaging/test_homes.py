@@ -13,14 +13,20 @@ PACKAGE = Path(__file__).parents[2] / "src" / "pgtrial"
 
 HOMES = {
     "click": ("cli/",),
-    "duckdb": ("store/", "analysis/readings.py", "analysis/reduce.py", "analysis/timelines/read.py"),
+    "duckdb": (
+        "store/",
+        "export/frames.py",
+        "analysis/readings.py",
+        "analysis/reduce.py",
+        "analysis/timelines/read.py",
+    ),
     "jinja2": ("report/",),
     "markupsafe": ("report/",),
-    "numpy": ("stats/", "analysis/", "store/", "report/"),
-    "pandas": ("store/frames.py",),
-    "polars": ("store/frames.py",),
+    "numpy": ("export/frames.py", "stats/", "analysis/", "store/", "report/"),
+    "pandas": ("export/frames.py",),
+    "polars": ("export/frames.py",),
     "psycopg": ("postgres/", "engine/sampler"),  # the sampler is a program of its own, with its own connection
-    "pyarrow": ("store/frames.py",),
+    "pyarrow": ("export/frames.py",),
     "pydantic": (
         "experiment_file/",
         "knobs/",
@@ -35,7 +41,7 @@ HOMES = {
     "scipy": ("stats/",),
     "tomli_w": ("experiment_file/generate.py", "export/bundle.py"),
     "vl_convert": ("report/",),
-    "xlsxwriter": ("report/export/",),
+    "xlsxwriter": ("export/",),
 }
 
 

@@ -17,7 +17,7 @@ ENGLISH = {
     "report/charts/loads.py": "pgtrial compare",
     "report/charts/pooled.py": "pgtrial compare",
     "report/comparison/": "pgtrial compare",
-    "report/export/": "pgtrial export",
+    "export/": "pgtrial export",
     "report/gate.py": "for pipelines",
     "report/markdown.py": "for pipelines",
 }

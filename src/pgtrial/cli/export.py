@@ -76,7 +76,7 @@ def _check(form: str | None, *, bundle: bool, redact: Sequence[str], tables: Seq
 
 def _export(folder: Path, form: str, output: Path | None, tables: Sequence[str]) -> None:
     from pgtrial.analysis.analyze import analyze
-    from pgtrial.report.export import formats
+    from pgtrial.export import formats
 
     findings = analyze(folder)
     name = folder.resolve().name

@@ -96,44 +96,41 @@ def command(
         raise click.UsageError("--no-redact and --redact-arms exclude each other")
     if as_json and form != "text":
         raise click.UsageError("--json and --format exclude each other")
-    findings = _read(folder)
-    # What programs read is in English; in another language the findings are made anew, with their texts in it.
-    language = find_language(ENGLISH) if as_json else language
+    language = find_language(ENGLISH) if as_json else language  # what programs read is in English
+    findings = _read(folder, language)
     with speak(language):
-        told = findings if language.code == ENGLISH else _read_anew(folder)
         said = None
         if model is not None or answer is not None or dossier is not None:
-            facts = _dossier(told, findings, no_redact=no_redact, redact_arms=redact_arms)
+            facts = _dossier(findings, no_redact=no_redact, redact_arms=redact_arms)
             if dossier is not None:
                 from pgtrial.narrate.dossier import write_pack
 
                 _put(write_pack(facts), dossier)
                 return
             said = _ask(model, facts, timeout=timeout) if answer is None else _check_file(answer, facts)
-        text = _as_json(told, said) if as_json else _tell(told, said, form=form, sources=sources)
+        text = _as_json(findings, said) if as_json else _tell(findings, said, form=form, sources=sources)
     _put(text, output or Path(_STANDARD))
 
 
-def _read(folder: Path) -> "Findings":
-    """The stored findings; analysed now if there are none yet."""
+def _read(folder: Path, language: Language) -> "Findings":
+    """The findings as they were written; made anew where there are none yet, or none that can be told in a language."""
+    from pgtrial.analysis.analyze import analyze
     from pgtrial.experiment_file.places import is_file
+    from pgtrial.findings.findings import SCHEMA_VERSION
     from pgtrial.store import layout
     from pgtrial.store.findings_file import read_findings
 
-    return read_findings(folder) if is_file(folder / layout.FINDINGS) else _read_anew(folder)
+    if not is_file(folder / layout.FINDINGS):
+        return analyze(folder)
+    findings = read_findings(folder)
+    has_codes = findings.schema_version == SCHEMA_VERSION  # those of version 1 are sentences in English
+    return findings if has_codes or language.code == ENGLISH else analyze(folder)
 
 
-def _read_anew(folder: Path) -> "Findings":
-    """The findings with texts in the language in use."""
-    from pgtrial.analysis.analyze import analyze
-
-    return analyze(folder)
-
-
-def _dossier(told: "Findings", english: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":
+def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":
     from pgtrial.narrate.dossier import make_dossier
 
-    return make_dossier(told, redact=not no_redact, redact_arms=redact_arms, english=english)
+    return make_dossier(findings, redact=not no_redact, redact_arms=redact_arms)
 
 
 def _ask(model: str | None, dossier: "Dossier", *, timeout: float) -> "ModelText":

@@ -29,10 +29,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """Findings in English for programs, and in the language of the report for people."""
+    """Findings, and the page that tells them in a language."""
 
     findings: "Findings"
-    shown: "Findings"
     language: Language
     page: Path
 
@@ -121,27 +120,24 @@ def _has_finished_runs(folder: Path) -> bool:
 def write_report(folder: Path, *, output: Path | None = None, language: Language | None = None) -> Reported:
     """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError.
 
-    With an ``output``, the folder itself may be one that cannot be written. Texts arise where they are concluded, so
-    another language than English, which findings.json is in, needs the analysis again.
+    With an ``output``, the folder itself may be one that cannot be written.
     """
     from pgtrial.analysis.analyze import analyze
     from pgtrial.report.html import write_html
     from pgtrial.store.findings_file import write_findings
 
-    findings = shown = analyze(folder)
+    findings = analyze(folder)
     path = output or folder / layout.REPORT
     if output is None or os.access(folder, os.W_OK):
         _log.info("wrote %s", write_findings(findings, folder))
     spoken = language or find_language(ENGLISH)
     with speak(spoken):
-        if spoken.code != ENGLISH:
-            shown = analyze(folder)
         try:
-            write_html(shown, path)
+            write_html(findings, path)
         except OSError as error:
             raise StoreError(f'cannot write "{path}": {error.strerror}') from error
     _log.info("wrote %s", path)
-    return Reported(findings=findings, shown=shown, language=spoken, page=path)
+    return Reported(findings=findings, language=spoken, page=path)
 
 
 def print_report(reported: Reported) -> None:
@@ -149,5 +145,5 @@ def print_report(reported: Reported) -> None:
     from pgtrial.report.text import render_text
 
     with speak(reported.language):
-        click.echo(render_text(reported.shown))
+        click.echo(render_text(reported.findings))
     click.echo(f"\nreport: {reported.page}")

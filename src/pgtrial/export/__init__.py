@@ -1,1 +1,1 @@
-"""Result folders as bundles for others, with private data redacted."""
+"""Results for other programs and other people: tables, formats, notebooks, and bundles with private data redacted."""

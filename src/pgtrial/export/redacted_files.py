@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.errors import StoreError
+from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_json, strings, with_strings
 from pgtrial.store import layout, parquet
-from pgtrial.store.frames import quote
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Kind, read_fact, split_duration
 from pgtrial.store.server_log.stored import keep_entries, read_log, write_log

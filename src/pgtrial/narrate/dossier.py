@@ -60,15 +60,13 @@ class Dossier:
         return check_text(answer, values, self.hidden.restore)
 
 
-def make_dossier(
-    findings: Findings, *, redact: bool = True, redact_arms: bool = False, english: Findings | None = None
-) -> Dossier:
+def make_dossier(findings: Findings, *, redact: bool = True, redact_arms: bool = False) -> Dossier:
     """The facts of the findings, in the language in use. With ``redact`` names are hidden, and texts of users and of
-    queries are left out. ``english`` are the same findings where these are in another language.
+    queries are left out.
     """
     facts = tuple(tell_facts(findings, with_texts=not redact))
     with speak(find_language(ENGLISH)):
-        told = tell_facts(english or findings, with_texts=not redact)
+        told = tell_facts(findings, with_texts=not redact)
         hidden = choose_pseudonyms(findings, (*told, *facts), with_arms=redact_arms) if redact else Pseudonyms()
     ids: dict[str, Fact] = {}
     for fact in facts:

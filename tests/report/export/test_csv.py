@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from pgtrial.analysis.tables import Kind, Table, tables_of
-from pgtrial.analysis.tables.base import integer, number, table, text, time, truth
-from pgtrial.report.export.csv import render_csv, safe_text
+from pgtrial.export.csv import render_csv, safe_text
+from pgtrial.export.tables import Kind, Table, tables_of
+from pgtrial.export.tables.base import integer, number, table, text, time, truth
 from pgtrial.report.words import make_visible
 
 
@@ -70,8 +70,8 @@ def test_hidden_characters_are_written_out_and_each_row_is_a_line(hostile):
 
 def test_the_format_is_rendered_without_a_server_or_statistics():
     code = (
-        "import sys; from pgtrial.report.export import csv, jsonl, prometheus; "
-        "sys.exit(any(name in sys.modules for name in ('psycopg', 'asyncio', 'scipy', 'vl_convert')))"
+        "import sys; from pgtrial.export import csv, jsonl, prometheus; "
+        "sys.exit(any(name in sys.modules for name in ('psycopg', 'scipy', 'vl_convert')))"
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -1,9 +1,9 @@
 import json
 import math
 
-from pgtrial.analysis.tables import tables_of
-from pgtrial.analysis.tables.base import number, table, time
-from pgtrial.report.export.jsonl import render_jsonl
+from pgtrial.export.jsonl import render_jsonl
+from pgtrial.export.tables import tables_of
+from pgtrial.export.tables.base import number, table, time
 
 
 def test_every_row_is_an_object_that_names_its_table(sample):

@@ -1,7 +1,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from pgtrial.report.export.markdown import render_markdown
+from pgtrial.export.markdown import render_markdown
 
 TAGS = ("script", "a", "img", "iframe")
 

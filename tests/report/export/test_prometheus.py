@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from pgtrial.report.export.prometheus import Family, _render, render_prometheus
+from pgtrial.export.prometheus import Family, _render, render_prometheus
 
 # The grammar of https://prometheus.io/docs/instrumenting/exposition_formats/, without the timestamp, which is optional.
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analysis.tables import Kind, describe_columns, tables_of
-from pgtrial.report.export import xlsx
-from pgtrial.report.export.xlsx import head_of, render_xlsx
+from pgtrial.export import xlsx
+from pgtrial.export.tables import Kind, describe_columns, tables_of
+from pgtrial.export.xlsx import head_of, render_xlsx
 from pgtrial.report.words import make_visible
 
 
@@ -156,7 +156,7 @@ def test_what_is_no_number_has_no_cell(sample, value, there):
 
 
 def test_a_head_names_its_unit_once():
-    from pgtrial.analysis.tables.base import number, time
+    from pgtrial.export.tables.base import number, time
 
     assert head_of(number("latency", "", "s")) == "latency (s)"
     assert head_of(number("sessions", "", "sessions")) == "sessions"

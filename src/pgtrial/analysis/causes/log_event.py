@@ -5,17 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pgtrial.analysis.log_pairing import LogEvent
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.seconds import measured_time
-from pgtrial.findings.naming import name_event_kind
 from pgtrial.model.run import RunRow
 
-__all__ = ["LogEvent", "Placed", "name_kind", "place_events"]
+__all__ = ["LogEvent", "Placed", "place_events"]
 
 Placed = tuple[LogEvent, float, float]  # with its start and end in seconds since the timeline's start
-
-
-def name_kind(kind: str) -> str:
-    """What a kind of event is called in the language in use."""
-    return name_event_kind(kind).say()
 
 
 def place_events(

@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgtrial.analysis.causes.log_event import LogEvent, Placed, name_kind, place_events
+from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.timeline import Timeline
 from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.message import Message, message
+from pgtrial.findings.naming import name_event_kind
 from pgtrial.stats.dips import Steadiness, find_dips
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
@@ -103,7 +104,7 @@ def _explanations(placed: Mapping[int, Sequence[Placed]]) -> Iterator[tuple[str,
         stretches = {
             run: [(start, end) for event, start, end in events if event.kind == kind] for run, events in placed.items()
         }
-        yield kind, name_kind(kind), stretches
+        yield kind, name_event_kind(kind), stretches
         if kind == Kind.CHECKPOINT:
             beginnings = {
                 run: [(start, min(end, start + BEGINNING)) for start, end in whole] for run, whole in stretches.items()
@@ -274,7 +275,7 @@ def _dips(
 
 def name_event(event: LogEvent) -> str | Message:
     """ "checkpoint", "autovacuum of public.t", "error 40001"."""
-    kind = name_kind(event.kind)
+    kind = name_event_kind(event.kind)
     if not event.object:
         return kind
     if event.kind in _OF_TABLES:

@@ -7,11 +7,11 @@ from pathlib import Path
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.slices import windows
-from pgtrial.analysis.tables import Kind, tables_of
+from pgtrial.export.frames import Database, Frame
+from pgtrial.export.tables import Kind, tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
-from pgtrial.store.frames import Database, Frame
 
 SQL_TYPES = {
     Kind.TEXT: "VARCHAR",
@@ -66,7 +66,7 @@ _FILES = (
 class Results:
     """What an experiment found, and the data it was concluded from.
 
-    ``findings`` is everything concluded, as in findings.json. Frames are tables: see pgtrial.store.frames. Those of
+    ``findings`` is everything concluded, as in findings.json. Frames are tables: see pgtrial.export.frames. Those of
     samples, sessions, transactions and statements are of the runs that count.
     """
 

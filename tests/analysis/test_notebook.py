@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import pgtrial
-from pgtrial.analysis.opened import Results, open_results
 from pgtrial.errors import StoreError
+from pgtrial.export.notebook import Results, open_results
 from pgtrial.findings.findings import Findings
 from pgtrial.store import layout
 from support import INTERLEAVED, write_result_folder

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.analysis.opened import SQL_TYPES
-from pgtrial.analysis.tables import Table, describe_columns, tables_of
 from pgtrial.errors import SpecError, StoreError
+from pgtrial.export.csv import render_csv
+from pgtrial.export.frames import write_rows
+from pgtrial.export.jsonl import render_jsonl
+from pgtrial.export.markdown import render_markdown
+from pgtrial.export.notebook import SQL_TYPES
+from pgtrial.export.prometheus import render_prometheus
+from pgtrial.export.tables import Table, describe_columns, tables_of
+from pgtrial.export.xlsx import render_xlsx
 from pgtrial.findings.findings import Findings
 from pgtrial.nearest import hint_name
-from pgtrial.report.export.csv import render_csv
-from pgtrial.report.export.jsonl import render_jsonl
-from pgtrial.report.export.markdown import render_markdown
-from pgtrial.report.export.prometheus import render_prometheus
-from pgtrial.report.export.xlsx import render_xlsx
-from pgtrial.store.frames import write_rows
 
 # Formats of one text about the whole, which can be printed.
 TEXTS: dict[str, Callable[[Findings], str]] = {

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgtrial.analysis.tables.results import unit_of
+from pgtrial.export.tables.results import unit_of
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict

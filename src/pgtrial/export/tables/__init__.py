@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from pgtrial.analysis.tables.base import Column, Kind, Table, Value, table, text
-from pgtrial.analysis.tables.causes import cause_tables
-from pgtrial.analysis.tables.experiment import (
+from pgtrial.export.tables.base import Column, Kind, Table, Value, table, text
+from pgtrial.export.tables.causes import cause_tables
+from pgtrial.export.tables.experiment import (
     arms_table,
     caveats_table,
     differences_table,
@@ -15,14 +15,14 @@ from pgtrial.analysis.tables.experiment import (
     settings_table,
     time_table,
 )
-from pgtrial.analysis.tables.pages import page_tables
-from pgtrial.analysis.tables.results import (
+from pgtrial.export.tables.results import (
     block_ratios_table,
     curve_table,
     distributions_table,
     effects_table,
     latency_maps_table,
     observations_table,
+    page_tables,
     series_table,
     waits_table,
 )

@@ -4,8 +4,8 @@ import json
 import math
 from collections.abc import Iterable
 
-from pgtrial.analysis.tables import Kind, Table, Value
-from pgtrial.report.export.csv import format_time
+from pgtrial.export.csv import format_time
+from pgtrial.export.tables import Kind, Table, Value
 
 
 def render_jsonl(tables: Iterable[Table]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pgtrial.analysis.tables.base import (
+from pgtrial.export.tables.base import (
     ARM,
     LEVEL,
     SCENARIO,

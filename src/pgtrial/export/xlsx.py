@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import xlsxwriter
 
-from pgtrial.analysis.tables import Column, Kind, Table, Value, describe_columns, tables_of
+from pgtrial.export.tables import Column, Kind, Table, Value, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.report.words import make_visible
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from pgtrial.analysis.tables.base import ARM, RUN, Table, Value, integer, number, table, text, time, truth
+from pgtrial.export.tables.base import ARM, RUN, Table, Value, integer, number, table, text, time, truth
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 
