@@ -13,8 +13,8 @@ from support import write_result_folder
 
 def test_it_is_what_the_report_says_of_the_same_runs(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "stopped", runs=12)
-    estimate, effect = Estimator(folder=folder).estimate(), primary_effect(analyze(folder))
-    found, effect = Estimator(folder=folder, plan=read_plan(folder)).estimate(), primary_effect(analyze(folder))
+    estimate = Estimator(folder=folder, plan=read_plan(folder)).estimate()
+    effect = primary_effect(analyze(folder))
 
     assert estimate is not None
     assert effect is not None
