@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.settling import Difference
+from pgtrial.design.effect_timing import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     MOST_GUARD_SHARE,

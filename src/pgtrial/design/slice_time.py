@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from pgtrial.design.effect_timing import Difference, find_differences
 from pgtrial.design.levels import client_levels
-from pgtrial.design.settling import Difference, find_differences
 from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.knobs.declaration import Among, Settling

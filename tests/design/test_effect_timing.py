@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.settling import find_differences
+from pgtrial.design.effect_timing import find_differences
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import KNOBS
