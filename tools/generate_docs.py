@@ -357,7 +357,7 @@ def render_methods() -> str:
     """A third page: what is valid when, and how each setting settles."""
     tables = []
     for name, knob in KNOBS.items():
-        rows = "\n".join(f"| {' | '.join(_settling_cells(rule))} |" for rule in knob.rules)
+        rows = "\n".join(f"| {' | '.join(_timing_cells(rule))} |" for rule in knob.rules)
         tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
     return _METHODS.format(
         guard=round(GUARD * 1000),
@@ -377,8 +377,8 @@ def _among(among: Among) -> list[str]:
     return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
-def _settling_cells(rule: Rule) -> tuple[str, ...]:
-    settles = str(rule.settling) + (f", {rule.seconds:g} s" if rule.seconds else "")
+def _timing_cells(rule: Rule) -> tuple[str, ...]:
+    settles = str(rule.timing) + (f", {rule.seconds:g} s" if rule.seconds else "")
     if rule.by_clock:
         settles += ", by the clock"
     return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason

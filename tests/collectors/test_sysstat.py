@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgtrial.analysis.timeline import Array
 from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
 from pgtrial.analysis.timelines.metrics import find_metric
 from pgtrial.analysis.timelines.read import compute
+from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.collectors import proc_diskstats, proc_meminfo, proc_stat, proc_vmstat
 from support.programs import skip_for_want
 

@@ -17,7 +17,7 @@ from pgtrial.experiment_file.arms import OF_JOBS, resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import HOST_KNOBS, KNOBS, KnobTables
 from pgtrial.knobs.base import HostKnob
-from pgtrial.knobs.declaration import Among, Knob, Scope, Settling
+from pgtrial.knobs.declaration import Among, EffectTiming, Knob, Scope
 from pgtrial.model.arm import Arm, Role
 
 DECLARED = {
@@ -139,7 +139,7 @@ def test_what_a_knob_does_not_say_is_taken_to_be_what_needs_most_care():
     knob = Knob()
 
     assert (knob.scope, knob.among_twins) == (Scope.HOST, Among.STANDING)
-    assert knob.rule_of("anything").settling is Settling.BUILDS_UP
+    assert knob.rule_of("anything").timing is EffectTiming.BUILDS_UP
 
 
 def test_every_table_has_the_keys_that_its_declaration_names():

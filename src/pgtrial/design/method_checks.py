@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 from pgtrial.design.data_size import estimate_data_size
-from pgtrial.design.settling import Difference
+from pgtrial.design.effect_timing import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
     MOST_GUARD_SHARE,
@@ -19,7 +19,7 @@ from pgtrial.design.slice_time import (
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.knobs.declaration import Among, Settling, Shared
+from pgtrial.knobs.declaration import Among, EffectTiming, Shared
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
@@ -188,14 +188,14 @@ def _check_memory(case: Case) -> Iterator[Objection]:
         yield Objection(methods=_BOTH, weight=Weight.DOUBT, text=text)
 
 
-def _check_settling(case: Case) -> Iterator[Objection]:
+def _check_timing(case: Case) -> Iterator[Objection]:
     for rule in dict.fromkeys(one.rule for one in case.differences):
         own = [one for one in case.differences if one.rule == rule]
         names, among = ", ".join(one.label for one in own), own[0].among_twins
         verb = "builds up" if len(own) == 1 else "build up"
         shares = [shared for shared in rule.shares if _matters(case, shared)]
         common = f"; twins share the {' and the '.join(shares)}" if shares else ""
-        if rule.settling is Settling.BUILDS_UP and (shares or among is not Among.OWN):
+        if rule.timing is EffectTiming.BUILDS_UP and (shares or among is not Among.OWN):
             text = f"the effect of {names} {verb}: {rule.reason}{common}"
             yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
             continue
@@ -207,7 +207,7 @@ def _check_settling(case: Case) -> Iterator[Objection]:
         if rule.by_clock:
             text = f"{names}: {rule.reason}; the clock keeps running while a server is frozen"
             yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
-        if rule.settling is Settling.BUILDS_UP:
+        if rule.timing is EffectTiming.BUILDS_UP:
             text = f"the effect of {names} {verb}, and has only the time of a slice for it: {rule.reason}"
             methods: tuple[Method, ...] = ("duet",) if rule.by_clock else _BOTH
             yield Objection(methods=methods, weight=Weight.DOUBT, text=text)
@@ -287,7 +287,7 @@ def _check_cpus(case: Case) -> Iterator[Objection]:
 _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
     _check_cache,
     _check_load,
-    _check_settling,
+    _check_timing,
     _check_knobs,
     _check_memory,
     _check_cpus,

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from pgtrial.design.effect_timing import Difference, find_differences
 from pgtrial.design.levels import client_levels
-from pgtrial.design.settling import Difference, find_differences
 from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
-from pgtrial.knobs.declaration import Among, Settling
+from pgtrial.knobs.declaration import Among, EffectTiming
 from pgtrial.model.arm import Arm
 
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
@@ -60,4 +60,4 @@ def slices_per_round(arms: int) -> int:
 
 def builds_up(differences: Sequence[Difference]) -> bool:
     """Whether an effect of these is not whole before it has built up state."""
-    return any(one.rule.settling is Settling.BUILDS_UP for one in differences)
+    return any(one.rule.timing is EffectTiming.BUILDS_UP for one in differences)

@@ -13,7 +13,7 @@ from pgtrial.hosts.linux.devices import DevicesUnder, device_names, devices_unde
 from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, Needs, Rule, Settling, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Needs, Rule, Shared
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -48,20 +48,20 @@ _LIMITS = {
 _RULES = (
     Rule(
         patterns=("wbt_lat_usec",),
-        settling=Settling.SECONDS,
+        timing=EffectTiming.SECONDS,
         reason="throttles the write-back of dirty pages, whosever they are",
         seconds=1.0,
         shares=(Shared.DIRTY_PAGES,),
     ),
     Rule(
         patterns=("read_ahead_kb",),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for files that are opened next; sessions keep theirs open",
         seconds=0.2,
     ),
     Rule(
         patterns=("*",),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next request, once the queue has been emptied",
         seconds=0.4,
     ),

@@ -23,7 +23,7 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.declaration import About, Among, Rule, Settling, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 
@@ -51,18 +51,18 @@ for top in sys.argv[1:]:
 """
 
 _RULES = (
-    Rule(patterns=("cpus",), settling=Settling.AT_ONCE, reason="holds in every period of 100 ms, for its own group"),
-    Rule(patterns=("read_*",), settling=Settling.AT_ONCE, reason="holds for the next read of its own group"),
+    Rule(patterns=("cpus",), timing=EffectTiming.AT_ONCE, reason="holds in every period of 100 ms, for its own group"),
+    Rule(patterns=("read_*",), timing=EffectTiming.AT_ONCE, reason="holds for the next read of its own group"),
     Rule(
         patterns=("write_*",),
-        settling=Settling.SECONDS,
+        timing=EffectTiming.SECONDS,
         reason="delays the write-back of its own group's dirty pages, also beyond a slice",
         seconds=5.0,
         shares=(Shared.DIRTY_PAGES,),
     ),
     Rule(
         patterns=("*",),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts once its own group has filled it, page cache included",
     ),
 )

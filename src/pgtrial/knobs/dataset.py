@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import About, Among, Knob, Rule, Scope, Settling, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope, Shared
 from pgtrial.knobs.values import Table
 
 Scale = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
@@ -31,7 +31,7 @@ class Dataset(Knob):
     among_twins = Among.OWN
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="means data of another size, of which the caches hold another part",
             shares=(Shared.PAGE_CACHE,),
         ),

@@ -25,7 +25,7 @@ class Among(StrEnum):
     STANDING = "one for all"  # the machine has one value for as long as a server runs
 
 
-class Settling(StrEnum):
+class EffectTiming(StrEnum):
     """How long an effect takes to be whole: none, a known time, or as long as it takes to build up state."""
 
     AT_ONCE = "at once"
@@ -55,14 +55,14 @@ class Rule:
     """
 
     patterns: tuple[str, ...] = ("*",)
-    settling: Settling
+    timing: EffectTiming
     reason: str
     seconds: float = 0.0
     shares: tuple[Shared, ...] = ()
     by_clock: bool = False
 
 
-UNKNOWN = Rule(settling=Settling.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
+UNKNOWN = Rule(timing=EffectTiming.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,13 @@
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, Knob, OwnSettings, Rule, Scope, Settling
+from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, OwnSettings, Rule, Scope
 from pgtrial.knobs.values import Name, Table
 
 _RULES = (
     Rule(
         patterns=("auto_explain", "pg_stat_statements", "pg_hint_plan", "plpgsql", "pg_trgm", "pg_buffercache"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement",
     ),
     UNKNOWN,

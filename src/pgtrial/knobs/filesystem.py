@@ -12,7 +12,7 @@ from pgtrial.hosts.linux.mounts import Mount, existing, mount_at, mount_of, opti
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import filesystem_image
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import ON_DEVICE, About, Needs, Rule, Settling
+from pgtrial.knobs.declaration import ON_DEVICE, About, EffectTiming, Needs, Rule
 from pgtrial.knobs.values import MountOptions, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 
@@ -53,7 +53,7 @@ class Filesystem(HostKnob):
     )
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="has a journal and write-back, which continue while a server is frozen",
             shares=ON_DEVICE,
         ),

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import ON_DEVICE, About, Among, Knob, Rule, Scope, Settling
+from pgtrial.knobs.declaration import ON_DEVICE, About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Count, Flag, Positive, Size, Table
 
 FIO = "fio"  # the kind of load, and the table of an arm
@@ -85,7 +85,7 @@ class Fio(Knob):
     among_twins = Among.OWN
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="decides which pages are cached and dirty, for all that use the machine",
             shares=ON_DEVICE,
         ),

@@ -17,7 +17,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, OwnSettings, Rule, Settling, Shared
+from pgtrial.knobs.declaration import About, EffectTiming, OwnSettings, Rule, Shared
 from pgtrial.knobs.kernel_values import require_writable
 from pgtrial.knobs.memory_pressure import available_memory
 from pgtrial.knobs.values import Table
@@ -91,7 +91,7 @@ class HugePages(HostKnob):
     )
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="is a pool made for one server, of memory that all programs lack then",
             shares=(Shared.MEMORY,),
         ),

@@ -12,7 +12,7 @@ from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Exclusive, Rule, Settling, Shared
+from pgtrial.knobs.declaration import About, EffectTiming, Exclusive, Rule, Shared
 from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
@@ -74,7 +74,7 @@ class MemoryPressure(HostKnob):
     )
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="makes the kernel reclaim memory and swap, over minutes",
             shares=(Shared.PAGE_CACHE, Shared.MEMORY),
         ),

@@ -3,7 +3,7 @@
 Sources: PostgreSQL's documentation and source (checkpointer.c, bgwriter.c, fd.c).
 """
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, Knob, Rule, Scope, Settling, Shared
+from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Rule, Scope, Shared
 from pgtrial.knobs.extensions import Extensions
 
 POSTGRESQL = "postgresql"
@@ -13,49 +13,49 @@ LIBRARIES = ("shared_preload_libraries", "session_preload_libraries", "local_pre
 _RULES = (
     Rule(
         patterns=("checkpoint_*", "max_wal_size", "min_wal_size", "wal_recycle", "wal_keep_size", "wal_init_zero"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts over a whole checkpoint cycle, which the clock paces and whose writes wait in the page cache",
         shares=(Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE),
         by_clock=True,
     ),
     Rule(
         patterns=("autovacuum*", "vacuum_*", "maintenance_work_mem", "default_statistics_target", "gin_pending_*"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts when autovacuum comes by, which the clock decides, on what has gathered until then",
         by_clock=True,
     ),
     Rule(
         patterns=("log_autovacuum_*", "log_lock_waits", "log_lock_failures", "log_startup_*", "log_rotation_*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next event that is logged",
     ),
     Rule(
         patterns=("*_timeout", "*_interval", "archive_*", "tcp_*", "*_naptime"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="is a time by the clock",
         by_clock=True,
     ),
     Rule(
         patterns=("bgwriter_*",),
-        settling=Settling.SECONDS,
+        timing=EffectTiming.SECONDS,
         reason="acts in rounds of some 100 ms, on buffers whose pages then wait in the page cache",
         seconds=2.0,
         shares=(Shared.DIRTY_PAGES,),
     ),
     Rule(
         patterns=("fsync", "data_sync_retry"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="leaves writing to the kernel, which does it later, also in the slices of other arms",
         shares=(Shared.DIRTY_PAGES, Shared.DEVICE_QUEUE),
     ),
     Rule(
         patterns=("full_page_writes", "wal_compression", "wal_log_hints"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts on full page images, most of which are written just after a checkpoint",
     ),
     Rule(
         patterns=("shared_buffers",),
-        settling=Settling.SECONDS,
+        timing=EffectTiming.SECONDS,
         reason="fills during the warm-up and stays filled while the server is frozen, but reads from and evicts to "
         "the page cache",
         seconds=10.0,
@@ -63,29 +63,29 @@ _RULES = (
     ),
     Rule(
         patterns=("debug_io_direct", "backend_flush_after", "synchronize_seqscans", "file_*_method"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="decides what the page cache holds or hands on",
         shares=(Shared.PAGE_CACHE, Shared.DIRTY_PAGES),
     ),
     Rule(
         patterns=("*_buffers", "temp_buffers"),
-        settling=Settling.SECONDS,
+        timing=EffectTiming.SECONDS,
         reason="is a cache of the server's own, filled during the warm-up and kept while it is frozen",
         seconds=5.0,
     ),
     Rule(
         patterns=("huge_page*", "*shared_memory*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="is memory of the server's own, mapped when it starts",
     ),
     Rule(
         patterns=("synchronous_*", "commit_delay", "commit_siblings", "wal_sync_*", "wal_writer_*", "wal_skip_*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next commit",
     ),
     Rule(
         patterns=("work_mem", "hash_mem_multiplier", "logical_decoding_work_mem", "temp_*", "max_stack_depth"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement, whose memory is its own",
     ),
     Rule(
@@ -94,27 +94,27 @@ _RULES = (
             *("cursor_tuple_fraction", "recursive_worktable_factor", "effective_cache_size", "min_parallel_*"),
             *("parallel_*", "max_parallel_*", "debug_parallel_query", "force_parallel_mode", "*_above_cost"),
         ),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement that is planned",
     ),
     Rule(
         patterns=("io_*", "effective_io_concurrency", "maintenance_io_concurrency"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next read",
     ),
     Rule(
         patterns=("wal_*", "summarize_wal", "track_commit_timestamp"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next record of WAL",
     ),
     Rule(
         patterns=("track_*", "log_*", "logging_*", "syslog_*", "debug_*", "trace_*", "compute_query_id", "update_*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement or event",
     ),
     Rule(
         patterns=("max_*", "*_slots", "reserved_connections", "superuser_reserved_connections"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="is a limit, or a table of the server's own, from its start on",
     ),
     Rule(
@@ -131,7 +131,7 @@ _RULES = (
             *("backtrace_functions", "extension_*", "unix_socket_*", "listen_addresses", "port", "gin_fuzzy_*"),
             *("old_snapshot_threshold", "output_plugin_libraries", "composite_type_mismatch"),
         ),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next session or statement",
     ),
     UNKNOWN,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import About, Among, Knob, Rule, Scope, Settling
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Table
 
 
@@ -26,5 +26,5 @@ class Sql(Knob):
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN
-    rules = (Rule(settling=Settling.BUILDS_UP, reason="bears on how tables and indexes grow and bloat"),)
+    rules = (Rule(timing=EffectTiming.BUILDS_UP, reason="bears on how tables and indexes grow and bloat"),)
     needs_server = True

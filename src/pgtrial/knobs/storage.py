@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pgtrial.knobs.declaration import ON_DEVICE, About, Knob, Rule, Scope, Settling
+from pgtrial.knobs.declaration import ON_DEVICE, About, EffectTiming, Knob, Rule, Scope
 from pgtrial.knobs.values import Directory, Name, Table
 
 
@@ -29,7 +29,7 @@ class Storage(Knob):
     scope = Scope.CLUSTER
     rules = (
         Rule(
-            settling=Settling.BUILDS_UP,
+            timing=EffectTiming.BUILDS_UP,
             reason="brings its own device, whose caches and waiting writes come and go over minutes",
             shares=ON_DEVICE,
         ),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pgtrial.knobs.declaration import Rule, Settling, Shared
+from pgtrial.knobs.declaration import EffectTiming, Rule, Shared
 
 # (ratio, absolute): one of the two is in force and the other reads 0, for the kernel makes it 0 as soon as the other is
 # set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
@@ -28,49 +28,49 @@ CHANGES_ALSO: Mapping[str, tuple[str, ...]] = {
 RULES = (
     Rule(
         patterns=("vm.overcommit*", "vm.max_map_count", "vm.mmap_*", "vm.oom_*", "vm.panic_on_oom"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for memory that is asked for next",
         seconds=0.2,
     ),
     Rule(
         patterns=("vm.dirty*", "vm.laptop_mode"),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts on the dirty pages of all programs, which gather and are written back over tens of seconds",
         shares=(Shared.DIRTY_PAGES,),
     ),
     Rule(
         patterns=("vm.*",),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="acts on the memory of all programs, by what is reclaimed, swapped out or kept over minutes",
         shares=(Shared.PAGE_CACHE, Shared.MEMORY),
     ),
     Rule(
         patterns=("kernel.numa_balancing*",),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="moves pages between nodes over minutes",
         shares=(Shared.MEMORY,),
     ),
     Rule(
         patterns=("kernel.sched*", "kernel.timer_migration", "kernel.watchdog*", "kernel.nmi_watchdog", "kernel.perf*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds from the scheduler's next decision on",
         seconds=0.2,
     ),
     Rule(
         patterns=("kernel.sem", "kernel.shm*", "kernel.msg*", "kernel.*max*", "kernel.randomize_va_space", "fs.*"),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="is a limit, or holds for what is made next",
         seconds=0.2,
     ),
     Rule(
         patterns=("net.*",),
-        settling=Settling.AT_ONCE,
+        timing=EffectTiming.AT_ONCE,
         reason="holds for the next packet or connection",
         seconds=0.2,
     ),
     Rule(
         patterns=("*",),
-        settling=Settling.BUILDS_UP,
+        timing=EffectTiming.BUILDS_UP,
         reason="is not known to pgtrial, and all programs share it",
         shares=(Shared.MEMORY,),
     ),

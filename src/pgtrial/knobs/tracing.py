@@ -15,7 +15,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.mounts import mount_at
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Rule, Settling
+from pgtrial.knobs.declaration import About, EffectTiming, Rule
 from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.model.tracing import EVENT, FILTER, INSTANCE, TRACEFS, TRIGGER
@@ -54,7 +54,7 @@ class Tracing(HostKnob):
         undone="the directory is removed, and tracefs unmounted if it was not mounted before; both are gone after a "
         "reboot",
     )
-    rules = (Rule(settling=Settling.AT_ONCE, reason="counts what happens on the whole machine, in all arms"),)
+    rules = (Rule(timing=EffectTiming.AT_ONCE, reason="counts what happens on the whole machine, in all arms"),)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         if wanted.get("throttling", "off") == "off":

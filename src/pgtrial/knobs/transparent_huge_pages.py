@@ -8,7 +8,7 @@ from pydantic import Field
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, Rule, Settling
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Rule
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -61,7 +61,7 @@ class TransparentHugePages(HostKnob):
     among_twins = Among.SWITCHED
     rules = (
         Rule(
-            settling=Settling.SECONDS,
+            timing=EffectTiming.SECONDS,
             reason="holds for memory that is touched first after it; a server keeps the pages that it has",
             seconds=0.4,
         ),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.log_pairing import LogEvent
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 
 MakeTimeline = Callable[..., Timeline]
 STARTED = 1_767_225_600.0

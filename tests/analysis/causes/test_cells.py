@@ -12,7 +12,7 @@ from pgtrial.analysis.causes.sessions import (
     pooled_mean,
     rank_objects,
 )
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.message import say
 from pgtrial.stats.interval import t_quantile
 

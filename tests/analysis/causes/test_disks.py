@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.analysis.causes.disks import cpus_in_use, declared_limits, describe_disks, find_ceiling
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Evidence as Proof

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.causes.explain import describe_legacy
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 
 Make = Callable[..., Timeline]
 

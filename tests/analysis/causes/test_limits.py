@@ -13,7 +13,7 @@ from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import (
     BLOCKED,
     CPU,

@@ -15,7 +15,7 @@ from pgtrial.analysis.causes.load import (
     judge_kind,
 )
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import LoadKind
 from pgtrial.findings.message import say
 

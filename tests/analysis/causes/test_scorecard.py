@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import COMPARED, FAILURES
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import CriterionTable
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, Scorecard

@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.evidence import Evidence, measured
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.message import say
 from pgtrial.model.run import Slice
 from pgtrial.stats.dips import find_dips

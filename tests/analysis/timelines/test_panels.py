@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.metrics import METRICS
 from pgtrial.analysis.timelines.panels import MAX_POINTS, MAX_RUNS, MAX_TYPES, OTHER, make_panels
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.catalogue.series import LINE_NAMES
 from pgtrial.findings.causes import Panel
 from pgtrial.model.run import RunRow

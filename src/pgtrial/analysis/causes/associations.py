@@ -15,7 +15,7 @@ import numpy as np
 
 from pgtrial.analysis.causes.sessions import Array, find_objects, find_series
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Association
 from pgtrial.stats.association import Association as Tested
 from pgtrial.stats.association import associations

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pgtrial.analysis.causes.sessions import pooled_mean, rank_objects
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.message import Message, is_known, message
 
 _MUCH_OF_LOAD = 0.2  # share of the busy CPUs that the load generator may use before it matters

@@ -15,7 +15,7 @@ from pgtrial.analysis.causes.check_advice import Facts, advise
 from pgtrial.analysis.causes.log_event import LogEvent, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, find_objects, find_series, group_cells
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.check_rules import CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.findings.causes import Check, Level
 from pgtrial.stats.trend import trend

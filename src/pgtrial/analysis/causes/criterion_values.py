@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.criteria import (
     CRITERIA,
     DIP_SHARE,

@@ -22,7 +22,7 @@ from pgtrial.analysis.causes.sessions import (
     undisturbed_values,
 )
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.experiment_file.disk_tables import LIMITS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.causes import Limit, Resource, Suspect

@@ -17,9 +17,9 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.read import read_timelines
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part

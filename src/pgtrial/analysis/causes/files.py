@@ -14,7 +14,7 @@ import numpy as np
 from pgtrial.analysis.causes.sessions import estimate_mean, group_cells, pooled_mean, pooled_values
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.files import FileFact, FileLimit, FileThresholds, FileUse
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level

@@ -12,7 +12,7 @@ from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import LatencyBudget, Limit, Resource, Suspect
 from pgtrial.findings.message import Message, Value, message, say

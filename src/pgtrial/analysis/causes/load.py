@@ -10,7 +10,7 @@ from pgtrial.analysis.effects.estimate import Estimated, find_effect
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import Message, Value, message

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from pgtrial.analysis.log_pairing import LogEvent
-from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.seconds import measured_time
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.model.run import RunRow
 
 __all__ = ["LogEvent", "Placed", "place_events"]

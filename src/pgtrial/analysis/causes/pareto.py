@@ -12,7 +12,7 @@ from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import CPU, ArmScore, CriterionValue, Pareto, ParetoItem, Scorecard
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id

@@ -10,7 +10,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND, LOADS, PGBENCH
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.slices import windows
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import RunRow

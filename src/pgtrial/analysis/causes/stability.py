@@ -10,7 +10,7 @@ import numpy as np
 from pgtrial.analysis.causes.log_event import LogEvent, Placed, place_events
 from pgtrial.analysis.causes.sessions import Array, estimate_mean, group_cells
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Dip, Period, Stability
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_event_kind

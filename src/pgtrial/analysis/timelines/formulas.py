@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pgtrial.analysis.timeline import Array
+from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.model.metric import Better, Kind
 
 # What the server tells, and what its processes and the load's use: it stands still while the arm does.

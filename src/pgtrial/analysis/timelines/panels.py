@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.timeline import Array, Timeline
 from pgtrial.analysis.timelines.metrics import WAITS
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import Panel, PanelLine
 from pgtrial.findings.message import Message, message
 

@@ -13,10 +13,10 @@ from pgtrial.analysis.counters import Array, Key, Readings, own_time
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timeline import Timeline
 from pgtrial.analysis.timelines.formulas import Source, TimelineMetric
 from pgtrial.analysis.timelines.metrics import METRICS, WAIT, WAITS
 from pgtrial.analysis.timelines.seconds import Grid, find_rates, find_values, make_grids
+from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
 from pgtrial.findings.causes import CPU
 from pgtrial.model.metric import Kind

@@ -8,7 +8,7 @@ import numpy as np
 from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
-from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import Evidence, LatencyBudget, Resource, Suspect
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_part

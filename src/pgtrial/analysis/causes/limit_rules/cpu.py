@@ -19,7 +19,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     under_way,
 )
 from pgtrial.analysis.metrics import CLIENT_BACKEND, PARALLEL_WORKER
-from pgtrial.analysis.timeline import Array
+from pgtrial.analysis.timelines.timeline import Array
 from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.findings.message import Message, message
 

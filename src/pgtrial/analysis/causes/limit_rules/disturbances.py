@@ -11,7 +11,7 @@ from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_c
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.parts import is_cpu, is_wal
 from pgtrial.analysis.log_pairing import REQUESTED, TIMED
-from pgtrial.analysis.timeline import Array, Timeline
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import Resource, Suspect
 from pgtrial.findings.message import Message, message
 from pgtrial.stats.period import given_period

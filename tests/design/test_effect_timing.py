@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pgtrial.design.settling import find_differences
+from pgtrial.design.effect_timing import find_differences
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import KNOBS
-from pgtrial.knobs.declaration import Settling, Shared
+from pgtrial.knobs.declaration import EffectTiming, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.postgres.catalogue import VERSIONS, read_catalogue
 
@@ -31,32 +31,32 @@ def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("knob", "name", "settling", "shared"),
+    ("knob", "name", "timing", "shared"),
     [
-        ("postgresql", "work_mem", Settling.AT_ONCE, False),
-        ("postgresql", "Synchronous_Commit", Settling.AT_ONCE, False),
-        ("postgresql", "checkpoint_timeout", Settling.BUILDS_UP, True),
-        ("postgresql", "fsync", Settling.BUILDS_UP, True),
-        ("postgresql", "autovacuum_naptime", Settling.BUILDS_UP, False),
-        ("postgresql", "shared_buffers", Settling.SECONDS, True),
-        ("postgresql", "auto_explain.log_analyze", Settling.AT_ONCE, False),
-        ("postgresql", "timescaledb.restart_delay", Settling.BUILDS_UP, False),
-        ("sysctl", "vm.swappiness", Settling.BUILDS_UP, True),
-        ("sysctl", "vm.dirty_background_bytes", Settling.BUILDS_UP, True),
-        ("sysctl", "net.ipv4.conf.eth0/100.rp_filter", Settling.AT_ONCE, False),
-        ("sysctl", "kernel.sched_autogroup_enabled", Settling.AT_ONCE, False),
-        ("sysctl", "dev.cdrom.debug", Settling.BUILDS_UP, True),
-        ("block_device", "scheduler", Settling.AT_ONCE, False),
-        ("cgroup", "memory", Settling.BUILDS_UP, False),
-        ("cgroup", "cpus", Settling.AT_ONCE, False),
-        ("memory_pressure", "share", Settling.BUILDS_UP, True),
-        ("sql", "apply", Settling.BUILDS_UP, False),
+        ("postgresql", "work_mem", EffectTiming.AT_ONCE, False),
+        ("postgresql", "Synchronous_Commit", EffectTiming.AT_ONCE, False),
+        ("postgresql", "checkpoint_timeout", EffectTiming.BUILDS_UP, True),
+        ("postgresql", "fsync", EffectTiming.BUILDS_UP, True),
+        ("postgresql", "autovacuum_naptime", EffectTiming.BUILDS_UP, False),
+        ("postgresql", "shared_buffers", EffectTiming.SECONDS, True),
+        ("postgresql", "auto_explain.log_analyze", EffectTiming.AT_ONCE, False),
+        ("postgresql", "timescaledb.restart_delay", EffectTiming.BUILDS_UP, False),
+        ("sysctl", "vm.swappiness", EffectTiming.BUILDS_UP, True),
+        ("sysctl", "vm.dirty_background_bytes", EffectTiming.BUILDS_UP, True),
+        ("sysctl", "net.ipv4.conf.eth0/100.rp_filter", EffectTiming.AT_ONCE, False),
+        ("sysctl", "kernel.sched_autogroup_enabled", EffectTiming.AT_ONCE, False),
+        ("sysctl", "dev.cdrom.debug", EffectTiming.BUILDS_UP, True),
+        ("block_device", "scheduler", EffectTiming.AT_ONCE, False),
+        ("cgroup", "memory", EffectTiming.BUILDS_UP, False),
+        ("cgroup", "cpus", EffectTiming.AT_ONCE, False),
+        ("memory_pressure", "share", EffectTiming.BUILDS_UP, True),
+        ("sql", "apply", EffectTiming.BUILDS_UP, False),
     ],
 )
-def test_effects_settle_as_they_do(knob: str, name: str, settling: Settling, shared: bool) -> None:
+def test_effects_settle_as_they_do(knob: str, name: str, timing: EffectTiming, shared: bool) -> None:
     rule = KNOBS[knob].rule_of(name)
 
-    assert rule.settling is settling
+    assert rule.timing is timing
     assert bool(rule.shares) is shared
 
 
@@ -90,12 +90,12 @@ def test_libraries_differ_one_by_one() -> None:
             "c": {"postgresql": {"shared_preload_libraries": "timescaledb"}},
         }
     )
-    found = {one.label: one.rule.settling for one in find_differences(resolve_arms(made))}
+    found = {one.label: one.rule.timing for one in find_differences(resolve_arms(made))}
 
     assert found == {
-        "extensions auto_explain": Settling.AT_ONCE,
-        "extensions pg_stat_statements": Settling.AT_ONCE,
-        "extensions timescaledb": Settling.BUILDS_UP,
+        "extensions auto_explain": EffectTiming.AT_ONCE,
+        "extensions pg_stat_statements": EffectTiming.AT_ONCE,
+        "extensions timescaledb": EffectTiming.BUILDS_UP,
     }
 
 
