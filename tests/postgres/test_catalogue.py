@@ -115,7 +115,7 @@ def test_connections_of_a_server_that_is_there_are_known_only_to_it() -> None:
     }
     assert not find(**tables)
     tables["target"] |= {"postgresql": {"max_connections": 100}}
-    assert set(find(**tables)) == {"workload.clients"}
+    assert set(find(**tables)) == {"target.postgresql.max_connections"}
 
 
 def test_of_a_server_of_unknown_version_only_what_no_version_takes_is_wrong() -> None:

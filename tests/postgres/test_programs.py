@@ -86,7 +86,7 @@ def test_installation_without_pgbench_is_not_one(nothing_installed):
         find_programs()
     with pytest.raises(PreflightError) as caught:
         find_programs(str(place))
-    assert caught.value.detail == "Not there: pgbench."
+    assert caught.value.detail == "Missing: pgbench."
 
 
 def test_directory_or_its_parent_can_be_named(nothing_installed):

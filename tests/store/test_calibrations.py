@@ -124,7 +124,7 @@ def test_a_place_that_cannot_be_made_is_an_error(tmp_path: Path, monkeypatch: py
     (tmp_path / "file").touch()
     monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))
 
-    with pytest.raises(StoreError, match="cannot make"):
+    with pytest.raises(StoreError, match="cannot create"):
         keep_calibration("k", "{}\n")
 
 
