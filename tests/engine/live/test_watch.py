@@ -100,3 +100,15 @@ def test_without_a_folder_there_is_still_something_to_see() -> None:
         watch(Preparing(step="loading"))
 
         assert watch.view().step == "loading"
+
+
+def test_the_end_of_a_load_is_looked_at_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgtrial.engine.live.pace.next_pause", lambda _cost: 3600.0)
+    drawn = Drawn()
+    with watching(drawn, folder=folder) as watch:
+        watch(Preparing(step="waiting"))
+        with drawn.changed:
+            assert drawn.changed.wait_for(lambda: len(drawn.views) == 1, PATIENCE)
+        watch(PhaseStarted(name=PhaseName.STOP))
+        with drawn.changed:
+            assert drawn.changed.wait_for(lambda: len(drawn.views) == 2, PATIENCE)

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.analysis.effects.stopping import Estimator
-from pgtrial.engine.events import EstimateUpdated, Event, RunEnded
+from pgtrial.engine.events import EstimateUpdated, Event, PhaseStarted, RunEnded
 from pgtrial.engine.live.follower import Follower
 from pgtrial.engine.live.pace import Pulse
 from pgtrial.engine.live.picture import Picture
 from pgtrial.engine.live.view import LiveFile, LiveView
 from pgtrial.errors import PgTrialError
-from pgtrial.model.run import RunState
+from pgtrial.model.run import PhaseName, RunState
 from pgtrial.store.plans import plan_of
 from pgtrial.store.state import State
 
@@ -54,6 +54,8 @@ class Watch:
         if not self._is_begun:  # not before: another pgtrial may be at work in the folder
             self._is_begun = True
             self._pulse.start()
+        if isinstance(event, PhaseStarted) and event.name is PhaseName.STOP:
+            self._pulse.hurry()  # the load is over, and its raw files go: what they say is read now or never
         if isinstance(event, RunEnded) and event.state is RunState.DONE and event.slot.position == self._arms:
             self._estimate()
 
