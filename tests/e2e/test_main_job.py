@@ -19,7 +19,12 @@ def read_findings(folder: Path):
 
 
 def shape(value):
-    """The structure of a JSON document: keys and types, a list by its first element; numbers are alike."""
+    """The structure of a JSON document: keys and types, a list by its first element; numbers are alike.
+
+    So are messages: which values a sentence names depends on the numbers.
+    """
+    if isinstance(value, dict) and value.keys() >= {"code", "values", "units", "text"}:
+        return "message"
     if isinstance(value, dict):
         return {key: shape(each) for key, each in value.items()}
     if isinstance(value, list):
