@@ -1,12 +1,15 @@
 """The interface to a host: files and processes of a machine, local or remote."""
 
-import asyncio
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pgtrial.hosts.operations import Operations
+
+if TYPE_CHECKING:
+    import asyncio  # a file or a report knows of hosts, and must not wait for an event loop's library
 
 LOCAL = "local"
 
@@ -37,11 +40,11 @@ class HostProcess(Protocol):
     @property
     def returncode(self) -> int | None: ...
     @property
-    def stdin(self) -> asyncio.StreamWriter | None: ...
+    def stdin(self) -> "asyncio.StreamWriter | None": ...
     @property
-    def stdout(self) -> asyncio.StreamReader | None: ...
+    def stdout(self) -> "asyncio.StreamReader | None": ...
     @property
-    def stderr(self) -> asyncio.StreamReader | None: ...
+    def stderr(self) -> "asyncio.StreamReader | None": ...
 
     async def wait(self) -> int: ...
     async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]: ...
@@ -87,9 +90,9 @@ class Host(Protocol):
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
         groups: Sequence[str] = (),
-        stdin: int = asyncio.subprocess.DEVNULL,
-        stdout: int = asyncio.subprocess.DEVNULL,
-        stderr: int = asyncio.subprocess.DEVNULL,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.DEVNULL,
+        stderr: int = subprocess.DEVNULL,
         output: Path | None = None,
     ) -> HostProcess:
         """Start a program that the kernel ends (SIGQUIT) when pgtrial ends for any reason.

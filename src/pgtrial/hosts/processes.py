@@ -1,6 +1,5 @@
 """Identify the processes of a host reliably, and end them."""
 
-import asyncio
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,6 +90,8 @@ async def run_program(
     check: bool,
 ) -> Completed:
     """Run a program to its end; it is ended when that is cancelled."""
+    import asyncio
+
     process = await host.start(
         argv,
         role=Path(argv[0]).name,
@@ -136,6 +137,8 @@ async def ends_within(process: HostProcess, seconds: float) -> bool:
     Not by asyncio.timeout: in a task that was cancelled before, as after Ctrl-C, Python 3.11 up to 3.11.2 raises
     CancelledError there when the time is over, and what is to be done then would not be done.
     """
+    import asyncio
+
     waiting = asyncio.ensure_future(process.wait())
     try:
         done, _ = await asyncio.wait({waiting}, timeout=seconds)

@@ -1,6 +1,5 @@
 """Limits of a control group in which the server runs: memory with its page cache, CPU time, requests to the disk."""
 
-import asyncio
 import errno
 import signal
 from collections.abc import Mapping, Sequence
@@ -292,6 +291,8 @@ def _disable_controllers(ops: Operations, entry: JournalEntry) -> Undone:
 
 async def _remove(ops: Operations, group: str) -> str:
     """End what runs in the group and remove it; what stands in the way after a bounded wait, or empty."""
+    import asyncio
+
     problem = ""
     for _ in range(round(_PATIENCE / _STEP)):
         try:

@@ -6,7 +6,6 @@ would give the reserved space back. Each step can be the last one before pgtrial
 each of them leaves.
 """
 
-import asyncio
 import errno
 import hashlib
 import json
@@ -233,6 +232,8 @@ def _is_ours(ops: Operations, mount: Mount, image: str) -> bool:
 
 async def _unmount(ops: Operations, image: str, point: str) -> Mount | None:
     """Unmount what is ours at the point, or at least take it out of sight; what is there and not ours."""
+    import asyncio
+
     tries = round(_PATIENCE / _STEP)
     while (mount := mount_at(ops, point)) is not None:
         if not _is_ours(ops, mount, image):

@@ -4,7 +4,6 @@ PostgreSQL maps them with MAP_HUGETLB, for which a process needs neither a group
 shared memory) nor a limit of locked memory. Source: the kernel's Documentation/admin-guide/mm/hugetlbpage.rst.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -321,6 +320,8 @@ def _tell_nodes(pool: _Pool, change: Change) -> str:
 
 async def _grow(pool: _Pool, wanted: int) -> int:
     """Make the pool as large as ``wanted``, or as the kernel can; its size then. In steps, for each holds us up."""
+    import asyncio
+
     size = pool.size()
     while size < wanted:
         target = min(wanted, size + max(1, _MOST_AT_ONCE // pool.page_size))
@@ -334,6 +335,8 @@ async def _grow(pool: _Pool, wanted: int) -> int:
 
 async def _wait_for_surplus(pool: _Pool, old: int) -> int:
     """How many pages beyond the pool, and beyond those of before, are still in use after a bounded wait."""
+    import asyncio
+
     if int(pool.ops.read(f"{pool.directory}/nr_overcommit_hugepages")):
         return 0  # programs may take pages beyond the pool here: whose these are cannot be told
     for _ in range(round(_PATIENCE / _STEP)):

@@ -1,6 +1,5 @@
 """Memory that is taken away from server and page cache: locked by a process of its own."""
 
-import asyncio
 import signal
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
@@ -131,6 +130,8 @@ class MemoryPressure(HostKnob):
         )
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        import asyncio
+
         host, asked = context.host, change.new["bytes"]
         process = await host.start(
             [host.ops.python(), "-I", "-S", "-c", _HOLD, asked, change.new["token"]],
@@ -148,6 +149,8 @@ class MemoryPressure(HostKnob):
         return {**change.new, "bytes": str(held), "pid": str(process.pid), "start_ticks": str(ticks)}
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        import asyncio
+
         if host.ops.boot_id() != entry.boot_id:
             return Undone(outcome=Outcome.REBOOTED)
         # Processes that have ended, but that nobody has waited for, hold no memory any more and are not found.
@@ -181,6 +184,8 @@ async def _let_go(ops: Operations, ended: list[tuple[int, int]]) -> None:
 
     Bounded: a process whose parent hangs stays in the table of processes.
     """
+    import asyncio
+
     for _ in range(round(_LET_GO / _STEP)):
         if not any(ops.exists(f"/proc/{pid}") for pid, _ in ended):
             break
@@ -190,6 +195,8 @@ async def _let_go(ops: Operations, ended: list[tuple[int, int]]) -> None:
 
 async def _until_held(host: Host, process: HostProcess, asked: int) -> int:
     """Wait until all is held; how many bytes the kernel says it is. Raises SettingError with the process's words."""
+    import asyncio
+
     assert process.stdout is not None  # a pipe
     reported, words = 0, ""
     while reported < asked:

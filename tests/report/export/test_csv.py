@@ -71,7 +71,7 @@ def test_hidden_characters_are_written_out_and_each_row_is_a_line(hostile):
 def test_the_format_is_rendered_without_a_server_or_statistics():
     code = (
         "import sys; from pgtrial.export import csv, jsonl, prometheus; "
-        "sys.exit(any(name in sys.modules for name in ('psycopg', 'scipy', 'vl_convert')))"
+        "sys.exit(any(name in sys.modules for name in ('psycopg', 'asyncio', 'scipy', 'vl_convert')))"
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -1,6 +1,5 @@
 """Loop devices: block devices that are files of another file system."""
 
-import asyncio
 from collections.abc import Callable
 
 from pgtrial.errors import HostCommandError, SettingError
@@ -79,6 +78,8 @@ async def detach(host: Host, file: str, *, patience: float) -> bool:
 
 
 async def _until(condition: Callable[[], bool], patience: float) -> bool:
+    import asyncio
+
     for _ in range(round(patience / _STEP)):
         if condition():
             return True
