@@ -13,11 +13,14 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.findings.message import say
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT
 from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.power import Needed, blocks_needed, detectable_ratio
 from pgtrial.stats.sequential import nominal_levels
 from support import EXPERIMENT, Simulation, write_result_folder
+
+within = CURRENT.log_bounds
 
 BLOCKS = 20
 DECISION = (
@@ -138,7 +141,7 @@ def test_blocks_until_a_precision_are_not_told_as_those_until_a_decision(after: 
         assert stopping is not None
         assert (stopping.ended is not None, stopping.needed is None) == (is_ended, is_ended)
         finding, needed = judge_hypothesis(evidence, primary, (), stopping)
-        alone = blocks_needed(primary.comparison, expect="better", margin=0.05, better=Better.HIGHER)
+        alone = blocks_needed(primary.comparison, expect="better", bounds=within(0.05), better=Better.HIGHER)
 
         assert finding.verdict is Verdict.INCONCLUSIVE
         assert needed.blocks == alone.blocks

@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.design.plan import plan_schedule
+from pgtrial.design.plan import draw_seed, plan_schedule
 from pgtrial.model.arm import Arm, Role
 
 ARMS = tuple(Arm(name=name, role=Role.CANDIDATE) for name in ("a", "b", "c", "d", "e"))
@@ -37,6 +37,20 @@ def test_the_order_of_a_seed_never_changes() -> None:
 
 # Written down once: result folders and plans of the past rest on it.
 FIXED = ["acb", "cba", "acb", "bca"]
+
+
+@given(count=st.integers(2, 5), seed=seeds)
+def test_each_arm_runs_before_and_after_the_control_in_two_of_the_first_six_blocks(count: int, seed: int) -> None:
+    slots = plan_schedule(ARMS[:count], blocks=6, seed=seed)
+    places = {(slot.block, slot.arm): slot.position for slot in slots}
+
+    for arm in ARMS[1:count]:
+        after = sum(places[block, arm.name] > places[block, ARMS[0].name] for block in range(1, 7))
+        assert 2 <= after <= 4
+
+
+def test_a_seed_is_drawn_anew() -> None:
+    assert len({draw_seed() for _ in range(50)}) == 50
 
 
 def test_another_seed_gives_another_order() -> None:

@@ -11,9 +11,12 @@ import pytest
 from scipy import stats
 
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.paired import compare_blocks
+
+within = CURRENT.log_bounds
 
 EXPERIMENTS = 2000
 RUN_NOISE = 0.05
@@ -77,7 +80,7 @@ def test_quick_calibration_of_the_main_case():
     assert fewest <= outside <= most
     assert outside == sum(c.p_value < 0.05 for c in comparisons)
     check_exact_methods(comparisons, 8)
-    decisions = [decide(c, margin=0.03, better=Better.HIGHER) for c in comparisons]
+    decisions = [decide(c, bounds=within(0.03), better=Better.HIGHER) for c in comparisons]
     assert sum(d in (Decision.BETTER, Decision.WORSE) for d in decisions) <= most
 
 
@@ -125,12 +128,17 @@ def test_at_the_margin_wrong_decisions_keep_to_their_error_probability(kind):
     comparisons = compare_all(kind, 60, ratio=1.03)
 
     # The truth is exactly the bound: calling it better, or equivalent, is the error that the decision rule limits.
-    assert sum(decide(c, margin=0.03, better=Better.HIGHER) is Decision.BETTER for c in comparisons) <= bounds(0.025)[1]
-    equivalent = [decide(c, margin=0.03, better=Better.HIGHER) is Decision.EQUIVALENT for c in comparisons]
+    assert (
+        sum(decide(c, bounds=within(0.03), better=Better.HIGHER) is Decision.BETTER for c in comparisons)
+        <= bounds(0.025)[1]
+    )
+    equivalent = [decide(c, bounds=within(0.03), better=Better.HIGHER) is Decision.EQUIVALENT for c in comparisons]
     assert sum(equivalent) <= bounds(0.05)[1]
-    refuted = [judge(c, expect="not-worse", margin=0.03, better=Better.LOWER) is Verdict.REFUTED for c in comparisons]
+    refuted = [
+        judge(c, expect="not-worse", bounds=within(0.03), better=Better.LOWER) is Verdict.REFUTED for c in comparisons
+    ]
     supported = [
-        judge(c, expect="not-worse", margin=0.03, better=Better.LOWER) is Verdict.SUPPORTED for c in comparisons
+        judge(c, expect="not-worse", bounds=within(0.03), better=Better.LOWER) is Verdict.SUPPORTED for c in comparisons
     ]
     assert max(sum(refuted), sum(supported)) <= bounds(0.025)[1]
 

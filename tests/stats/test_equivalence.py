@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import claim_bound, decide, equivalence_p, judge
 from pgtrial.stats.interval import t_interval
 from pgtrial.stats.paired import compare_blocks
+
+within = CURRENT.log_bounds
 
 CLAIMS = ("better", "worse", "not-worse", "equivalent", "different")
 NO_INTERVAL = compare_blocks([100], [150])
@@ -31,6 +34,8 @@ def comparison_with(ratio, *, half, blocks=10):
         hl_high=None,
         blocks=blocks,
         sd_log_ratio=sd,
+        information=blocks,
+        degrees=blocks - 1,
     )
 
 
@@ -40,17 +45,17 @@ def test_two_one_sided_tests_agree_with_statsmodels():
     control, treated = [812, 790, 845, 901, 776, 830], [820, 801, 839, 915, 790, 825]
     comparison = compare_blocks(control, treated)
 
-    assert equivalence_p(comparison, margin=0.03) == pytest.approx(0.0021872660409573428)
-    assert equivalence_p(comparison, margin=0.01) == pytest.approx(0.29112312863891654)
+    assert equivalence_p(comparison, bounds=RULES[1].log_bounds(0.03)) == pytest.approx(0.0021872660409573428)
+    assert equivalence_p(comparison, bounds=RULES[1].log_bounds(0.01)) == pytest.approx(0.29112312863891654)
 
 
 @given(st.floats(0.8, 1.25), st.floats(0.001, 0.3), st.floats(0, 0.2))
 def test_equivalent_means_that_the_90_percent_interval_is_inside_the_margin(ratio, half, margin):
     comparison = comparison_with(ratio, half=half)
     inner = t_interval(math.log(ratio), comparison.sd_log_ratio, 10, confidence=0.9)
-    inside = math.log1p(-margin) < inner.low and inner.high < math.log1p(margin)
+    inside = -math.log1p(margin) < inner.low and inner.high < math.log1p(margin)
 
-    assert (decide(comparison, margin=margin, better=Better.HIGHER) is Decision.EQUIVALENT) == inside
+    assert (decide(comparison, bounds=within(margin), better=Better.HIGHER) is Decision.EQUIVALENT) == inside
 
 
 @pytest.mark.parametrize(
@@ -69,13 +74,13 @@ def test_decision_follows_the_direction_of_the_metric(ratio, half, higher):
     mirrored = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
     undirected = {Decision.BETTER: Decision.INCONCLUSIVE, Decision.WORSE: Decision.INCONCLUSIVE}
 
-    assert decide(comparison, margin=0.03, better=Better.HIGHER) is higher
-    assert decide(comparison, margin=0.03, better=Better.LOWER) is mirrored.get(higher, higher)
-    assert decide(comparison, margin=0.03, better=Better.NEITHER) is undirected.get(higher, higher)
+    assert decide(comparison, bounds=within(0.03), better=Better.HIGHER) is higher
+    assert decide(comparison, bounds=within(0.03), better=Better.LOWER) is mirrored.get(higher, higher)
+    assert decide(comparison, bounds=within(0.03), better=Better.NEITHER) is undirected.get(higher, higher)
 
 
 def test_a_margin_of_zero_is_never_equivalent():
-    assert decide(comparison_with(1, half=1e-6), margin=0, better=Better.HIGHER) is Decision.INCONCLUSIVE
+    assert decide(comparison_with(1, half=1e-6), bounds=within(0), better=Better.HIGHER) is Decision.INCONCLUSIVE
 
 
 def test_several_comparisons_need_stronger_evidence_for_equivalence_too():
@@ -84,9 +89,9 @@ def test_several_comparisons_need_stronger_evidence_for_equivalence_too():
 
     alone, third = (compare_blocks(control, treated, comparisons=k) for k in (1, 3))
 
-    assert 0.05 / 3 < equivalence_p(alone, margin=0.02) < 0.05
-    assert decide(alone, margin=0.02, better=Better.HIGHER) is Decision.EQUIVALENT
-    assert decide(third, margin=0.02, better=Better.HIGHER) is Decision.INCONCLUSIVE
+    assert 0.05 / 3 < equivalence_p(alone, bounds=within(0.02)) < 0.05
+    assert decide(alone, bounds=within(0.02), better=Better.HIGHER) is Decision.EQUIVALENT
+    assert decide(third, bounds=within(0.02), better=Better.HIGHER) is Decision.INCONCLUSIVE
 
 
 S, R, I = Verdict.SUPPORTED, Verdict.REFUTED, Verdict.INCONCLUSIVE  # noqa: E741
@@ -107,13 +112,13 @@ def test_verdict_on_each_claim(ratio, half, verdicts):
     comparison = comparison_with(ratio, half=half)
 
     for expect, verdict in zip(CLAIMS, verdicts, strict=True):
-        assert judge(comparison, expect=expect, margin=0.03, better=Better.HIGHER) is verdict
+        assert judge(comparison, expect=expect, bounds=within(0.03), better=Better.HIGHER) is verdict
 
 
 @given(st.floats(0.8, 1.25), st.floats(0.001, 0.3), st.sampled_from(CLAIMS))
 def test_latency_is_judged_as_the_mirror_image_of_throughput(ratio, half, expect):
-    throughput = judge(comparison_with(ratio, half=half), expect=expect, margin=0, better=Better.HIGHER)
-    latency = judge(comparison_with(1 / ratio, half=half), expect=expect, margin=0, better=Better.LOWER)
+    throughput = judge(comparison_with(ratio, half=half), expect=expect, bounds=within(0), better=Better.HIGHER)
+    latency = judge(comparison_with(1 / ratio, half=half), expect=expect, bounds=within(0), better=Better.LOWER)
 
     assert throughput is latency
 
@@ -121,27 +126,29 @@ def test_latency_is_judged_as_the_mirror_image_of_throughput(ratio, half, expect
 def test_latency_margin_is_measured_upwards():
     slower = comparison_with(1.02, half=0.005)
 
-    assert judge(slower, expect="not-worse", margin=0.03, better=Better.LOWER) is Verdict.SUPPORTED
-    assert judge(slower, expect="worse", margin=0.01, better=Better.LOWER) is Verdict.SUPPORTED
-    assert judge(slower, expect="better", margin=0.01, better=Better.LOWER) is Verdict.REFUTED
-    assert claim_bound("better", margin=0.1, better=Better.LOWER) == (math.log1p(-0.1), False)
-    assert claim_bound("different", margin=0.1, better=Better.LOWER) is None
+    assert judge(slower, expect="not-worse", bounds=within(0.03), better=Better.LOWER) is Verdict.SUPPORTED
+    assert judge(slower, expect="worse", bounds=within(0.01), better=Better.LOWER) is Verdict.SUPPORTED
+    assert judge(slower, expect="better", bounds=within(0.01), better=Better.LOWER) is Verdict.REFUTED
+    assert claim_bound("better", bounds=within(0.1), better=Better.LOWER) == (-math.log1p(0.1), False)
+    assert claim_bound("different", bounds=within(0.1), better=Better.LOWER) is None
 
 
 def test_a_metric_without_direction_supports_no_directed_claim():
     for expect, verdict in zip(CLAIMS, (I, I, I, R, S), strict=True):
-        assert judge(comparison_with(1.2, half=0.02), expect=expect, margin=0.03, better=Better.NEITHER) is verdict
+        assert (
+            judge(comparison_with(1.2, half=0.02), expect=expect, bounds=within(0.03), better=Better.NEITHER) is verdict
+        )
 
 
 @pytest.mark.parametrize("expect", CLAIMS)
 def test_without_an_interval_nothing_is_decided(expect):
-    assert judge(NO_INTERVAL, expect=expect, margin=0.03, better=Better.HIGHER) is Verdict.INCONCLUSIVE
-    assert decide(NO_INTERVAL, margin=0.03, better=Better.HIGHER) is Decision.INCONCLUSIVE
-    assert equivalence_p(NO_INTERVAL, margin=0.03) is None
+    assert judge(NO_INTERVAL, expect=expect, bounds=within(0.03), better=Better.HIGHER) is Verdict.INCONCLUSIVE
+    assert decide(NO_INTERVAL, bounds=within(0.03), better=Better.HIGHER) is Decision.INCONCLUSIVE
+    assert equivalence_p(NO_INTERVAL, bounds=within(0.03)) is None
 
 
 def test_wrong_arguments_are_errors():
     with pytest.raises(ValueError, match="faster"):
-        judge(NO_INTERVAL, expect="faster", margin=0.03, better=Better.HIGHER)
+        judge(NO_INTERVAL, expect="faster", bounds=within(0.03), better=Better.HIGHER)
     with pytest.raises(ValueError, match="margin"):
-        decide(NO_INTERVAL, margin=3, better=Better.HIGHER)
+        decide(NO_INTERVAL, bounds=within(3), better=Better.HIGHER)

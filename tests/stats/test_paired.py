@@ -193,7 +193,7 @@ def test_an_interval_that_is_wider_than_numbers_reach_decides_nothing(treated, c
 
     assert 0 < comparison.low < 1e-300
     assert 1e300 < comparison.high < math.inf
-    assert find_region(comparison, margin=0.03) is Region.UNCLEAR
+    assert find_region(comparison, bounds=(-0.03, 0.03)) is Region.UNCLEAR
 
 
 def test_caveats_of_the_order_travel_with_the_comparison():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide, judge
@@ -20,6 +21,8 @@ from pgtrial.stats.power import (
     find_equivalence_power,
     find_power,
 )
+
+within = CURRENT.log_bounds
 
 
 def observed(ratio, sd, *, blocks=6):
@@ -36,6 +39,8 @@ def observed(ratio, sd, *, blocks=6):
         hl_high=None,
         blocks=blocks,
         sd_log_ratio=sd,
+        information=blocks,
+        degrees=blocks - 1,
     )
 
 
@@ -106,15 +111,17 @@ def test_without_known_noise_or_within_reason_nothing_is_detectable(sd, blocks):
     assert detectable_ratio(sd, blocks) is None
 
 
-def simulated_power(ratio, sd, blocks, is_decided):
-    """Share of 1000 experiments that decide, from mean and standard deviation alone: other statistics take longer."""
-    found = 0
-    for log_ratios in np.random.default_rng(11).normal(math.log(ratio), sd, (1000, blocks)):
-        mean, spread = mean_and_sd(log_ratios)
+def simulated_power(ratio, sd, *, seen, blocks, is_decided):
+    """Share of 2000 experiments that decide, each on a truth drawn from those that go with ``seen`` blocks."""
+    rng, found = np.random.default_rng(11), 0
+    for _ in range(2000):
+        true_sd = sd * math.sqrt((seen - 1) / rng.chisquare(seen - 1))
+        truth = rng.normal(math.log(ratio), true_sd / math.sqrt(seen))
+        mean, spread = mean_and_sd(rng.normal(truth, true_sd, blocks))
         interval = t_interval(mean, spread, blocks, confidence=0.95)
-        seen = observed(math.exp(mean), spread, blocks=blocks)
-        found += is_decided(replace(seen, low=math.exp(interval.low), high=math.exp(interval.high)))
-    return found / 1000
+        shown = observed(math.exp(mean), spread, blocks=blocks)
+        found += is_decided(replace(shown, low=math.exp(interval.low), high=math.exp(interval.high)))
+    return found / 2000
 
 
 @pytest.mark.parametrize(
@@ -122,38 +129,64 @@ def simulated_power(ratio, sd, blocks, is_decided):
     [
         (1.12, 0.06, None, Better.HIGHER),
         (0.90, 0.06, None, Better.HIGHER),
-        (1.005, 0.03, None, Better.NEITHER),
+        (1.005, 0.05, None, Better.NEITHER),
         (1.12, 0.06, "better", Better.HIGHER),
         (0.99, 0.04, "better", Better.HIGHER),
         (0.90, 0.06, "better", Better.LOWER),
         (1.02, 0.06, "not-worse", Better.HIGHER),
         (1.10, 0.06, "worse", Better.LOWER),
-        (1.005, 0.03, "equivalent", Better.LOWER),
+        (1.005, 0.05, "equivalent", Better.LOWER),
         (1.10, 0.06, "different", Better.NEITHER),
     ],
 )
 def test_the_forecast_number_of_blocks_decides_with_the_promised_power(ratio, sd, expect, better):
-    needed = blocks_needed(observed(ratio, sd, blocks=2), expect=expect, margin=0.03, better=better)
+    needed = blocks_needed(observed(ratio, sd, blocks=8), expect=expect, bounds=within(0.03), better=better)
 
     def is_decided(comparison):
         if expect is None:
-            return decide(comparison, margin=0.03, better=better) is not Decision.INCONCLUSIVE
-        return judge(comparison, expect=expect, margin=0.03, better=better) is not Verdict.INCONCLUSIVE
+            return decide(comparison, bounds=within(0.03), better=better) is not Decision.INCONCLUSIVE
+        return judge(comparison, expect=expect, bounds=within(0.03), better=better) is not Verdict.INCONCLUSIVE
 
     assert needed.reachable
-    # A whole number of blocks exceeds 0.8 a little; four standard errors of the simulation are 0.05.
-    assert 0.75 <= simulated_power(ratio, sd, 2 + needed.blocks, is_decided) <= 0.92
+    # A whole number of blocks exceeds 0.8 a little; four standard errors of the simulation are 0.035.
+    found = simulated_power(ratio, sd, seen=8, blocks=8 + needed.blocks, is_decided=is_decided)
+    assert 0.765 <= found <= 0.85
 
 
 def test_decided_already_and_out_of_reach_are_told_apart():
     decided = compare_blocks([100] * 6, [150, 151, 149, 150, 152, 148])
 
-    assert blocks_needed(decided, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=True)
-    assert blocks_needed(decided, expect="worse", margin=0.03, better=Better.HIGHER) == Needed(
+    assert blocks_needed(decided, bounds=within(0.03), better=Better.HIGHER) == Needed(blocks=None, reachable=True)
+    assert blocks_needed(decided, expect="worse", bounds=within(0.03), better=Better.HIGHER) == Needed(
         blocks=None, reachable=True
     )
     on_the_bound = observed(1.03, 0.05)
-    assert blocks_needed(on_the_bound, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=False)
+    assert blocks_needed(on_the_bound, bounds=within(0.03), better=Better.HIGHER, cap=300) == Needed(
+        blocks=None, reachable=False
+    )
+
+
+def test_the_range_of_what_is_needed_holds_what_four_of_five_truths_need():
+    needed = blocks_needed(observed(1.06, 0.05), bounds=within(0.03), better=Better.HIGHER, in_range=True)
+
+    rng, each = np.random.default_rng(5), []
+    for _ in range(200):
+        sd = 0.05 * math.sqrt(5 / rng.chisquare(5))
+        mean = rng.normal(math.log(1.06), sd / math.sqrt(6))
+        blocks = next((n for n in range(7, 1001) if power_of(mean, sd, n) >= 0.8), math.inf)
+        each.append(blocks - 6)
+    assert 0.02 <= np.mean(np.array(each) < needed.low) <= 0.2
+    assert needed.low < needed.blocks
+    assert needed.high is None or 0.02 <= np.mean(np.array(each) > needed.high) <= 0.2
+
+
+def power_of(mean, sd, blocks):
+    """Of deciding better, worse or equivalent, from the published functions for one truth."""
+    error = sd / math.sqrt(blocks)
+    lower, upper = ((bound - mean) / error for bound in within(0.03))
+    inside = find_equivalence_power(lower, upper, degrees=blocks - 1, alpha=0.05)
+    cut = stats.t.isf(0.025, blocks - 1)
+    return inside + stats.nct.sf(cut, blocks - 1, -upper) + stats.nct.sf(cut, blocks - 1, lower)
 
 
 @pytest.mark.parametrize(
@@ -161,36 +194,36 @@ def test_decided_already_and_out_of_reach_are_told_apart():
     [compare_blocks([100], [110]), compare_blocks([], []), compare_blocks([100, 100], [110, 110])],
 )
 def test_without_an_interval_there_is_no_forecast(comparison):
-    assert blocks_needed(comparison, margin=0.03, better=Better.HIGHER) == Needed(blocks=None, reachable=False)
+    assert blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER) == Needed(blocks=None, reachable=False)
 
 
 def test_what_cannot_be_decided_is_out_of_reach():
     apart = observed(1.5, 0.05)
 
-    assert not blocks_needed(apart, expect="better", margin=0.03, better=Better.NEITHER).reachable
-    assert not blocks_needed(apart, margin=0.03, better=Better.NEITHER).reachable
-    assert not blocks_needed(observed(1, 0.05), margin=0, better=Better.HIGHER).reachable
+    assert not blocks_needed(apart, expect="better", bounds=within(0.03), better=Better.NEITHER).reachable
+    assert not blocks_needed(apart, bounds=within(0.03), better=Better.NEITHER).reachable
+    assert not blocks_needed(observed(1, 0.05), bounds=within(0), better=Better.HIGHER, cap=200).reachable
 
 
 def test_cap_counts_all_blocks():
     comparison = observed(1.05, 0.06, blocks=6)
-    needed = blocks_needed(comparison, margin=0.03, better=Better.HIGHER).blocks
+    needed = blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER).blocks
 
-    exactly = blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=6 + needed)
-    below = blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=5 + needed)
+    exactly = blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=6 + needed)
+    below = blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=5 + needed)
     assert exactly == Needed(blocks=needed, reachable=True)
     assert below == Needed(blocks=None, reachable=False)
-    assert not blocks_needed(comparison, margin=0.03, better=Better.HIGHER, cap=3).reachable
+    assert not blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER, cap=3).reachable
 
 
 def test_comparisons_are_those_of_the_comparison_unless_given():
     comparison = observed(1.06, 0.06)
     several = replace(comparison, comparisons=5)
 
-    assert blocks_needed(several, margin=0.03, better=Better.HIGHER) == blocks_needed(
-        comparison, margin=0.03, better=Better.HIGHER, comparisons=5
+    assert blocks_needed(several, bounds=within(0.03), better=Better.HIGHER) == blocks_needed(
+        comparison, bounds=within(0.03), better=Better.HIGHER, comparisons=5
     )
     assert (
-        blocks_needed(several, margin=0.03, better=Better.HIGHER).blocks
-        > blocks_needed(comparison, margin=0.03, better=Better.HIGHER).blocks
+        blocks_needed(several, bounds=within(0.03), better=Better.HIGHER).blocks
+        > blocks_needed(comparison, bounds=within(0.03), better=Better.HIGHER).blocks
     )

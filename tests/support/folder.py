@@ -13,11 +13,12 @@ from pgtrial.design.plan import Plan, plan_schedule
 from pgtrial.design.slices import GUARD, duet_guard
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
+from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.store import layout
 from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support.files import Query, write_all
-from support.runs import simulate_block, simulate_run
+from support.runs import order_seed, simulate_block, simulate_run
 from support.simulation import EXPERIMENT, Simulation
 
 _STARTED = 1_767_225_600.0
@@ -30,16 +31,18 @@ def write_result_folder(
     text: str = EXPERIMENT,
     simulation: Simulation | None = None,
     runs: int | None = None,
+    rules: int = CURRENT.version,
 ) -> Path:
     """Write the result folder of a simulated experiment into a new folder; the folder.
 
     ``text`` is the experiment file, whose method is kept ("auto" becomes "interleaved"). ``runs`` limits the runs that
-    are made, as if the experiment had been stopped.
+    are made, as if the experiment had been stopped. ``rules``: version of those that it is judged by.
     """
     simulation = simulation or Simulation()
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    slots = plan_schedule(arms, blocks=experiment.design.blocks or DEFAULT_BLOCKS, seed=experiment.design.seed)
+    seed = order_seed(experiment)
+    slots = plan_schedule(arms, blocks=experiment.design.blocks or DEFAULT_BLOCKS, seed=seed)
     folder.mkdir(parents=True)
     (folder / layout.EXPERIMENT).write_text(text, encoding="utf-8")
     method: Method = "interleaved" if experiment.design.method == "auto" else experiment.design.method
@@ -52,7 +55,12 @@ def write_result_folder(
         doubled=bool(simulation.builds_up),
     )
     state = State.create(folder, durable=False)  # hundreds of small transactions, which can be made again
-    write_plan(state, Plan(experiment=experiment, arms=arms, levels=levels, slots=slots, method=choice))
+    write_plan(
+        state,
+        Plan(
+            experiment=experiment, arms=arms, levels=levels, slots=slots, method=choice, seed=seed, rules=RULES[rules]
+        ),
+    )
     state.add_fingerprint({"PostgreSQL/version": "15.7", "machine/CPUs": "2", "kernel/release": "6.1.0"})
     rng = random.Random(simulation.seed)
     blocks = {slot.block: rng.gauss(0, simulation.block_sd) for slot in slots}

@@ -31,6 +31,11 @@ _SWITCH = 0.002  # s from the end of a slice to the start of the next
 _PARTS = 4  # of the counted time of a slice
 
 
+def order_seed(experiment: Experiment) -> int:
+    """That of the file, or always the same one."""
+    return 1 if experiment.design.seed is None else experiment.design.seed
+
+
 def simulate_run(
     state: State,
     folder: Path,
@@ -163,9 +168,9 @@ def simulate_block(
 def _steps(
     experiment: Experiment, method: str, arms: tuple[str, ...], *, block: int, level: int, doubled: bool
 ) -> tuple[Step, ...]:
-    seconds, seed = experiment.workload.duration, f"{experiment.design.seed}/{block}"
+    seconds, seed = experiment.workload.duration, f"{order_seed(experiment)}/{block}"
     if method == "duet":
-        length, seed = experiment.design.slice or DEFAULT_DUET_SLICE, turn_seed(experiment.design.seed, block, level)
+        length, seed = experiment.design.slice or DEFAULT_DUET_SLICE, turn_seed(order_seed(experiment), block, level)
         return pair_up(sorted(arms), seconds=seconds, slice_length=length, guard=duet_guard(length), seed=seed)
     length = (experiment.design.slice or DEFAULT_SLICE) * (2 if doubled else 1)
     return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)

@@ -14,6 +14,7 @@ from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
+from pgtrial.model.rules import Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
@@ -44,6 +45,8 @@ class Evidence:
     levels: tuple[LoadLevel, ...]
     slots: tuple[Slot, ...]
     method: MethodChoice
+    seed: int
+    rules: Rules
     runs: tuple[RunRow, ...]
     valid: tuple[RunRow, ...]
     events: tuple[Event, ...]
@@ -97,6 +100,11 @@ class Evidence:
         return self.experiment.hypothesis.margin
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """Logarithms of the ratios between which an effect does not matter."""
+        return self.rules.log_bounds(self.margin)
+
+    @property
     def confidence(self) -> float:
         return self.experiment.hypothesis.confidence
 
@@ -121,12 +129,15 @@ class Evidence:
         """Valid runs of an arm by block."""
         return tuple(sorted((run for run in self.valid if run.slot.arm == arm), key=lambda run: run.slot.block))
 
-    def pairs(self, arm: str) -> tuple[tuple[RunRow, RunRow], ...]:
-        """(control's run, the arm's run) of every block that has a valid run of both, by block."""
-        if self.control is None:
-            return ()
-        controls = {run.slot.block: run for run in self.runs_of(self.control.name)}
-        return tuple((controls[run.slot.block], run) for run in self.runs_of(arm) if run.slot.block in controls)
+    def pairs(self, arm: str, *, baseline: str | None = None) -> tuple[tuple[RunRow, RunRow], ...]:
+        """(the baseline's run, the arm's run) of every block that has a valid run of both, by block.
+
+        The baseline is the control unless another arm is named.
+        """
+        if baseline is None:
+            baseline = self.control.name if self.control else ""
+        first = {run.slot.block: run for run in self.runs_of(baseline)}
+        return tuple((first[run.slot.block], run) for run in self.runs_of(arm) if run.slot.block in first)
 
     def complete_blocks(self) -> tuple[int, ...]:
         """Blocks in which every arm has a valid run."""
@@ -171,6 +182,8 @@ def read_evidence(folder: Path, plan: Plan | None = None) -> Evidence:
             levels=plan.levels,
             slots=plan.slots,
             method=plan.method,
+            seed=plan.seed,
+            rules=plan.rules,
             runs=runs,
             valid=tuple(run for run in runs if run.state is RunState.DONE),
             events=tuple(

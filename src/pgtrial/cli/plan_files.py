@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pgtrial.cli.checked import Checked
 from pgtrial.design.data_size import largest_files
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Role
 from pgtrial.model.file_job import FileJob
 from pgtrial.units import format_bytes
@@ -44,12 +45,19 @@ def _job_text(jobs: list[FileJob]) -> str:
     return f"{jobs[0].name}: {', '.join(fact for fact in facts if fact)}"
 
 
+def order_text(experiment: Experiment) -> str:
+    """Where the random order comes from."""
+    if experiment.design.seed is None:
+        return "The order is drawn at random when the experiment begins."
+    return f"Random order from seed {experiment.design.seed}."
+
+
 def runs_text(checked: Checked) -> str:
     """How runs start."""
     when = _SYNCS[checked.loaded.experiment.restore]
     return (
-        f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. Random order from seed "
-        f"{checked.loaded.experiment.design.seed}."
+        f"{len(checked.plan.slots)} runs. What is still to be written is written {when}. "
+        f"{order_text(checked.loaded.experiment)}"
     )
 
 

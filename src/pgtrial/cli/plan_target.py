@@ -132,7 +132,7 @@ def starts_text(checked: Checked) -> str:
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
     restore = experiment.restore
     restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
-    return f"{started}. The data are restored {restores}. Random order from seed {experiment.design.seed}."
+    return f"{started}. The data are restored {restores}. {plan_files.order_text(experiment)}"
 
 
 def place_texts(checked: Checked) -> Iterator[str]:

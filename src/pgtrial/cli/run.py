@@ -71,7 +71,7 @@ from pgtrial.language import Language
     help="Without a file: major version, such as 16, or directory with the programs. Default: the first found.",
 )
 @click.option(
-    "--seed", default=None, metavar="N", type=int, help="Without a file: seed of the random order. Default: 1."
+    "--seed", default=None, metavar="N", type=int, help="Without a file: seed of the random order. Default: drawn."
 )
 @options.results
 @options.work_directory

@@ -2,6 +2,7 @@
 
 import math
 import random
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,15 +16,20 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.design_checks import FIRST_LOOK
 from pgtrial.experiment_file.experiment import DesignTable, Experiment
 from pgtrial.model.arm import Arm
+from pgtrial.model.rules import CURRENT, Rules
 from pgtrial.model.run import LoadLevel, Slot
+
+MOST_SEEDS = 2**31
+_BALANCED = 6  # blocks at the start in which no arm is always on the same side of the control
+_LEAST_EACH = 2  # of them with the arm before the control, and as many with it after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """An experiment with its arms resolved, the control first, and its schedule.
 
-    ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. Everything else follows
-    from these.
+    ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. ``seed`` decides about
+    everything that is random, and the verdict is reached by ``rules``. Everything else follows from these.
     """
 
     experiment: Experiment
@@ -31,7 +37,9 @@ class Plan:
     levels: tuple[LoadLevel, ...]
     slots: tuple[Slot, ...]
     method: MethodChoice
+    seed: int
     judgements: tuple[Judgement, ...] = ()
+    rules: Rules = CURRENT
 
     @property
     def claimed(self) -> str:
@@ -54,7 +62,7 @@ class Plan:
             self.method,
             sorted(arm.name for arm in self.arms),
             seconds=self.experiment.workload.duration,
-            seed=turn_seed(self.experiment.design.seed, 1, 0),
+            seed=turn_seed(self.seed, 1, 0),
         )
 
     @property
@@ -72,19 +80,28 @@ class Plan:
         return 1 + len(self.arms)
 
 
+def draw_seed() -> int:
+    """A seed that nobody can know before."""
+    return secrets.randbelow(MOST_SEEDS)
+
+
 def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
     """The plan of a checked experiment; without ``facts`` of the host the method is judged by the file alone.
+
+    Its seed is that of the file, or drawn where the file has none.
 
     SpecError if its budget is too short, or its method not valid.
     """
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
     method = choose_method(experiment, arms, levels, facts)
+    seed = draw_seed() if experiment.design.seed is None else experiment.design.seed
     return Plan(
         experiment=experiment,
         arms=arms,
         levels=levels,
-        slots=plan_schedule(arms, blocks=blocks_of(experiment, arms, method), seed=experiment.design.seed),
+        slots=plan_schedule(arms, blocks=blocks_of(experiment, arms, method), seed=seed),
         method=method,
+        seed=seed,
         judgements=judge_methods(experiment, arms, levels, facts),
     )
 
@@ -92,15 +109,29 @@ def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
 def plan_schedule(arms: Sequence[Arm], *, blocks: int, seed: int) -> tuple[Slot, ...]:
     """Randomised complete blocks: every arm once per block, in an order drawn from ``seed`` for each block anew.
 
-    A longer schedule begins with the shorter one of the same seed, so blocks can be added later.
-    Source: Fisher, The Design of Experiments, 1935, chapter 4.
+    ``arms``: the control first. The first blocks are drawn again until each other arm comes before the control in some
+    of them and after it in others, so that what the place in a block does can be told from what the arm does. A longer
+    schedule begins with the shorter one of the same seed, so blocks can be added later.
+    Source: Fisher, The Design of Experiments, 1935, chapter 4; for restricted randomisation Cox, Planning of
+    Experiments, 1958, section 5.4.
     """
     rng = random.Random(seed)
-    slots: list[Slot] = []
-    for block in range(1, blocks + 1):
-        for position, name in enumerate(shuffled([arm.name for arm in arms], rng), start=1):
-            slots.append(Slot(number=len(slots) + 1, block=block, position=position, arm=name))
-    return tuple(slots)
+    names = [arm.name for arm in arms]
+    orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+    while not _is_balanced(names, orders):
+        orders = [shuffled(names, rng) for _ in range(_BALANCED)]
+    orders += [shuffled(names, rng) for _ in range(blocks - _BALANCED)]
+    return tuple(
+        Slot(number=(block - 1) * len(names) + position, block=block, position=position, arm=name)
+        for block, order in enumerate(orders[:blocks], start=1)
+        for position, name in enumerate(order, start=1)
+    )
+
+
+def _is_balanced(names: Sequence[str], orders: Sequence[Sequence[str]]) -> bool:
+    control, *others = names
+    after = (sum(order.index(name) > order.index(control) for order in orders) for name in others)
+    return all(_LEAST_EACH <= count <= len(orders) - _LEAST_EACH for count in after)
 
 
 def plan_looks(design: DesignTable, *, blocks: int) -> tuple[int, ...]:

@@ -185,7 +185,7 @@ async def _try_and_plan(
         workload=experiment.workload,
         load=load,
         levels=plan.levels,
-        seed=experiment.design.seed,
+        seed=plan.seed,
         client_host=here,
         baseline=baseline,
         mark=mark_of(folder),

@@ -387,7 +387,11 @@ class DesignTable(Table):
         description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
         "data are read into shared_buffers, as far as they fit (needs pg_prewarm).",
     )
-    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(default=1, description="Seed of the random order.")
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = Field(
+        default=None,
+        description="Seed of everything random, to repeat the order of an earlier experiment. Left out: drawn, and "
+        "recorded.",
+    )
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )

@@ -210,7 +210,9 @@ def control_twice(
     # A margin of zero is no claim of equivalence.
     expect = "different" if experiment.hypothesis.margin == 0 else "equivalent"
     design = {key: value for key, value in data.get("design", {}).items() if key in _KEPT}
-    design |= {"seed": (experiment.design.seed + portion) % 2**63, "method": method}
+    if experiment.design.seed is not None:
+        design["seed"] = (experiment.design.seed + portion) % 2**63
+    design["method"] = method
     design |= {key: value for key, value in (("slice", slice), ("blocks", blocks)) if value is not None}
     given = {"duration": duration, "warmup": warmup}
     workload = data["workload"] | {key: value for key, value in given.items() if value is not None}

@@ -43,6 +43,7 @@ class ExperimentFinding(Record):
     method_reason: MaybeMessage = None  # why, where the file left it open
     restore: str = ""  # each-run | each-block | never
     seed: int
+    rules: int = 1  # version of the rules by which the verdict was reached
     blocks_planned: int
     blocks_complete: int  # blocks in which every arm has a finished run
     workload: dict[str, str | Message]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …
@@ -81,6 +82,9 @@ class Effect(Record):
     p_adjusted: float | None  # Holm over the arms
     p_sign_flip: float | None  # exact where the number of blocks allows
     hodges_lehmann: float | None  # ratio
+    log_error: float | None = None  # standard error of log(ratio)
+    degrees: int | None = None  # of freedom, of that
+    position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
     margin: float
     decision: Decision
     blocks: int
@@ -133,8 +137,8 @@ class SingleRuns(Record):
 
     arm: str
     blocks: int
-    above: int  # blocks whose ratio is larger than 1 + margin
-    below: int  # blocks whose ratio is smaller than 1 - margin
+    above: int  # blocks whose ratio lies above the margin
+    below: int  # blocks whose ratio lies below it
     lowest: float
     highest: float
 

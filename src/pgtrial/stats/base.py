@@ -1,5 +1,6 @@
 """Results of this package: numbers together with the caveats that limit them."""
 
+import math
 from dataclasses import dataclass
 
 from pgtrial.findings.caveat import CaveatFinding
@@ -19,9 +20,13 @@ class Comparison:
     """One arm against the control over the blocks that have both; a number that cannot be computed is None.
 
     ``ratio``, ``low``, ``high``, ``hodges_lehmann``, ``hl_low`` and ``hl_high`` are arm / control, dimensionless.
-    ``sd_log_ratio`` is the standard deviation between blocks of log(arm / control). ``confidence`` holds for all
-    ``comparisons`` of the family together: each interval has the level 1 - (1 - confidence) / comparisons.
-    ``p_value`` (t) and ``p_sign_flip`` are two-sided, of this comparison alone. ``blocks`` counts complete blocks.
+    ``sd_log_ratio`` is the standard deviation between blocks of log(arm / control), with ``degrees`` of freedom; the
+    standard error is that by the root of ``information``, which is the number of ``blocks`` or, where the orders of the
+    arms came up unequally often, less. ``position`` is what the second run of a block differs by (log ratio), where
+    that is taken out of the effect. ``confidence`` holds for all ``comparisons`` of the family together: each interval
+    has the level 1 - (1 - confidence) / comparisons. ``p_value`` (t) and ``p_sign_flip`` are two-sided, of this
+    comparison alone; the latter is over the orders of the arms that could have been drawn. ``is_anytime``: the interval
+    holds whenever one stops. ``blocks`` counts complete blocks.
     """
 
     ratio: float | None
@@ -35,6 +40,10 @@ class Comparison:
     hl_high: float | None
     blocks: int
     sd_log_ratio: float | None
+    information: float
+    degrees: int
+    position: float | None = None
+    is_anytime: bool = False
     comparisons: int = 1
     caveats: tuple[CaveatFinding, ...] = ()
 
@@ -42,3 +51,8 @@ class Comparison:
     def alpha(self) -> float:
         """Error probability that this comparison may spend: Bonferroni's share of the family's."""
         return (1 - self.confidence) / self.comparisons
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the log ratio; None where the noise is not known."""
+        return None if self.sd_log_ratio is None else self.sd_log_ratio / math.sqrt(self.information)

@@ -1,6 +1,6 @@
 """Decisions by interval against the margin, the smallest effect that matters.
 
-The bounds are 1 - margin and 1 + margin. Better and worse need the interval wholly beyond a bound; equivalent needs
+Better and worse need the interval wholly beyond a bound; equivalent needs
 two one-sided tests (TOST), that is, the interval with twice the error probability wholly inside both.
 Sources: Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657-680; Berger & Hsu, Statist. Sci. 11 (1996) 283-319.
 """
@@ -23,41 +23,42 @@ class Region(StrEnum):
     UNCLEAR = "unclear"
 
 
-def log_bounds(margin: float) -> tuple[float, float]:
-    """Logs of 1 - margin and 1 + margin; ValueError unless 0 <= margin < 1."""
-    if not 0 <= margin < 1:
-        raise ValueError(f"expected 0 <= margin < 1, got {margin}")
-    return math.log1p(-margin), math.log1p(margin)
+# Logarithms of the ratios between which an effect does not matter; ``Rules.log_bounds`` gives those of a margin.
+Bounds = tuple[float, float]
 
 
-def equivalence_p(comparison: Comparison, *, margin: float) -> float | None:
+def equivalence_p(comparison: Comparison, *, bounds: Bounds) -> float | None:
     """P-value of the two one-sided t tests of "the ratio is outside the margin"; None without an interval."""
-    lower, upper = log_bounds(margin)
-    if comparison.low is None or comparison.ratio is None or comparison.sd_log_ratio is None:
+    lower, upper = bounds
+    error, degrees = comparison.error, comparison.degrees
+    if comparison.low is None or comparison.ratio is None or error is None:
         return None
-    error = comparison.sd_log_ratio / math.sqrt(comparison.blocks)
-    mean, degrees = math.log(comparison.ratio), comparison.blocks - 1
+    mean = math.log(comparison.ratio)
     return max(t_tail((mean - lower) / error, degrees), t_tail((upper - mean) / error, degrees))
 
 
-def find_region(comparison: Comparison, *, margin: float) -> Region:
+def find_region(comparison: Comparison, *, bounds: Bounds) -> Region:
     """The region that the data establish; UNCLEAR without an interval."""
-    lower, upper = log_bounds(margin)
-    p_value = equivalence_p(comparison, margin=margin)
+    lower, upper = bounds
+    p_value = equivalence_p(comparison, bounds=bounds)
     if comparison.low is None or comparison.high is None or p_value is None:
         return Region.UNCLEAR
-    if math.log(comparison.low) > upper:
+    low, high = math.log(comparison.low), math.log(comparison.high)
+    if low > upper:
         return Region.ABOVE
-    if math.log(comparison.high) < lower:
+    if high < lower:
         return Region.BELOW
+    if comparison.is_anytime:
+        # Of an interval that holds at every look no narrower one is known for two one-sided tests.
+        return Region.INSIDE if lower < low and high < upper else Region.UNCLEAR
     # With margin 0 nothing lies inside, and p is then at least one half.
     return Region.INSIDE if p_value < comparison.alpha else Region.UNCLEAR
 
 
-def decide(comparison: Comparison, *, margin: float, better: Better) -> Decision:
+def decide(comparison: Comparison, *, bounds: Bounds, better: Better) -> Decision:
     """Decide about an effect. A metric without a better direction can only be equivalent or inconclusive."""
     good = {Better.HIGHER: Region.ABOVE, Better.LOWER: Region.BELOW, Better.NEITHER: None}[better]
-    match find_region(comparison, margin=margin):
+    match find_region(comparison, bounds=bounds):
         case Region.INSIDE:
             return Decision.EQUIVALENT
         case Region.UNCLEAR:
@@ -68,21 +69,21 @@ def decide(comparison: Comparison, *, margin: float, better: Better) -> Decision
             return Decision.INCONCLUSIVE
 
 
-def claim_bound(expect: str, *, margin: float, better: Better) -> tuple[float, bool] | None:
+def claim_bound(expect: str, *, bounds: Bounds, better: Better) -> tuple[float, bool] | None:
     """For a claim about one side: the log bound, and whether the claim says that the ratio is above it.
 
     None for "equivalent" and "different", and for a metric without a good direction.
     """
     if expect in ("equivalent", "different") or better is Better.NEITHER:
         return None
-    lower, upper = log_bounds(margin)
+    lower, upper = bounds
     above = (better is Better.HIGHER) == (expect != "worse")
     # "better" must clear the bound on the good side; "worse" and "not-worse" are about the one on the bad side.
     higher_bound = (better is Better.HIGHER) == (expect == "better")
     return (upper if higher_bound else lower), above
 
 
-def judge(comparison: Comparison, *, expect: str, margin: float, better: Better) -> Verdict:
+def judge(comparison: Comparison, *, expect: str, bounds: Bounds, better: Better) -> Verdict:
     """Judge the claim that the arm is better, worse, not-worse, equivalent or different.
 
     INCONCLUSIVE without an interval, and for a one-sided claim on a metric without a good direction.
@@ -91,11 +92,11 @@ def judge(comparison: Comparison, *, expect: str, margin: float, better: Better)
     if expect not in ("better", "worse", "not-worse", "equivalent", "different"):
         raise ValueError(f'expected better, worse, not-worse, equivalent or different, got "{expect}"')
     if expect in ("equivalent", "different"):
-        region = find_region(comparison, margin=margin)
+        region = find_region(comparison, bounds=bounds)
         if region is Region.UNCLEAR:
             return Verdict.INCONCLUSIVE
         return Verdict.SUPPORTED if (region is Region.INSIDE) == (expect == "equivalent") else Verdict.REFUTED
-    claim = claim_bound(expect, margin=margin, better=better)
+    claim = claim_bound(expect, bounds=bounds, better=better)
     if claim is None or comparison.low is None or comparison.high is None:
         return Verdict.INCONCLUSIVE
     bound, above = claim

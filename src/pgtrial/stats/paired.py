@@ -1,7 +1,8 @@
 """Compare an arm with the control, block by block: the block is the unit of analysis.
 
-Differences are taken on the log scale inside a block, so whatever slows a whole block slows both and cancels. What
-does not cancel, such as a drift over the minutes of a block, gets a random sign from the random order of the arms.
+Differences are taken on the log scale inside a block, so whatever slows a whole block slows both and cancels. What the
+place in the block adds is estimated and taken out where the arms ran one after the other (``crossover``). What does not
+cancel, such as a drift over the minutes of a block, gets a random sign from the random order of the arms.
 That is why the differences of neighbouring blocks are uncorrelated even where the noise of neighbouring runs is not,
 and why the interval needs no correction for autocorrelated noise (shown by tests/stats/test_calibration.py).
 Source: Fisher, "The Design of Experiments" (1935), chapter IV; Cochran & Cox, "Experimental Designs" (1957), chapter 4.
@@ -9,6 +10,7 @@ Source: Fisher, "The Design of Experiments" (1935), chapter IV; Cochran & Cox, "
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,8 +18,15 @@ from numpy.typing import NDArray
 
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.stats.base import Comparison, Interval
+from pgtrial.stats.crossover import (
+    crossed_averages,
+    fit_crossover,
+    randomisation_p,
+    rank_sum_interval,
+    smallest_p,
+)
 from pgtrial.stats.dependence import order_caveats
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_interval, t_tail
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, ratio_of, t_quantile, t_tail
 
 FEW_BLOCKS = 6
 
@@ -28,19 +37,23 @@ def compare_blocks(
     *,
     confidence: float = 0.95,
     comparisons: int = 1,
+    after: Sequence[bool] | NDArray[np.bool_] | None = None,
 ) -> Comparison:
-    """Ratio treated / control: t interval and p on the block log ratios, exact sign-flip p, Hodges-Lehmann.
+    """Ratio treated / control: t interval and p on the block log ratios, exact p over the orders, Hodges-Lehmann.
 
     control, treated : (n_blocks,), the same unit, > 0, in the order in which the blocks were run; NaN is no
-    observation, and its block is left out. ``confidence`` holds for ``comparisons`` intervals together (Bonferroni:
+    observation, and its block is left out. after : (n_blocks,), whether the arm ran after the control; None where both
+    had the block's time together. The effect of the place in the block is then taken out (``fit_crossover``), unless
+    too few blocks have one of the orders. ``confidence`` holds for ``comparisons`` intervals together (Bonferroni:
     Miller, "Simultaneous Statistical Inference" (1981), section 2.3).
     ValueError: shapes differ, or confidence or comparisons is out of range.
     Caveats: no-log-ratio, missing-blocks, no-interval, zero-variance, few-blocks, methods-disagree, and those of
     ``order_caveats``.
     """
     one, other = np.asarray(control, dtype=np.float64), np.asarray(treated, dtype=np.float64)
-    if one.ndim != 1 or one.shape != other.shape:
-        raise ValueError(f"expected two arrays of one shape (n_blocks,), got {one.shape} and {other.shape}")
+    places = None if after is None else np.asarray(after, dtype=np.bool_)
+    if one.ndim != 1 or one.shape != other.shape or (places is not None and places.shape != one.shape):
+        raise ValueError(f"expected arrays of one shape (n_blocks,), got {one.shape} and {other.shape}")
     if not 0 < confidence < 1 or comparisons < 1:
         raise ValueError(f"expected 0 < confidence < 1 and comparisons >= 1, got {confidence} and {comparisons}")
     missing = int(np.count_nonzero(np.isnan(one) != np.isnan(other)))
@@ -58,28 +71,77 @@ def compare_blocks(
         return _without_interval(ratio, count, confidence, comparisons, (*lost, _no_interval(count)))
 
     alpha = (1 - confidence) / comparisons
-    mean, sd = mean_and_sd(log_ratios)
-    flip = sign_flip_p(log_ratios)
-    rank = signed_rank_interval(log_ratios, confidence=1 - alpha)
-    spread = sd > NO_SPREAD
-    interval = t_interval(mean, sd, count, confidence=1 - alpha) if spread else None
-    p_value = 2 * t_tail(abs(mean) / (sd / math.sqrt(count)), count - 1) if spread else None
-    in_order = order_caveats(log_ratios) if spread else ()
-    caveats = (*lost, *_shape_caveats(count, p_value, flip, alpha), *in_order)
+    fit = _fit(log_ratios, None if places is None else places[complete], confidence=1 - alpha)
+    spread = fit.sd > NO_SPREAD
+    error = fit.sd / math.sqrt(fit.information)
+    half = t_quantile(1 - alpha / 2, fit.degrees) * error
+    p_value = 2 * t_tail(abs(fit.effect) / error, fit.degrees) if spread else None
+    in_order = order_caveats(fit.without_position) if spread else ()
+    shape = _shape_caveats(count, p_value, fit.p_order, fit.smallest_p, alpha)
     return Comparison(
-        ratio=math.exp(mean),
-        low=ratio_of(interval.low) if interval else None,
-        high=ratio_of(interval.high) if interval else None,
+        ratio=math.exp(fit.effect),
+        low=ratio_of(fit.effect - half) if spread else None,
+        high=ratio_of(fit.effect + half) if spread else None,
         confidence=confidence,
         p_value=p_value,
-        p_sign_flip=flip,
-        hodges_lehmann=math.exp(hodges_lehmann(log_ratios)),
-        hl_low=math.exp(rank.low) if rank else None,
-        hl_high=math.exp(rank.high) if rank else None,
+        p_sign_flip=fit.p_order,
+        hodges_lehmann=math.exp(fit.centre),
+        hl_low=math.exp(fit.rank.low) if fit.rank else None,
+        hl_high=math.exp(fit.rank.high) if fit.rank else None,
         blocks=count,
-        sd_log_ratio=sd,
+        sd_log_ratio=fit.sd,
+        information=fit.information,
+        degrees=fit.degrees,
+        position=fit.position,
         comparisons=comparisons,
-        caveats=caveats,
+        caveats=(*lost, *shape, *in_order),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """All of a comparison that depends on whether the place in the block is taken out; on the log scale."""
+
+    effect: float
+    sd: float
+    degrees: int
+    information: float
+    position: float | None
+    without_position: NDArray[np.float64]
+    p_order: float
+    smallest_p: float
+    centre: float
+    rank: Interval | None
+
+
+def _fit(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> _Fit:
+    crossed = None if after is None else fit_crossover(log_ratios, after)
+    if after is None or crossed is None:
+        mean, sd = mean_and_sd(log_ratios)
+        return _Fit(
+            effect=mean,
+            sd=sd,
+            degrees=log_ratios.size - 1,
+            information=log_ratios.size,
+            position=None,
+            without_position=log_ratios,
+            p_order=sign_flip_p(log_ratios),
+            smallest_p=2.0 ** (1 - log_ratios.size),
+            centre=hodges_lehmann(log_ratios),
+            rank=signed_rank_interval(log_ratios, confidence=confidence),
+        )
+    averages, late = crossed_averages(log_ratios, after), int(after.sum())
+    return _Fit(
+        effect=crossed.effect,
+        sd=crossed.sd,
+        degrees=crossed.degrees,
+        information=crossed.information,
+        position=crossed.position,
+        without_position=log_ratios - np.where(after, crossed.position, -crossed.position),
+        p_order=randomisation_p(log_ratios, after),
+        smallest_p=smallest_p(after),
+        centre=float(np.median(averages)),
+        rank=rank_sum_interval(averages, late, log_ratios.size - late, confidence=confidence),
     )
 
 
@@ -98,13 +160,16 @@ def _without_interval(
         hl_high=None,
         blocks=blocks,
         sd_log_ratio=None,
+        information=blocks,
+        degrees=max(0, blocks - 1),
         comparisons=comparisons,
         caveats=caveats,
     )
 
 
-def _shape_caveats(count: int, p_value: float | None, flip: float, alpha: float) -> Iterator[CaveatFinding]:
-    smallest = 2.0 ** (1 - count)
+def _shape_caveats(
+    count: int, p_value: float | None, flip: float, smallest: float, alpha: float
+) -> Iterator[CaveatFinding]:
     if count < FEW_BLOCKS:
         yield caveat("few-blocks", count=count, p=smallest, fewest=FEW_BLOCKS)
     if p_value is None:

@@ -21,10 +21,12 @@ from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
+from pgtrial.model.rules import RULES, Rules
 from pgtrial.store import layout
 from pgtrial.store.state import State
 
 PLAN = "plan"  # key of the record
+DEFAULT_SEED = 1  # of folders in which no seed is recorded
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
 
@@ -55,6 +57,8 @@ def write_plan(state: State, plan: Plan) -> None:
         method_guard=str(method.guard),
         method_slice=str(method.slice),
         method_doubled=str(int(method.doubled)),
+        seed=str(plan.seed),
+        rules=str(plan.rules.version),
     )
 
 
@@ -89,8 +93,17 @@ def plan_of(state: State, folder: Path) -> Plan:
         levels=state.levels(),
         slots=state.slots(),
         method=_recorded_method(meta, experiment),
+        seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
+        rules=_recorded_rules(meta, folder),
     )
+
+
+def _recorded_rules(meta: Mapping[str, str], folder: Path) -> Rules:
+    version = int(meta.get("rules", 1))
+    if version not in RULES:
+        raise StoreError(f'"{folder}" is judged by rules {version}, which this pgtrial does not know', hint=_NEWER)
+    return RULES[version]
 
 
 def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodChoice:

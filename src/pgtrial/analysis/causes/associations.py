@@ -151,7 +151,7 @@ def find_associations(evidence: Evidence, timelines: Sequence[Timeline]) -> tupl
     ]
     if not timelines or not pairs:
         return ()
-    tested = _test_pairs(pairs, timelines, confidence=evidence.confidence, seed=evidence.experiment.design.seed)
+    tested = _test_pairs(pairs, timelines, confidence=evidence.confidence, seed=evidence.seed)
     q_values = benjamini_hochberg([None if result.spearman is None else result.spearman.p_value for result in tested])
     level = evidence.experiment.associations.false_discovery
     return tuple(

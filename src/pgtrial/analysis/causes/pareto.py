@@ -9,6 +9,7 @@ import numpy as np
 from pgtrial.analysis.causes.criterion_values import Array, Weighted, chosen_criteria, read_criterion
 from pgtrial.analysis.causes.recommend import Rated, find_trade_offs, recommend
 from pgtrial.analysis.causes.sessions import Kind, split_sessions, tier
+from pgtrial.analysis.effects.estimate import compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -19,9 +20,7 @@ from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part, part_id
 from pgtrial.findings.record import Estimate
 from pgtrial.model.metric import Better
 from pgtrial.model.run import RunRow
-from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.pareto_front import ArmRank
-from pgtrial.stats.sequential import hide_interval
 
 HEAD = 0.8  # share of the time that the head reaches
 MOST_ITEMS = 50  # are listed; shares are of the whole
@@ -195,16 +194,24 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
     measured = [weighted for weighted in chosen if _is_measured(tables[weighted.criterion.metric])]
     if not measured:
         return None
+    pairs = {name: [pair for pair in evidence.pairs(name) if pair[1].slot.block in blocks] for name in arms[1:]}
     compared = [tables[weighted.criterion.metric] for weighted in measured]
     rated = Rated(
         arms=arms,
         criteria=tuple(measured),
         ratios=tuple(
-            (Estimate(value=1.0), *(_compare(evidence, table[0], row) for row in table[1:])) for table in compared
+            (
+                Estimate(value=1.0),
+                *(
+                    _compare(evidence, table[0], row, pairs[name])
+                    for name, row in zip(arms[1:], table[1:], strict=True)
+                ),
+            )
+            for table in compared
         ),
         # Zero has no logarithm; where a criterion can be zero it has a floor.
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
-        seed=evidence.experiment.design.seed,
+        seed=evidence.seed,
         confidence=evidence.confidence,
     )
     ranks = rated.rank(range(len(measured)))
@@ -225,15 +232,12 @@ def _is_measured(table: Array) -> bool:
     return bool(np.isfinite(table).all(axis=0).any())
 
 
-def _compare(evidence: Evidence, control: Array, treated: Array) -> Estimate:
-    complete = int(np.count_nonzero(~np.isnan(control) & ~np.isnan(treated)))
-    due = evidence.confidence_at(complete)
-    comparison = compare_blocks(
-        control, treated, confidence=due or evidence.confidence, comparisons=evidence.comparisons
+def _compare(evidence: Evidence, control: Array, treated: Array, pairs: Sequence[tuple[RunRow, RunRow]]) -> Estimate:
+    comparison = compare_when_due(
+        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, pairs)
     )
-    shown = comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
     mean = float(np.nanmean(np.log(treated) - np.log(control)))
-    return Estimate(value=math.exp(mean), low=shown.low, high=shown.high)
+    return Estimate(value=math.exp(mean), low=comparison.low, high=comparison.high)
 
 
 def _describe_card(rated: Rated, chosen: Sequence[Weighted], row: int, rank: ArmRank) -> ArmScore:

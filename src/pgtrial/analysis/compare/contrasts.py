@@ -19,6 +19,7 @@ from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide
 from pgtrial.stats.interval import Known, difference, known_mean
@@ -161,7 +162,11 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
     if subject.excluded:
         return None
-    return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
+    if effect.degrees is None:  # findings of rules without the position
+        return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
+    if effect.ratio is None or effect.log_error is None or effect.log_error <= 0:
+        return None
+    return Known(mean=math.log(effect.ratio), error=effect.log_error, degrees=effect.degrees)
 
 
 def _study(
@@ -229,7 +234,9 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         common_low=math.exp(pooled.common.low),
         common_high=math.exp(pooled.common.high),
         margin=margin,
-        decision=None if margin is None else decide(_as_comparison(pooled), margin=margin, better=better),
+        decision=None
+        if margin is None
+        else decide(_as_comparison(pooled), bounds=CURRENT.log_bounds(margin), better=better),
     )
 
 
@@ -248,6 +255,8 @@ def _as_comparison(pooled: Pooled) -> Comparison:
         hl_high=None,
         blocks=count,
         sd_log_ratio=pooled.error * math.sqrt(count),
+        information=count,
+        degrees=pooled.degrees,
     )
 
 

@@ -1,5 +1,7 @@
 """Observations -> effects: every arm against the control, over the blocks in which both have a valid run."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,7 @@ from pgtrial.analysis.observations import ALL, Values
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
+from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide
 from pgtrial.stats.interval import holm
@@ -109,11 +112,13 @@ def _estimate(
         np.array([_value(evidence, values, (run.id, metric.name, scenario, level)) for run in runs])
         for runs in zip(*pairs, strict=True)
     )
-    comparison = compare_when_due(evidence, control, treated, comparisons=evidence.comparisons)
+    comparison = compare_when_due(
+        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, pairs)
+    )
     needed = blocks_needed(
         comparison,
         expect=None,
-        margin=evidence.margin,
+        bounds=evidence.bounds,
         better=metric.better,
         comparisons=evidence.comparisons,
     )
@@ -131,8 +136,11 @@ def _estimate(
         p_adjusted=comparison.p_value,
         p_sign_flip=comparison.p_sign_flip,
         hodges_lehmann=comparison.hodges_lehmann,
+        log_error=comparison.error,
+        degrees=comparison.degrees if comparison.error is not None else None,
+        position=None if comparison.position is None else math.exp(comparison.position),
         margin=evidence.margin,
-        decision=decide(comparison, margin=evidence.margin, better=metric.better),
+        decision=decide(comparison, bounds=evidence.bounds, better=metric.better),
         blocks=comparison.blocks,
         needed=needed.blocks,
         block_ratios=tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)),
@@ -154,16 +162,31 @@ def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, 
     return values.get(key, np.nan)
 
 
+def places(evidence: Evidence, pairs: Sequence[tuple[RunRow, RunRow]]) -> list[bool] | None:
+    """Whether the arm ran after the control in each of ``pairs``; None where that is not taken out of its effect."""
+    if not evidence.rules.takes_position or any(run.slices for _, run in pairs):
+        return None
+    return [run.slot.position > control.slot.position for control, run in pairs]
+
+
 def compare_when_due(
-    evidence: Evidence, control: NDArray[np.float64], treated: NDArray[np.float64], *, comparisons: int
+    evidence: Evidence,
+    control: NDArray[np.float64],
+    treated: NDArray[np.float64],
+    *,
+    comparisons: int,
+    after: Sequence[bool] | None,
 ) -> Comparison:
     """The comparison at the confidence that is due after so many blocks, without an interval where none is.
 
     control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
+    ``after`` as ``places`` gives it.
     """
     complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
     due = evidence.confidence_at(complete)
-    comparison = compare_blocks(control, treated, confidence=due or evidence.confidence, comparisons=comparisons)
+    comparison = compare_blocks(
+        control, treated, confidence=due or evidence.confidence, comparisons=comparisons, after=after
+    )
     return comparison if due else hide_interval(comparison, first_look=evidence.looks[0])
 
 
@@ -185,6 +208,7 @@ def take_single_runs(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tu
     A single ratio has no interval, so all one can do is compare the ratio itself with the margin.
     """
     found = []
+    low, high = evidence.rules.bounds(evidence.margin)
     for arm in evidence.arms:
         primary = find_primary(evidence, estimated, arm=arm.name)
         ratios = [ratio for ratio in primary.effect.block_ratios if ratio is not None] if primary else []
@@ -193,8 +217,8 @@ def take_single_runs(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tu
                 SingleRuns(
                     arm=arm.name,
                     blocks=len(ratios),
-                    above=sum(ratio > 1 + evidence.margin for ratio in ratios),
-                    below=sum(ratio < 1 - evidence.margin for ratio in ratios),
+                    above=sum(ratio > high for ratio in ratios),
+                    below=sum(ratio < low for ratio in ratios),
                     lowest=min(ratios),
                     highest=max(ratios),
                 )

@@ -139,7 +139,7 @@ def _reached(evidence: Evidence, primary: Estimated) -> tuple[bool, Message]:
     verdict = judge(
         primary.comparison,
         expect=hypothesis.expect,
-        margin=hypothesis.margin,
+        bounds=evidence.bounds,
         better=Better(primary.effect.better),
     )
     if verdict is Verdict.INCONCLUSIVE:
@@ -167,7 +167,7 @@ def _forecast(evidence: Evidence, primary: Estimated) -> Needed:
         comparison,
         looks=[(look, due) for look, due in dues if due is not None],
         expect=hypothesis.expect,
-        margin=hypothesis.margin,
+        bounds=evidence.bounds,
         better=Better(primary.effect.better),
     )
 

@@ -62,7 +62,7 @@ def judge_hypothesis(
         verdict = judge(
             primary.comparison,
             expect=hypothesis.expect,
-            margin=hypothesis.margin,
+            bounds=evidence.bounds,
             better=Better(primary.effect.better),
         )
         needed = _needed(evidence, primary, verdict, stopping)
@@ -95,7 +95,7 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: 
     needed = power.blocks_needed(
         primary.comparison,
         expect=evidence.experiment.hypothesis.expect,
-        margin=evidence.margin,
+        bounds=evidence.bounds,
         better=Better(primary.effect.better),
         comparisons=evidence.comparisons,
     )

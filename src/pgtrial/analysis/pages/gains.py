@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
-from pgtrial.analysis.effects.estimate import compare_when_due
+from pgtrial.analysis.effects.estimate import compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import ALL, Values
@@ -154,17 +154,12 @@ def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterat
 
 
 def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, comparisons: int) -> PageGain:
+    pairs = evidence.pairs(pair.arm.name, baseline=pair.baseline.name)
     baseline, arm = (
-        {run.slot.block: values.get((run.id, TPS.name, None, level), np.nan) for run in evidence.runs_of(arm.name)}
-        for arm in (pair.baseline, pair.arm)
+        np.array([values.get((run.id, TPS.name, None, level), np.nan) for run in runs], dtype=np.float64)
+        for runs in (zip(*pairs, strict=True) if pairs else ((), ()))
     )
-    blocks = sorted(baseline.keys() & arm.keys())
-    comparison = compare_when_due(
-        evidence,
-        np.array([baseline[block] for block in blocks], dtype=np.float64),
-        np.array([arm[block] for block in blocks], dtype=np.float64),
-        comparisons=comparisons,
-    )
+    comparison = compare_when_due(evidence, baseline, arm, comparisons=comparisons, after=places(evidence, pairs))
     return PageGain(
         arm=pair.arm.name,
         baseline=pair.baseline.name,
@@ -176,7 +171,7 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
         low=comparison.low,
         high=comparison.high,
         confidence=evidence.confidence,
-        decision=decide(comparison, margin=evidence.margin, better=TPS.better),
+        decision=decide(comparison, bounds=evidence.bounds, better=TPS.better),
         blocks=comparison.blocks,
     )
 

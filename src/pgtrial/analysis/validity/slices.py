@@ -238,12 +238,12 @@ def check_cpu_sets(assessment: Assessment) -> Iterator[CaveatFinding]:
 def _compare_sets(assessment: Assessment, control: RunRow, run: RunRow, level: int) -> float | None:
     """Log ratio of the speeds of the first and the second set of CPUs in a block; None where it is not known."""
     evidence, ratios = assessment.evidence, _log_ratios(assessment, control, run, level)
-    design, block = evidence.experiment.design, run.slot.block
+    block = run.slot.block
     steps = plan_steps(
         evidence.method,
         sorted(arm.name for arm in evidence.arms),
         seconds=evidence.experiment.workload.duration,
-        seed=turn_seed(design.seed, block, level),
+        seed=turn_seed(evidence.seed, block, level),
         block=block,
     )
     on_first: list[float] = []

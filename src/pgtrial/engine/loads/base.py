@@ -81,7 +81,7 @@ def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
     """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts."""
     experiment = plan.experiment
     if isinstance(target, HostTarget):
-        return FioLoad(fio=target.fio, experiment=experiment, target=target)
+        return FioLoad(fio=target.fio, seed=plan.seed, target=target)
     assert target.client is not None  # every target with a server has one
     scenarios = scenarios_of(experiment, scripts)
     constant = sum(scenario.sessions or 0 for scenario in scenarios)
@@ -90,7 +90,7 @@ def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
         workload=experiment.workload,
         scenarios=scenarios,
         scripts=scripts,
-        seed=experiment.design.seed,
+        seed=plan.seed,
         clients=max(level.clients for level in plan.levels) + constant,
         here=here,
         there=target.host,

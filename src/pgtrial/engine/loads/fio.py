@@ -8,7 +8,6 @@ from pathlib import Path
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
-from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.processes import end_process
 from pgtrial.knobs.cgroup import evict
@@ -26,7 +25,7 @@ class FioLoad:
     """Jobs on the files that the target has made. fio runs where they are, in the control groups of its arm."""
 
     fio: Fio
-    experiment: Experiment
+    seed: int
     target: HostTarget
 
     @property
@@ -92,7 +91,7 @@ class FioLoad:
         seconds: int,
         log_directory: str | None,
     ) -> tuple[Generator, ...]:
-        seed = self.experiment.design.seed + block
+        seed = self.seed + block
         return plan_jobs(
             arm.jobs,
             level,

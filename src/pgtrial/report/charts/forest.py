@@ -12,6 +12,7 @@ from pgtrial.report.charts.base import (
     shorten,
     wrap_spec,
 )
+from pgtrial.report.margin import margin_bounds
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     LATENCY_METRICS,
@@ -132,7 +133,6 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
                 "blocks": [shorten(ratio) for ratio in effect.block_ratios if is_plottable(ratio)],
             }
         )
-    margin = shown[0][0].margin
     better = shown[0][0].better
     control = findings.hypothesis.control
     side = {"higher": tr("Right of the band is better."), "lower": tr("Left of the band is better.")}.get(better, "")
@@ -145,14 +145,14 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
             control=control,
             effects="; ".join(lines),
         ),
-        spec=_spec(rows, margin),
+        spec=_spec(rows, margin_bounds(findings)),
         legend=arm_legend(findings, (effect.arm for effect, _ in shown)),
     )
 
 
-def _spec(rows: list[Spec], margin: float) -> Spec:
+def _spec(rows: list[Spec], bounds: tuple[float, float]) -> Spec:
     ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"], *row["blocks"]) if value]
-    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    low, high = min(*ends, *bounds), max(*ends, *bounds)
     room = (high / low) ** 0.04
     low, high = low / room, high * room
     axis = {
@@ -168,7 +168,7 @@ def _spec(rows: list[Spec], margin: float) -> Spec:
     def along(field: str) -> Spec:
         return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
-    band = {"data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]}}
+    band = {"data": {"values": [{"low": bounds[0], "high": bounds[1]}]}}
     tooltip = {"field": "label", "title": tr("effect")}
     return wrap_spec(
         {

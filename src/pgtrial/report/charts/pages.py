@@ -18,6 +18,7 @@ from pgtrial.report.charts.base import (
 )
 from pgtrial.report.charts.curve import load_of, load_title
 from pgtrial.report.charts.forest import change_label
+from pgtrial.report.margin import margin_bounds
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import ALL, level_label
 from pgtrial.units import format_bytes, format_change, format_count
@@ -99,7 +100,7 @@ def _chart(
     if not points:
         return []
     colours = _page_colours(findings)
-    margin = findings.hypothesis.margin
+    bounds = margin_bounds(findings)
     rows: list[Spec] = [
         {
             "page": gain.page,
@@ -114,7 +115,7 @@ def _chart(
         for gain, place in points
     ]
     ends = [row[key] for row in rows for key in ("ratio", "low", "high") if row[key]]
-    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    low, high = min(*ends, *bounds), max(*ends, *bounds)
     room = (high / low) ** 0.06
     low, high = low / room, high * room
     x = {
@@ -130,7 +131,7 @@ def _chart(
     }
     y = {"type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": y_axis}
     colour = {"field": "colour", "type": "nominal", "scale": None}
-    band = [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]
+    band = [{"low": bounds[0], "high": bounds[1]}]
     write = format_bytes if "labelExpr" in axis else format_count
     message = "; ".join(tr("{gain} at {place}", gain=row["text"], place=write(row["place"])) for row in rows)
     return [

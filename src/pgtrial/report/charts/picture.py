@@ -19,6 +19,7 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.charts.forest import change_label
+from pgtrial.report.margin import margin_bounds
 from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
     arm_label,
@@ -38,9 +39,9 @@ def blocks_chart(findings: Findings) -> Chart | None:
     rows = [row for effect in effects for row in _rows(findings, effect)]
     if not rows:
         return None
-    margin = findings.hypothesis.margin
+    bounds = margin_bounds(findings)
     values, places = [row["ratio"] for row in rows], [row["place"] for row in rows]
-    low, high = min(*values, 1 - margin), max(*values, 1 + margin)
+    low, high = min(*values, *bounds), max(*values, *bounds)
     room = (high / low) ** 0.06
     low, high = low / room, high * room
     scale = {"type": "log", "domain": [low, high], "nice": False}
@@ -66,7 +67,7 @@ def blocks_chart(findings: Findings) -> Chart | None:
             {
                 "layer": [
                     {
-                        "data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]},
+                        "data": {"values": [{"low": bounds[0], "high": bounds[1]}]},
                         "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
                         "encoding": {"y": up("low"), "y2": {"field": "high"}},
                     },
@@ -177,9 +178,9 @@ def effect_picture(findings: Findings) -> Picture | None:
     if primary is None or not is_plottable(primary.ratio):
         return None
     shown = [effect for effect in (primary, placebo) if effect is not None and is_plottable(effect.ratio)]
-    margin = findings.hypothesis.margin
+    margin, bounds = findings.hypothesis.margin, margin_bounds(findings)
     ends = [end for effect in shown for end in (effect.ratio, *_interval(effect)) if end is not None]
-    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    low, high = min(*ends, *bounds), max(*ends, *bounds)
     room = (high / low) ** ROOM
     low, high = low / room, high * room
 
@@ -200,7 +201,7 @@ def effect_picture(findings: Findings) -> Picture | None:
             margin=format_share(margin),
         ),
         rows=tuple(_row(findings, effect, place) for effect in shown),
-        band=(place(1 - margin), place(1 + margin)),
+        band=(place(bounds[0]), place(bounds[1])),
         none=place(1),
         ticks=tuple((place(tick), _tick_text(tick)) for tick in _thin(place_changes(low, high))),
         left=left,

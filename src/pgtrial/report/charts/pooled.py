@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from pgtrial.findings.comparison import Contrast, ExperimentComparison, PooledEffect
+from pgtrial.model.rules import CURRENT
 from pgtrial.report.charts.base import (
     CANDIDATE_COLOURS,
     CONTROL_COLOUR,
@@ -69,18 +70,18 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
         text=f"Forest plot over experiments, {where}. "
         + "; ".join(row["label"] for row in rows)
         + (f"; combined {pooled_text(contrast.pooled)}." if contrast.pooled else "."),
-        spec=_spec(rows, contrast.pooled, min(margins, default=0.0)),
+        spec=_spec(rows, contrast.pooled, CURRENT.bounds(min(margins, default=0.0))),
         legend=tuple((colours[study.experiment], study.experiment) for study in studies),
     )
 
 
-def _spec(rows: list[Spec], pooled: PooledEffect | None, margin: float) -> Spec:
+def _spec(rows: list[Spec], pooled: PooledEffect | None, bounds: tuple[float, float]) -> Spec:
     height = ROW_HEIGHT * (len(rows) + (1 if pooled else 0))
     ends = [value for row in rows for value in (row["ratio"], row["low"], row["high"]) if value]
     if pooled:
         ends += [pooled.low, pooled.high]
         ends += [end for end in (pooled.prediction_low, pooled.prediction_high) if is_plottable(end) and end]
-    low, high = min(*ends, 1 - margin), max(*ends, 1 + margin)
+    low, high = min(*ends, *bounds), max(*ends, *bounds)
     room = (high / low) ** 0.04
     low, high = low / room, high * room
     scale = {"type": "log", "domain": [low, high], "nice": False}
@@ -102,7 +103,7 @@ def _spec(rows: list[Spec], pooled: PooledEffect | None, margin: float) -> Spec:
     tooltip = {"field": "label", "title": "effect"}
     layers: list[Spec] = [
         {
-            "data": {"values": [{"low": max(1 - margin, low), "high": min(1 + margin, high)}]},
+            "data": {"values": [{"low": bounds[0], "high": bounds[1]}]},
             "mark": {"type": "rect", "color": "currentColor", "opacity": 0.09},
             "encoding": {"x": along("low"), "x2": {"field": "high"}},
         },

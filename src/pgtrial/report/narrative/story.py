@@ -12,6 +12,7 @@ from pgtrial.findings.message import say as say_message
 from pgtrial.language import N_, ntr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
+from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.narrative.parts import (
@@ -319,7 +320,8 @@ def _caveats(findings: Findings) -> Iterator[Sentence]:
 def _turn(findings: Findings, primary: Placed) -> Sentence:
     """Which interval of a repetition would turn the verdict, or give one."""
     asked = findings.hypothesis
-    bound = claim_bound(asked.expect, margin=asked.margin, better=Better(primary.effect.better))
+    log_bounds = RULES[findings.experiment.rules].log_bounds(asked.margin)
+    bound = claim_bound(asked.expect, bounds=log_bounds, better=Better(primary.effect.better))
     if bound is None and asked.expect not in {"equivalent", "different"}:
         return (tr("No direction of this metric is good by itself, so no result decides which arm is better in it."),)
     if bound is None:

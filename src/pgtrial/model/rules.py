@@ -1,0 +1,58 @@
+"""The rules by which a verdict is reached, by version: an experiment is judged by those of its time."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the versions differ by.
+
+    ``fewest_blocks`` decide a claim. ``takes_position``: the effect of running second in a block is taken out.
+    ``is_reciprocal``: the margin means a factor, 1 / (1 + margin) to 1 + margin, so that a ratio and its reciprocal
+    are decided alike. ``proves_placebo``: a placebo is clean only where its effect is shown to lie within the margin.
+    ``counts_failures``: attempts that fail more often in one arm bear on the verdict. ``is_provisional``: what is said
+    before the last block holds whenever one looks.
+    """
+
+    version: int
+    fewest_blocks: int
+    takes_position: bool
+    is_reciprocal: bool
+    proves_placebo: bool
+    counts_failures: bool
+    is_provisional: bool
+
+    def bounds(self, margin: float) -> tuple[float, float]:
+        """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
+        low, high = self.log_bounds(margin)
+        return math.exp(low), math.exp(high)
+
+    def log_bounds(self, margin: float) -> tuple[float, float]:
+        """Logarithms of ``bounds``; ValueError as for them."""
+        if not 0 <= margin < 1:
+            raise ValueError(f"expected 0 <= margin < 1, got {margin}")
+        return (-math.log1p(margin) if self.is_reciprocal else math.log1p(-margin)), math.log1p(margin)
+
+
+RULES = {
+    1: Rules(
+        version=1,
+        fewest_blocks=2,
+        takes_position=False,
+        is_reciprocal=False,
+        proves_placebo=False,
+        counts_failures=False,
+        is_provisional=False,
+    ),
+    2: Rules(
+        version=2,
+        fewest_blocks=6,
+        takes_position=True,
+        is_reciprocal=True,
+        proves_placebo=True,
+        counts_failures=True,
+        is_provisional=True,
+    ),
+}
+CURRENT = RULES[max(RULES)]

@@ -1,0 +1,66 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from pgtrial.design.plan import plan_schedule
+from pgtrial.model.arm import Arm, Role
+from pgtrial.stats.anytime import anytime_t, widen
+from pgtrial.stats.crossover import fit_crossover
+from pgtrial.stats.paired import compare_blocks
+
+ARMS = (Arm(name="a", role=Role.CONTROL), Arm(name="b", role=Role.CANDIDATE))
+
+
+@pytest.mark.parametrize(("degrees", "information"), [(7, 8.0), (11, 12.0), (39, 40.0), (6, 7.5)])
+def test_at_the_bound_the_ratio_of_likelihoods_is_that_of_the_definition(degrees, information):
+    """The oracle: the likelihood of t, averaged over the prior by numerical integration, against that of no effect."""
+    t = anytime_t(0.05, degrees=degrees, information=information)
+
+    def weighted(effect):
+        return stats.nct.pdf(t, degrees, effect * math.sqrt(information)) * stats.norm.pdf(effect)
+
+    average = integrate.quad(weighted, -8, 8, limit=400)[0]
+    assert average / stats.t.pdf(t, degrees) == pytest.approx(20, rel=1e-4)
+
+
+@pytest.mark.parametrize(("blocks", "width"), [(8, 1.50), (12, 1.06), (40, 0.53)])
+def test_widths_are_the_published_ones(blocks, width):
+    """In standard deviations of a block: reference figures of an independent implementation."""
+    assert anytime_t(0.05, degrees=blocks - 1, information=blocks) / math.sqrt(blocks) == pytest.approx(
+        width, abs=0.006
+    )
+
+
+@pytest.mark.parametrize("size", [0.0, 2.0])
+def test_whoever_looks_after_each_block_is_fooled_as_rarely_as_promised(size):
+    """Through the product's own schedule, with an effect of the place in the block or without."""
+    rng, seeds, fooled, experiments = np.random.default_rng(3), random.Random(3), 0, 500
+    for _ in range(experiments):
+        slots = plan_schedule(ARMS, blocks=40, seed=seeds.randrange(2**31))
+        after = np.array([slot.position == 2 for slot in slots if slot.arm == "b"])
+        values = rng.normal(0, 1, 40) + size * np.where(after, 1, -1)
+        for blocks in range(6, 41):
+            fit = fit_crossover(values[:blocks], after[:blocks])
+            bound = anytime_t(0.05, degrees=fit.degrees, information=fit.information)
+            if abs(fit.effect) > bound * fit.sd / math.sqrt(fit.information):
+                fooled += 1
+                break
+
+    assert fooled <= stats.binom.ppf(0.9999, experiments, 0.05)
+
+
+def test_too_few_blocks_have_no_interval():
+    assert anytime_t(0.05, degrees=1, information=2) == math.inf
+    found = widen(compare_blocks([100, 101], [110, 112]))
+    assert (found.low, found.high, found.is_anytime) == (None, None, True)
+
+
+def test_the_interval_is_wider_than_that_of_one_look():
+    plain = compare_blocks([100, 101, 99, 102, 98, 100, 101, 100], [110, 112, 108, 111, 109, 113, 110, 112])
+    wide = widen(plain)
+
+    assert wide.low < plain.low < plain.high < wide.high
+    assert (wide.ratio, wide.p_value) == (plain.ratio, plain.p_value)
