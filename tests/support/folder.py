@@ -10,7 +10,8 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_schedule
-from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.design.slice_time import WASHOUT
+from pgtrial.design.slices import duet_guard
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.rules import CURRENT, RULES
@@ -50,7 +51,7 @@ def write_result_folder(
     choice = MethodChoice(
         method=method,
         reason="Every setting takes effect at once." if experiment.design.method == "auto" else "",
-        guard=duet_guard(length) if method == "duet" else GUARD,
+        guard=duet_guard(length) if method == "duet" else WASHOUT * length,
         slice=length,
         doubled=bool(simulation.builds_up),
     )

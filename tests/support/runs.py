@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.design.methods import turn_seed
-from pgtrial.design.slices import GUARD, Step, duet_guard, interleave, pair_up
+from pgtrial.design.slice_time import WASHOUT
+from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm
@@ -173,7 +174,7 @@ def _steps(
         length, seed = experiment.design.slice or DEFAULT_DUET_SLICE, turn_seed(order_seed(experiment), block, level)
         return pair_up(sorted(arms), seconds=seconds, slice_length=length, guard=duet_guard(length), seed=seed)
     length = (experiment.design.slice or DEFAULT_SLICE) * (2 if doubled else 1)
-    return interleave(arms, seconds=seconds, slice_length=length, guard=GUARD, seed=seed)
+    return interleave(arms, seconds=seconds, slice_length=length, guard=WASHOUT * length, seed=seed)
 
 
 def _slice_files(

@@ -13,6 +13,7 @@ from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.adjustment import adjust_primary
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, find_primary, take_single_runs
+from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
@@ -32,14 +33,15 @@ from pgtrial.units import format_duration
 _log = logging.getLogger(__name__)
 
 
-def analyze(folder: Path) -> Findings:
+def analyze(folder: Path, *, rules: int | None = None) -> Findings:
     """Conclude everything from a result folder, whatever state it is in; the folder is only read.
 
     An experiment that is not finished gives findings about the blocks it has. StoreError when the folder is no
-    result folder, of a newer format, or lacks a file of a run that counts.
+    result folder, of a newer format, or lacks a file of a run that counts. ``rules``: version of those to judge by,
+    default those of the experiment's time.
     """
     with _log_time("read the record of the runs"):
-        evidence = read_evidence(folder)
+        evidence = read_evidence(folder, rules=rules)
     with _log_time("reduced transactions, samples and waits"):
         reduction = reduce_runs(evidence)
         observations = observe_runs(evidence, reduction)
@@ -51,6 +53,7 @@ def analyze(folder: Path) -> Findings:
     with _log_time("compared the slices"):
         slices = describe_slices(evidence, reduction)
     stopping = describe_stopping(evidence, primary)
+    bounded = bound_primary(evidence, primary)
     with _log_time("checked the quality"):
         caveats = check_quality(
             Assessment(
@@ -61,9 +64,10 @@ def analyze(folder: Path) -> Findings:
                 placebo=placebo,
                 slices=slices,
                 stopping=stopping,
+                failures=bounded.finding if bounded else None,
             )
         )
-    hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping)
+    hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("looked for causes"):
         causes = explain(evidence, reduction, values, estimated)
@@ -76,6 +80,7 @@ def analyze(folder: Path) -> Findings:
             placebo=tuple(one.effect for one in estimated if one.effect.arm not in candidates),
             noise=_noise(evidence, primary, placebo),
             adjusted=adjust_primary(evidence, reduction, primary),
+            failures=bounded.finding if bounded else None,
             single_runs=take_single_runs(evidence, estimated),
             slices=slices,
             needed=needed,
@@ -117,7 +122,10 @@ def _detectable(evidence: Evidence, sd: float | None, primary: Estimated) -> flo
     """At the confidence of the interval; None while a rule for stopping allows none."""
     blocks = primary.comparison.blocks
     due = evidence.confidence_at(blocks)
-    return None if due is None else detectable_ratio(sd, blocks, confidence=due, comparisons=evidence.comparisons)
+    if due is None:
+        return None
+    degrees = primary.comparison.degrees
+    return detectable_ratio(sd, blocks, confidence=due, comparisons=evidence.comparisons, degrees=degrees)
 
 
 def _calibrated(evidence: Evidence, primary: Estimated) -> CalibratedNoise | None:

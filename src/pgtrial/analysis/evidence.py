@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgtrial.analysis.metrics import LOADS, LoadMetrics
@@ -14,12 +14,12 @@ from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.rules import Rules
+from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
 from pgtrial.store import layout
 from pgtrial.store.plans import plan_of
-from pgtrial.store.state import State
+from pgtrial.store.state import STOPPED, State
 
 SPENDING = Spending.OBRIEN_FLEMING
 
@@ -54,6 +54,7 @@ class Evidence:
     fingerprints: Mapping[int | None, Mapping[str, str]]  # before the load of each run; None: of the whole
     fingerprints_after: Mapping[int | None, Mapping[str, str]]
     caveats: tuple[tuple[int | None, Caveat], ...]
+    is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
 
     @property
     def control(self) -> Arm | None:
@@ -165,19 +166,21 @@ def measured(run: RunRow) -> tuple[Phase, ...]:
     return tuple(phase for phase in run.phases if phase.name is PhaseName.MEASURE and phase.level is not None)
 
 
-def read_evidence(folder: Path, plan: Plan | None = None) -> Evidence:
+def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None = None) -> Evidence:
     """Read the record of a result folder; StoreError when it is not one, unreadable, or of a newer format.
 
-    Whoever has the folder's ``plan`` already spares reading it again.
+    Whoever has the folder's ``plan`` already spares reading it again. ``rules``: version of those to judge by.
     """
     state = State.open(folder)
     try:
         plan = plan or plan_of(state, folder)
-        runs = state.runs()
+        if rules is not None:
+            plan = replace(plan, rules=RULES[rules])
+        runs, meta = state.runs(), state.meta()
         return Evidence(
             folder=folder,
             experiment=plan.experiment,
-            meta=state.meta(),
+            meta=meta,
             arms=plan.arms,
             levels=plan.levels,
             slots=plan.slots,
@@ -195,8 +198,15 @@ def read_evidence(folder: Path, plan: Plan | None = None) -> Evidence:
             fingerprints=state.fingerprints(),
             fingerprints_after=state.fingerprints(Moment.AFTER),
             caveats=state.caveats(),
+            is_provisional=plan.rules.is_provisional and STOPPED not in meta and _is_unfinished(plan.slots, runs),
         )
     except (sqlite3.Error, ValueError) as err:
         raise StoreError(f'cannot read "{folder / layout.STATE}": {err}') from err
     finally:
         state.close()
+
+
+def _is_unfinished(slots: Sequence[Slot], runs: Sequence[RunRow]) -> bool:
+    """Whether some slot has neither a valid run nor one that failed by itself."""
+    ended = {run.slot.number for run in runs if run.state in (RunState.DONE, RunState.INVALID)}
+    return any(slot.number not in ended for slot in slots)

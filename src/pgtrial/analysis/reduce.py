@@ -21,6 +21,7 @@ from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.model.run import RunRow
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
+from pgtrial.store.slices import WASHOUT_PART
 
 MAX_POINTS = 300  # per run and metric of a time series
 WAIT_COUNTS = "pg_wait_sampling.count"  # how often a session was found in a wait, by "type/event"
@@ -57,6 +58,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
+            parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
                 histograms=_histograms(db),
@@ -69,7 +71,8 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 autovacuum=autovacuum,
                 sessions=_sessions(db) if waits else {},
                 wait_counts=counters.wait_counts,
-                parts=_parts(db, evidence, {run: path for run, path in slices.items() if run in sliced}),
+                parts=parts,
+                washout=washout,
                 without_samples=without_samples,
                 without_waits=without_waits,
                 without_slices=tuple(run for run in absent if run in sliced),
@@ -288,10 +291,10 @@ def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Sess
 
 def _parts(
     db: duckdb.DuckDBPyConnection, evidence: Evidence, files: Mapping[int, Path]
-) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """Transactions by slice and quarter; a slice without a row had none."""
+) -> tuple[dict[tuple[int, int], NDArray[np.float64]], dict[tuple[int, int], float]]:
+    """Transactions by slice and quarter, and in all guard time; a slice without a row had none."""
     if not files:
-        return {}
+        return {}, {}
     _create_source(db, "slices", files)
     places = {
         (run.id, window.level): {each.number: place for place, each in enumerate(slices_of(run, window.level))}
@@ -300,12 +303,15 @@ def _parts(
         if run.id in files
     }
     found = {key: np.zeros((len(numbers), PARTS)) for key, numbers in places.items()}
+    washout: dict[tuple[int, int], float] = {}
     for run, level, number, part, count in db.execute(
         "SELECT run, level, slice, part, sum(count) FROM slices GROUP BY ALL"
     ).fetchall():
-        if number in places.get((run, level), {}):
+        if part == WASHOUT_PART:
+            washout[run, level] = washout.get((run, level), 0.0) + count
+        elif number in places.get((run, level), {}):
             found[run, level][places[run, level][number], part] = count
-    return found
+    return found, washout
 
 
 def _rows(db: duckdb.DuckDBPyConnection, name: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

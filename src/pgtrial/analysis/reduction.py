@@ -83,8 +83,9 @@ class Reduction:
     average number of autovacuum workers there. ``sessions`` has the load's sessions in all states, by statement too,
     and ``wait_counts`` how often pg_wait_sampling found one in a wait, by (type, event). ``widths`` is the width in
     seconds of a run's bins. ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in
-    the order of the run's slices at that level. ``latency_rows`` are the transactions of all scenarios by bin and
-    row of a heat map, (n, 3): index of the bin, row of model/histogram.py, count; what has none is left out.
+    the order of the run's slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the
+    transactions of all scenarios by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py,
+    count; what has none is left out.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class Reduction:
     sessions: Mapping[tuple[int, int], tuple[SessionGroup, ...]] = field(default_factory=dict)
     wait_counts: Mapping[tuple[int, int], Mapping[tuple[str, str], float]] = field(default_factory=dict)
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
+    washout: Mapping[tuple[int, int], float] = field(default_factory=dict)
     latency_rows: Mapping[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()

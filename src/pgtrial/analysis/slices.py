@@ -17,6 +17,7 @@ from pgtrial.stats.slices import (
     carry_over,
     compare_spread,
     growth_with_length,
+    left_behind,
     pair_autocorrelation,
 )
 
@@ -156,6 +157,11 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         *(np.array([_quarters(reduction, pair[side]) for pair in pairs]).reshape(-1, PARTS) for side in (0, 1)),
         confidence=evidence.confidence,
     )
+    behind = left_behind(
+        np.array([[_washout_rate(reduction, run) for run in pair] for pair in pairs]),
+        np.array([[_quarters(reduction, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
+        confidence=evidence.confidence,
+    )
     longer = growth_with_length(
         *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
         confidence=evidence.confidence,
@@ -167,6 +173,9 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         growth=growth.value,
         growth_low=growth.low,
         growth_high=growth.high,
+        left_behind=behind.value,
+        left_behind_low=behind.low,
+        left_behind_high=behind.high,
         longer=longer.value,
         longer_low=longer.low,
         longer_high=longer.high,
@@ -186,10 +195,23 @@ def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], 
     limit = _LONGER * min(lengths, default=math.inf)
     found = []
     for (control, run), length in zip(pairs, lengths, strict=False):
-        rates = [_quarters(reduction, one).sum() / sum(each.seconds for each in one.slices) for one in (control, run)]
+        rates = [_quarters(reduction, one).sum() / _seconds(one) for one in (control, run)]
         if (length > limit) is is_long and min(rates) > 0:
             found.append(math.log(rates[1] / rates[0]))
     return np.array(found)
+
+
+def _seconds(run: RunRow) -> float:
+    """Counted time of all slices."""
+    return sum(each.seconds for each in run.slices)
+
+
+def _washout_rate(reduction: Reduction, run: RunRow) -> float:
+    """Transactions per second of guard time, over all slices and load levels; NaN where they are not known."""
+    found = [reduction.washout.get((run.id, window.level)) for window in windows(run)]
+    known = [count for count in found if count is not None]
+    seconds = sum(each.counted - each.started for each in run.slices)
+    return sum(known) / seconds if known and len(known) == len(found) and seconds > 0 else math.nan
 
 
 def _quarters(reduction: Reduction, run: RunRow) -> _Array:

@@ -7,6 +7,7 @@ import click
 from pgtrial.cli import options
 from pgtrial.cli.gate import Gate
 from pgtrial.language import Language
+from pgtrial.model.rules import RULES
 
 
 @click.command()
@@ -18,10 +19,18 @@ from pgtrial.language import Language
     type=click.Path(dir_okay=False, path_type=Path),
     help="File for the page. Default: report.html in FOLDER.",
 )
+@click.option(
+    "--rules",
+    default=None,
+    type=click.Choice([str(version) for version in RULES]),
+    help="Version of the rules to judge by. Default: those of the experiment's time.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead of the summary.")
 @options.language
 @options.gate
-def command(*, folder: Path, output: Path | None, as_json: bool, language: Language, gate: Gate) -> None:
+def command(
+    *, folder: Path, output: Path | None, rules: str | None, as_json: bool, language: Language, gate: Gate
+) -> None:
     """Analyse result FOLDER again; write findings.json and report.html and print the summary.
 
     Needs nothing but the folder: no server, no network.
@@ -35,7 +44,7 @@ def command(*, folder: Path, output: Path | None, as_json: bool, language: Langu
     from pgtrial.report.words import escape_json
 
     gate.prepare()
-    reported = write_report(folder, output=output, language=language)
+    reported = write_report(folder, output=output, language=language, rules=None if rules is None else int(rules))
     if as_json:
         click.echo(escape_json(reported.findings.model_dump_json(indent=2)))
     else:

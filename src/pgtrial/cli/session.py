@@ -117,16 +117,18 @@ def _has_finished_runs(folder: Path) -> bool:
         return any(run.state is RunState.DONE for run in state.runs())
 
 
-def write_report(folder: Path, *, output: Path | None = None, language: Language | None = None) -> Reported:
+def write_report(
+    folder: Path, *, output: Path | None = None, language: Language | None = None, rules: int | None = None
+) -> Reported:
     """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError.
 
-    With an ``output``, the folder itself may be one that cannot be written.
+    With an ``output``, the folder itself may be one that cannot be written. ``rules``: as of ``analyze``.
     """
     from pgtrial.analysis.analyze import analyze
     from pgtrial.report.html import write_html
     from pgtrial.store.findings_file import write_findings
 
-    findings = analyze(folder)
+    findings = analyze(folder, rules=rules)
     path = output or folder / layout.REPORT
     if output is None or os.access(folder, os.W_OK):
         _log.info("wrote %s", write_findings(findings, folder))

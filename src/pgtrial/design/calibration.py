@@ -9,7 +9,7 @@ from pgtrial.design.duration import MOST_BLOCKS, estimate_total, warmup_cap
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import HostFacts, Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
-from pgtrial.design.slice_time import duet_slice_length, settle_guard
+from pgtrial.design.slice_time import WASHOUT, duet_slice_length
 from pgtrial.design.slices import duet_guard
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
@@ -178,7 +178,7 @@ def _choice(experiment: Experiment, method: Method, slice: float | None) -> Meth
         length = duet_slice_length(experiment, arms)
         return MethodChoice(method=method, reason="", guard=duet_guard(length), slice=length)
     assert slice is not None  # interleaved
-    return MethodChoice(method=method, reason="", guard=settle_guard(arms), slice=slice)
+    return MethodChoice(method=method, reason="", guard=WASHOUT * slice, slice=slice)
 
 
 def _too_short(experiment: Experiment, candidate: Candidate) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.effect_timing import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
-    MOST_GUARD_SHARE,
+    WASHOUT,
     builds_up,
-    settle_guard,
+    settle_time,
+    shortest_slice,
     slice_length,
     slices_per_round,
 )
@@ -232,10 +233,13 @@ def _check_knobs(case: Case) -> Iterator[Objection]:
 
 def _check_slices(case: Case) -> Iterator[Objection]:
     experiment, arms = case.experiment, case.arms
-    length, guard = slice_length(experiment, arms), settle_guard(arms)
+    length, settle = slice_length(experiment, arms), settle_time(arms)
     shown = format_duration(length)
-    if guard > MOST_GUARD_SHARE * length:
-        text = f"slices of {shown} are too short for a guard time of {format_duration(guard)}"
+    if length < shortest_slice(arms):
+        text = (
+            f"slices of {shown} are too short where an arm takes {format_duration(settle)} to settle, which needs "
+            f"{format_duration(shortest_slice(arms))}"
+        )
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     if length < LEAST_SLICE_BUILDING_UP and builds_up(case.differences):
         text = (
@@ -244,14 +248,14 @@ def _check_slices(case: Case) -> Iterator[Objection]:
         )
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     count, duration = slices_per_round(len(arms)), experiment.workload.duration
-    if count * (length - guard) > _LONGEST_ROUND * duration:
+    if count * (1 - WASHOUT) * length > _LONGEST_ROUND * duration:
         text = (
             f"a balanced sequence of {len(arms)} arms has {count} slices of each, and {count} slices of {shown} do not "
             f"fit into a duration of {format_duration(duration)}"
         )
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
     timeout = min(_checkpoint_timeout(arm) for arm in arms)
-    span = len(arms) * duration * len(case.levels) * length / max(length - guard, GUARD)
+    span = len(arms) * duration * len(case.levels) / (1 - WASHOUT)
     if case.writes and span > timeout:
         text = (
             f"a block takes {format_duration(span)}, in which checkpoints begin by the clock (checkpoint_timeout "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
-from pgtrial.design.slice_time import builds_up, duet_slice_length, settle_guard, slice_length
+from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
@@ -45,7 +45,14 @@ class MethodChoice:
 
     def slice_in(self, block: int) -> float:
         """Length of a slice in a block, from 1."""
-        return self.slice * (2 if self.doubled and block % 2 == 0 else 1)
+        return self.slice * (2 if self._is_long(block) else 1)
+
+    def guard_in(self, block: int) -> float:
+        """Time at the start of a slice in a block that does not count; a washout grows with the slice."""
+        return self.guard * (2 if self._is_long(block) and self.guard >= WASHOUT * self.slice else 1)
+
+    def _is_long(self, block: int) -> bool:
+        return self.doubled and block % 2 == 0
 
 
 BLOCKS = MethodChoice(method="blocks", reason=str(METHOD_REASONS["method.blocks"].text))
@@ -95,9 +102,9 @@ def plan_steps(
     each; () for blocks. ``seed`` has to be another one for each block and level.
     """
     if choice.method == "interleaved":
-        length = choice.slice_in(block)
-        whole = seconds * length / (length - choice.guard)
-        return interleave(arms, seconds=whole, slice_length=length, guard=choice.guard, seed=seed)
+        length, guard = choice.slice_in(block), choice.guard_in(block)
+        whole = seconds * length / (length - guard)
+        return interleave(arms, seconds=whole, slice_length=length, guard=guard, seed=seed)
     if choice.method == "duet":
         return pair_up(arms, seconds=seconds, slice_length=choice.slice, guard=choice.guard, seed=seed)
     return ()
@@ -135,9 +142,8 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
     if method == "interleaved":
-        guard, length = settle_guard(arms), slice_length(experiment, arms)
-        doubled = builds_up(find_differences(arms))
-        return MethodChoice(method=method, reason=reason, guard=guard, slice=length, doubled=doubled)
+        length, doubled = slice_length(experiment, arms), builds_up(find_differences(arms))
+        return MethodChoice(method=method, reason=reason, guard=WASHOUT * length, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)
         return MethodChoice(method=method, reason=reason, guard=duet_guard(length), slice=length)

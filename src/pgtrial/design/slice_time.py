@@ -1,10 +1,10 @@
-"""How long the slices of interleaved arms are, and how much at the start of each does not count."""
+"""How long the slices of arms that share a block's time are."""
 
 from collections.abc import Sequence
 
 from pgtrial.design.effect_timing import Difference, find_differences
 from pgtrial.design.levels import client_levels
-from pgtrial.design.slices import GUARD, duet_guard
+from pgtrial.design.slices import GUARD, LENGTH_SPREAD, duet_guard
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming
 from pgtrial.model.arm import Arm
@@ -12,8 +12,7 @@ from pgtrial.model.arm import Arm
 # s; what is paced by the clock while an effect builds up then falls mostly into the slices of the arm that causes it:
 # bgwriter and WAL writer work several times a second, the kernel's write-back every 5 s (vm.dirty_writeback_centisecs).
 LEAST_SLICE_BUILDING_UP = 5.0
-MOST_GUARD_SHARE = 0.5  # of a slice
-USUAL_GUARD_SHARE = 0.2  # of a slice whose length is left to pgtrial
+WASHOUT = 0.5  # of a slice, at its start: there the other arm may still be felt, and nothing counts
 # Of a duet's slice. To give a session of each of two arms other CPUs takes about 130 µs, which should be a few percent
 # of the time: many sessions exchange them less often.
 SECONDS_PER_CLIENT = 0.004
@@ -21,22 +20,25 @@ LONGEST_DUET_SLICE = 0.25
 MOST_DUET_SLICES = 5000  # in the measured time of a run, all of which are kept
 
 
-def settle_guard(arms: Sequence[Arm]) -> float:
-    """Seconds at the start of a slice that do not count: longer where a setting of the host is switched with it."""
+def settle_time(arms: Sequence[Arm]) -> float:
+    """Seconds until an arm runs as usual after its turn has begun: longer where a setting of the host is switched."""
     switched = [one.rule.seconds for one in find_differences(arms) if one.among_twins is Among.SWITCHED]
     return GUARD + max(switched, default=0.0)
 
 
+def shortest_slice(arms: Sequence[Arm]) -> float:
+    """Seconds of a slice, in the shortest of which the washout still covers the time to settle."""
+    return settle_time(arms) / WASHOUT / (1 - LENGTH_SPREAD)
+
+
 def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:
-    """Seconds of a slice with its guard: as declared, else as short as its guard and what builds up allow."""
+    """Seconds of a slice with its washout: as declared, else as short as what settles and builds up allows."""
     if experiment.design.slice is not None:
         return experiment.design.slice
     if builds_up(find_differences(arms)):
         return LEAST_SLICE_BUILDING_UP
-    guard = settle_guard(arms)
-    usual = max(DEFAULT_SLICE, guard / USUAL_GUARD_SHARE)
-    fitting = experiment.workload.duration / slices_per_round(len(arms)) + guard
-    return round(max(min(usual, fitting), guard / MOST_GUARD_SHARE), 3)
+    fitting = experiment.workload.duration / slices_per_round(len(arms)) / (1 - WASHOUT)
+    return round(max(min(DEFAULT_SLICE, fitting), shortest_slice(arms)), 3)
 
 
 def duet_slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 _T = TypeVar("_T")
-GUARD = 0.1  # s at the start of a slice that do not count: caches fill again, the CPU finds its frequency
+GUARD = 0.1  # s at the start of a slice in which caches fill again and the CPU finds its frequency
+LENGTH_SPREAD = 0.5  # of the usual length of a slice of arms that take turns
 DUET_GUARD = 0.05  # s at most, after servers that are at work have changed places: the CPUs' own caches fill again …
 _DUET_GUARD_SHARE = 1 / 3  # … and in a short slice so much of it
 
@@ -28,20 +29,41 @@ def interleave(
 ) -> tuple[Step, ...]:
     """One arm after the other in slices, ``seconds`` of them for each arm, rounded to whole rounds.
 
-    Two arms: each round is ABBA or BAAB at random, which is balanced for a linear drift inside each round. More: each
-    round is a Williams square with arms and rows in random order, in which every arm stands at every place and follows
-    every other arm equally often, so that what an arm leaves behind is the same for all. One round at least.
+    Two arms take turns, and the second half of the sequence is the first backwards, which is balanced for a drift along
+    a line. Each half of a slice follows half a slice of the other arm or of its own, both equally often; where the
+    guard is the first half, what counts follows its own arm, and so contains what an arm does to itself afterwards and
+    not what the other one has left. More arms: each round is a Williams square with arms and rows in random order, in
+    which every arm stands at every place and follows every other arm equally often. Slices are longer or shorter by up
+    to LENGTH_SPREAD, those of all arms alike, so that nothing periodic keeps step with them. One round at least.
     Sources: Williams, Australian Journal of Scientific Research A 2 (1949) 149-168; Cox, Planning of Experiments, 1958,
-    chapter 14.
+    chapter 14; for following oneself Balaam, Biometrics 24 (1968) 61-73; Laska, Meisner & Kushner, ibid. 39 (1983)
+    1087-1091.
     """
     rng = random.Random(seed)
-    square = [[0, 1], [1, 0]] if len(arms) == 2 else williams_square(len(arms))
-    rounds = max(1, round(seconds / slice_length / len(square)))
-    steps: list[Step] = []
-    for _ in range(rounds):
-        names, rows = shuffled(arms, rng), square if len(arms) == 2 else shuffled(square, rng)
-        steps += [Step(arms=(names[i],), length=slice_length, guard=guard) for row in rows for i in row]
-    return tuple(steps)
+    if len(arms) == 2:
+        order = shuffled(arms, rng)
+        count = max(1, round(seconds / slice_length / 2))  # of turns of both in half of the sequence
+        half = [(name, factor) for factor in _factors(count, rng) for name in order]
+        turns = [*half, *reversed(half)]
+    else:
+        square = williams_square(len(arms))
+        rounds = max(1, round(seconds / slice_length / len(square)))
+        rows = [[names[i] for i in row] for names in (shuffled(arms, rng) for _ in range(rounds)) for row in square]
+        rows = [
+            row
+            for start in range(0, len(rows), len(square))
+            for row in shuffled(rows[start : start + len(square)], rng)
+        ]
+        turns = [(name, factor) for row, factor in zip(rows, _factors(len(rows), rng), strict=True) for name in row]
+    return tuple(
+        Step(arms=(name,), length=round(slice_length * factor, 6), guard=round(guard * factor, 6))
+        for name, factor in turns
+    )
+
+
+def _factors(count: int, rng: random.Random) -> list[float]:
+    """Factors of lengths in random order, spread evenly around 1, which is their mean."""
+    return [1 - LENGTH_SPREAD + 2 * LENGTH_SPREAD * (place + 0.5) / count for place in shuffled(range(count), rng)]
 
 
 def pair_up(arms: Sequence[str], *, seconds: float, slice_length: float, guard: float, seed: str) -> tuple[Step, ...]:

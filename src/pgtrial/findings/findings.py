@@ -63,6 +63,7 @@ class HypothesisFinding(Record):
     margin: float
     confidence: float
     verdict: Verdict
+    provisional: bool = False  # blocks are still to come: the interval holds whenever one looks
     reason: Message  # one sentence
 
 
@@ -115,6 +116,8 @@ class Noise(Record):
 
 class Needed(Record):
     blocks: int | None  # further blocks until the hypothesis can be decided; None: none needed, or not in reach
+    low: int | None = None  # four of five truths that go with the data need between low …
+    high: int | None = None  # … and high; None: out of reach, or not asked
     text: Message
 
 
@@ -130,6 +133,22 @@ class Stopping(Record):
     level: float | None  # error probability of one interval after these blocks; None: no interval is due yet
     needed: int | None  # further blocks until the look that will probably end it; None: ended, or not in sight
     text: Message  # the same in one or two sentences
+
+
+class ArmFailures(Record):
+    arm: str
+    attempts: int  # that ended by themselves, whether valid or not
+    failed: int
+
+
+class Failures(Record):
+    """Attempts of the control and of the claim's arm that failed."""
+
+    arms: tuple[ArmFailures, ...]
+    p_value: float  # of "both fail equally often"
+    excess: float  # share of the runs that only the arm with fewer failures has
+    low: float | None  # interval of the claim's effect, whichever runs these would have been
+    high: float | None
 
 
 class SingleRuns(Record):
@@ -173,6 +192,9 @@ class ArmSlices(Record):
     growth: float | None  # ratio to the control in the second half of the slices / that in the first
     growth_low: float | None
     growth_high: float | None
+    left_behind: float | None = None  # ratio to the control in what counts / in the washout before it
+    left_behind_low: float | None = None
+    left_behind_high: float | None = None
     longer: float | None  # ratio to the control in blocks with slices of double length / that in the others
     longer_low: float | None
     longer_high: float | None
@@ -338,6 +360,7 @@ class Findings(Record):
     placebo: tuple[Effect, ...]
     noise: Noise
     adjusted: Adjustment | None = None  # None: the file declares no covariate
+    failures: Failures | None = None  # None: no attempt failed, or arms that share the time of a block
     single_runs: tuple[SingleRuns, ...] = ()
     slices: Slices | None = None  # None: each run had its time to itself
     needed: Needed

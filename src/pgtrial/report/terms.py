@@ -9,6 +9,7 @@ from pgtrial.analysis.describe import GUARD, OTHER
 from pgtrial.findings.causes import Level, Resource
 from pgtrial.findings.disks import DiskStanding
 from pgtrial.findings.files import FileLimit
+from pgtrial.findings.findings import HypothesisFinding
 from pgtrial.language import ENGLISH, decimal_sign, ptr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
@@ -25,14 +26,16 @@ def decision_word(decision: Decision) -> str:
     return words[decision]
 
 
-def verdict_word(verdict: Verdict) -> str:
+def verdict_word(asked: HypothesisFinding) -> str:
+    """The verdict, and that it is provisional where blocks are still to come."""
     words = {
         Verdict.SUPPORTED: ptr("verdict", "supported"),
         Verdict.REFUTED: ptr("verdict", "refuted"),
         Verdict.INCONCLUSIVE: ptr("verdict", "inconclusive"),
         Verdict.INVALID: ptr("verdict", "invalid"),
     }
-    return words[verdict]
+    word = words[asked.verdict]
+    return tr("{verdict}, provisional", verdict=word) if asked.provisional else word
 
 
 def severity_word(severity: Severity) -> str:

@@ -63,7 +63,24 @@ def carry_over(control: NDArray[np.float64], treated: NDArray[np.float64], *, co
     halves = np.stack([part.reshape(-1, 2, PARTS // 2).sum(axis=2) for part in (one, other)])
     halves = halves[:, np.all(halves > 0, axis=(0, 2))]  # NaN is not above zero
     early, late = (np.log(halves[1, :, half]) - np.log(halves[0, :, half]) for half in (0, 1))
-    change = _mean(late - early, confidence)
+    return _as_ratio(_mean(late - early, confidence))
+
+
+def left_behind(washout: NDArray[np.float64], counted: NDArray[np.float64], *, confidence: float = 0.95) -> Estimate:
+    """Factor by which the ratio of two arms changes from their washout to what counts: 1 is nothing left behind.
+
+    washout, counted : (n_blocks, 2), throughput of the control and of the arm; NaN or zero leaves the block out. In its
+    washout an arm follows the other one, in what counts itself: the change is what one arm does to the next that the
+    other does not. The interval is the t interval over the blocks.
+    Source: Jones & Kenward, "Design and Analysis of Cross-Over Trials", 3rd ed. (2014), section 2.3.
+    """
+    both = np.stack([np.asarray(each, dtype=np.float64).reshape(-1, 2) for each in (washout, counted)])
+    both = both[:, np.all(both > 0, axis=(0, 2))]
+    ratios = np.log(both[:, :, 1]) - np.log(both[:, :, 0])
+    return _as_ratio(_mean(ratios[1] - ratios[0], confidence))
+
+
+def _as_ratio(change: Estimate) -> Estimate:
     return Estimate(
         value=None if change.value is None else math.exp(change.value),
         low=None if change.low is None else ratio_of(change.low),

@@ -24,7 +24,7 @@ CREATE TABLE transactions (
 CREATE TABLE slices (
     level        INTEGER,
     slice        INTEGER,        -- its number, as in the table slice of state.sqlite
-    part         INTEGER,        -- quarter of its counted time, 0 to 3
+    part         INTEGER,        -- quarter of its counted time, 0 to 3; -1: the time before that
     scenario     VARCHAR,
     count        BIGINT,
     latency_sum  DOUBLE

@@ -11,6 +11,7 @@ import duckdb
 from pgtrial.model.run import Slice
 
 PARTS = 4  # of a slice's counted time
+WASHOUT_PART = -1  # the time before it
 
 
 def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None:
@@ -40,18 +41,21 @@ def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None
 
 def placed(lines: str) -> str:
     """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's
-    own time, and with slice, part and second, all NULL where the transaction does not count.
+    own time, and with slice, part and second. In the guard time of a slice the part is -1 and the second NULL; outside
+    of slices all are NULL.
 
     Before the first slice the arm's time is everybody's.
     """
-    inside = "ended >= e.slice_counted AND ended < e.slice_ended"
+    inside = "ended >= e.slice_started AND ended < e.slice_ended"
+    counts = "ended >= e.slice_counted AND ended < e.slice_ended"
     return f"""
         (SELECT lines.* REPLACE (CASE WHEN lines.latency IS NOT NULL THEN greatest(0, ({_own_time("ended", "e")})
                                       - ({_own_time("ended - lines.latency::BIGINT", "b")})) END AS latency),
                 CASE WHEN {inside} THEN e.slice END AS slice,
-                CASE WHEN {inside}
-                     THEN {PARTS} * (ended - e.slice_counted) // (e.slice_ended - e.slice_counted) END AS part,
-                CASE WHEN {inside} THEN (e.counted_before + ended - e.slice_counted) // 1000000 END AS second
+                CASE WHEN {counts}
+                     THEN {PARTS} * (ended - e.slice_counted) // (e.slice_ended - e.slice_counted)
+                     WHEN {inside} THEN {WASHOUT_PART} END AS part,
+                CASE WHEN {counts} THEN (e.counted_before + ended - e.slice_counted) // 1000000 END AS second
          FROM {lines} AS lines
          ASOF LEFT JOIN slice AS e ON lines.ended >= e.slice_started
          ASOF LEFT JOIN slice AS b ON lines.ended - coalesce(lines.latency, 0)::BIGINT >= b.slice_started)

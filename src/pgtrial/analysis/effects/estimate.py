@@ -14,6 +14,7 @@ from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.model.arm import Arm
 from pgtrial.model.metric import Metric
 from pgtrial.model.run import RunRow
+from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import decide
 from pgtrial.stats.interval import holm
@@ -180,8 +181,12 @@ def compare_when_due(
     """The comparison at the confidence that is due after so many blocks, without an interval where none is.
 
     control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
-    ``after`` as ``places`` gives it.
+    ``after`` as ``places`` gives it. While blocks are still to come the interval holds whenever one looks.
     """
+    if evidence.is_provisional:
+        return widen(
+            compare_blocks(control, treated, confidence=evidence.confidence, comparisons=comparisons, after=after)
+        )
     complete = int(np.count_nonzero(~(np.isnan(control) | np.isnan(treated))))
     due = evidence.confidence_at(complete)
     comparison = compare_blocks(

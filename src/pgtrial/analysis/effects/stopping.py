@@ -72,7 +72,8 @@ def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
 
     Only what the claim needs is reduced: the runs of its arm and of the control. StoreError as for ``analyze``.
     """
-    evidence = read_evidence(folder, plan)
+    # The rule has planned this look, so its own interval is due.
+    evidence = replace(read_evidence(folder, plan), is_provisional=False)
     named = {evidence.hypothesis_arm, evidence.control.name if evidence.control else ""}
     compared = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
     values = index_values(observe_runs(compared, reduce_runs(compared)))

@@ -1,6 +1,7 @@
 """Hypothesis + primary effect + caveats -> verdict, with a sentence that a DBA can act on."""
 
 from pgtrial.analysis.effects.estimate import Estimated
+from pgtrial.analysis.effects.failures import Bounded
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LOADS
 from pgtrial.experiment_file.experiment import Expect
@@ -44,11 +45,13 @@ def judge_hypothesis(
     primary: Estimated | None,
     caveats: tuple[CaveatFinding, ...],
     stopping: Stopping | None = None,
+    bounded: Bounded | None = None,
 ) -> tuple[HypothesisFinding, Needed]:
     """The verdict on the claim; ``primary`` is the effect it is about, None when no block has a value for it.
 
-    With a rule for stopping at a decision the blocks still needed are those until one of its looks. A caveat of
-    severity "invalid" makes the verdict invalid, whatever the numbers.
+    With a rule for stopping at a decision the blocks still needed are those until one of its looks. ``bounded`` has
+    what failures can have done to the effect: a verdict holds with it, or not at all. A caveat of severity "invalid"
+    makes the verdict invalid, whatever the numbers.
     """
     hypothesis = evidence.experiment.hypothesis
     invalid = [caveat for caveat in caveats if caveat.severity is Severity.INVALID]
@@ -59,14 +62,16 @@ def judge_hypothesis(
         reason = message("verdict.invalid", why=why)
         needed = Needed(blocks=None, text=message("needed.unknown"))
     else:
-        verdict = judge(
-            primary.comparison,
-            expect=hypothesis.expect,
-            bounds=evidence.bounds,
-            better=Better(primary.effect.better),
-        )
+        size = _size(evidence, primary.effect, ratio)
+        verdict, code = _judge(evidence, primary, bounded)
         needed = _needed(evidence, primary, verdict, stopping)
-        reason = _against_margin(evidence, verdict, needed, size=_size(evidence, primary.effect, ratio))
+        if code is None:
+            reason = _against_margin(evidence, verdict, needed, size=size)
+        else:
+            reason = message(code, size=size, blocks=primary.comparison.blocks, fewest=evidence.rules.fewest_blocks)
+        if evidence.is_provisional:
+            planned = len({slot.block for slot in evidence.slots})
+            reason = message("verdict.provisional", reason=reason, blocks=primary.comparison.blocks, count=planned)
     return (
         HypothesisFinding(
             claim=hypothesis.claim,
@@ -78,10 +83,29 @@ def judge_hypothesis(
             margin=hypothesis.margin,
             confidence=hypothesis.confidence,
             verdict=verdict,
+            provisional=evidence.is_provisional and verdict is not Verdict.INVALID,
             reason=reason,
         ),
         needed,
     )
+
+
+def _judge(evidence: Evidence, primary: Estimated, bounded: Bounded | None) -> tuple[Verdict, str | None]:
+    """The verdict, and a code that says why there is none where the interval alone would have given one."""
+    found = [
+        judge(
+            comparison,
+            expect=evidence.experiment.hypothesis.expect,
+            bounds=evidence.bounds,
+            better=Better(primary.effect.better),
+        )
+        for comparison in (primary.comparison, *(() if bounded is None else (bounded.comparison,)))
+    ]
+    if found[0] is not Verdict.INCONCLUSIVE and primary.comparison.blocks < evidence.rules.fewest_blocks:
+        return Verdict.INCONCLUSIVE, "verdict.few-blocks"
+    if found[-1] is not found[0]:
+        return Verdict.INCONCLUSIVE, "verdict.failures"
+    return found[0], None
 
 
 def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: Stopping | None) -> Needed:
@@ -98,14 +122,25 @@ def _needed(evidence: Evidence, primary: Estimated, verdict: Verdict, stopping: 
         bounds=evidence.bounds,
         better=Better(primary.effect.better),
         comparisons=evidence.comparisons,
+        in_range=True,
     )
+    missing = evidence.rules.fewest_blocks - primary.comparison.blocks
+    if needed.reachable and (needed.blocks or 0) < missing:
+        return _about(missing)
     if needed.blocks is None:
-        return Needed(blocks=None, text=message("needed.infeasible"))
-    return _about(needed.blocks)
+        code = "needed.failures" if needed.reachable else "needed.infeasible"
+        return Needed(blocks=None, text=message(code))
+    return _about(needed.blocks, needed.low, needed.high)
 
 
-def _about(blocks: int) -> Needed:
-    return Needed(blocks=blocks, text=message("needed.blocks", count=blocks))
+def _about(blocks: int, low: int | None = None, high: int | None = None) -> Needed:
+    if low is None or low == high:
+        text = message("needed.blocks", count=blocks)
+    elif high is None:
+        text = message("needed.at-least", count=blocks, low=low)
+    else:
+        text = message("needed.range", count=blocks, low=low, high=high)
+    return Needed(blocks=blocks, low=low, high=high, text=text)
 
 
 def _size(evidence: Evidence, effect: Effect, ratio: float) -> Message:

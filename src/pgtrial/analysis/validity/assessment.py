@@ -7,14 +7,15 @@ from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.findings import Slices, Stopping
+from pgtrial.findings.findings import Failures, Slices, Stopping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     """``primary`` is the effect that the claim is about, ``placebo`` the placebo's effect on the same metric.
 
-    ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping.
+    ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping,
+    ``failures`` where none tells anything of the arms.
     """
 
     evidence: Evidence
@@ -24,6 +25,7 @@ class Assessment:
     placebo: Estimated | None
     slices: Slices | None = None
     stopping: Stopping | None = None
+    failures: Failures | None = None
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
         """The same as of the reduction."""

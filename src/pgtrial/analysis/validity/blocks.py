@@ -49,23 +49,25 @@ def _planned(assessment: Assessment) -> int:
 def check_placebo(assessment: Assessment) -> Iterator[CaveatFinding]:
     """The placebo's true effect is zero, so what is found of it is error.
 
-    An interval that excludes 1 happens by chance with probability 1 - confidence: a warning. An interval wholly
-    beyond the margin means that these runs show effects that matter where there are none, so none of their effects
-    can be believed. Without a margin the two cannot be told apart, and it stays a warning.
+    An interval wholly beyond the margin means that these runs show effects that matter where there are none, so none
+    of their effects can be believed. One that excludes 1 happens by chance with probability 1 - confidence: a warning.
+    And a placebo that may differ by more than the margin has cleared nothing: it is clean where it is equivalent, by
+    two one-sided tests. Without a margin the last two cannot be asked.
     """
     if assessment.placebo is None:
         return
     effect = assessment.placebo.effect
-    if effect.low is None or effect.high is None or effect.ratio is None or effect.low <= 1 <= effect.high:
+    if effect.low is None or effect.high is None or effect.ratio is None:
         return
-    is_biased = effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE)
-    yield caveat(
-        "placebo-effect.beyond-margin" if is_biased else "placebo-effect",
-        change=effect.ratio,
-        low=effect.low,
-        high=effect.high,
-        margin=effect.margin,
-    )
+    if effect.margin > 0 and effect.decision in (Decision.BETTER, Decision.WORSE):
+        code = "placebo-effect.beyond-margin"
+    elif not effect.low <= 1 <= effect.high:
+        code = "placebo-effect"
+    elif assessment.evidence.rules.proves_placebo and effect.margin > 0 and effect.decision is not Decision.EQUIVALENT:
+        code = "placebo-unclear"
+    else:
+        return
+    yield caveat(code, change=effect.ratio, low=effect.low, high=effect.high, margin=effect.margin)
 
 
 def check_primary_effect(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -107,6 +109,27 @@ def check_invalid_runs(assessment: Assessment) -> Iterator[CaveatFinding]:
             runs=len(evidence.runs),
             by_arm=tuple(message("arm-count", arm=arm, number=number) for arm, number in by_arm.items()),
         )
+
+
+def check_unequal_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """One arm failed more often, by more than chance or by so much that it may turn the verdict."""
+    failures, primary = assessment.failures, assessment.primary
+    if failures is None or failures.excess == 0 or primary is None:
+        return
+    control, treated = failures.arms
+    is_bounded = failures.low is not None and failures.high is not None
+    yield caveat(
+        "unequal-failures" if is_bounded else "unequal-failures.unbounded",
+        control=control.arm,
+        arm=treated.arm,
+        failed=treated.failed,
+        attempts=treated.attempts,
+        failed_control=control.failed,
+        attempts_control=control.attempts,
+        p=failures.p_value,
+        low=failures.low,
+        high=failures.high,
+    )
 
 
 def check_torn_blocks(assessment: Assessment) -> Iterator[CaveatFinding]:

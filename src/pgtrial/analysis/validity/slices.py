@@ -19,7 +19,7 @@ from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import Message, message
 from pgtrial.model.run import RunRow
 
-LENGTH_DIFFERENCE = 0.2  # of a slice's length, relative to the others of its level or to the plan …
+LENGTH_DIFFERENCE = 0.2  # of a slice's planned length …
 LEAST_DIFFERENCE = 0.1  # … and in seconds, below which it is the scheduler's usual delay
 SLOW_SHARE = 0.25  # of the median throughput of a run's slices …
 BY_CHANCE = 0.01  # … and fewer transactions than chance leaves in any slice of a run with this probability
@@ -35,45 +35,27 @@ def check_shared_counters(assessment: Assessment) -> Iterator[CaveatFinding]:
 def check_slice_lengths(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A machine that stalled, a clock that was set, or a switch that took long, all show in the length of slices."""
     evidence = assessment.evidence
-    usual = _usual_lengths(evidence)
-    found = {run.id: number for run in sliced(evidence) if (number := _uneven(evidence, run, usual))}
-    if found:
-        worst = max(
-            abs(each.ended - each.started - usual[_planned(evidence, run), each.level])
-            for run in sliced(evidence)
-            if run.id in found
-            for each in run.slices
-        )
+    late = {run.id: found for run in sliced(evidence) if (found := _uneven(evidence, run))}
+    if late:
         yield caveat(
             "uneven-slices",
-            about=found,
-            count=sum(found.values()),
-            in_runs=message("in-some-runs", count=len(found)),
-            seconds=worst,
+            about=late,
+            count=sum(map(len, late.values())),
+            in_runs=message("in-some-runs", count=len(late)),
+            seconds=max(map(max, late.values())),
         )
 
 
-def _uneven(evidence: Evidence, run: RunRow, usual: Mapping[tuple[float, int], float]) -> int:
-    number = 0
+def _uneven(evidence: Evidence, run: RunRow) -> list[float]:
+    """Seconds by which slices differ from what was planned, of those that do."""
+    found, choice, block = [], evidence.method, run.slot.block
     for each in run.slices:
-        length = usual[_planned(evidence, run), each.level]
-        is_other = abs(each.ended - each.started - length) > max(LEAST_DIFFERENCE, LENGTH_DIFFERENCE * length)
-        number += is_other or not each.started <= each.counted < each.ended
-    return number
-
-
-def _planned(evidence: Evidence, run: RunRow) -> float:
-    """Seconds of a slice in the run's block: blocks may take turns in slices of two lengths."""
-    return evidence.method.slice_in(run.slot.block)
-
-
-def _usual_lengths(evidence: Evidence) -> dict[tuple[float, int], float]:
-    """The usual length of slices that were planned as long, at a level: their median."""
-    found: dict[tuple[float, int], list[float]] = {}
-    for run in sliced(evidence):
-        for each in run.slices:
-            found.setdefault((_planned(evidence, run), each.level), []).append(each.ended - each.started)
-    return {key: float(np.median(lengths)) for key, lengths in found.items()}
+        # The guard of a slice is planned, and is as much longer or shorter than usual as the slice itself.
+        planned = choice.slice_in(block) * (each.counted - each.started) / choice.guard_in(block)
+        off = abs(each.ended - each.started - planned)
+        if off > max(LEAST_DIFFERENCE, LENGTH_DIFFERENCE * planned) or not each.started <= each.counted < each.ended:
+            found.append(off)
+    return found
 
 
 def check_slow_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -178,6 +160,18 @@ def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
             high=arm.growth_high,
             longer=min(MOST_SLICE, 4 * assessment.slices.length),
         )
+
+
+def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """What the other arm has left behind when an arm's turn begins: there is some, and the washout keeps it out."""
+    if assessment.slices is None:
+        return
+    for arm in assessment.slices.arms:
+        low, high = arm.left_behind_low, arm.left_behind_high
+        if arm.left_behind is None or low is None or high is None or low <= 1 <= high:
+            continue
+        if _is_large(arm.left_behind, assessment.evidence.margin):
+            yield caveat("left-behind", arm=arm.arm, change=arm.left_behind, low=low, high=high)
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -100,6 +100,19 @@ SHARING_CAVEATS = {
         when="the ratio is another one in the blocks whose slices are twice as long, by more than half of the margin, "
         "and the interval excludes no change: the effect builds up over more than a slice",
     ),
+    "left-behind": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "At the start of a slice, which does not count, the other arm is still felt: from there to the part that "
+            "counts the ratio of {arm} to the control changes by {change:change} (between {low:change} and "
+            "{high:change})."
+        ),
+        hint=N_(
+            "Compare with longer slices where the change is large: what outlasts half a slice would be in the effect."
+        ),
+        when="the ratio in the first half of the slices, which does not count, differs from that in the second by more "
+        "than half of the margin, and the interval excludes no change",
+    ),
     "effect-grows-inside-slices": Entry(
         severity=Severity.WARNING,
         text=N_(

@@ -59,6 +59,34 @@ VALIDITY_CAVEATS = {
         ),
         when="… and lies wholly beyond the margin: these runs show effects that matter where there are none",
     ),
+    "placebo-unclear": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "The placebo, a second copy of the control, is not shown to be the same: its difference lies between "
+            "{low:change} and {high:change}, and the margin is {margin:share}."
+        ),
+        hint=N_("Run more blocks: a bias as large as the margin would not be seen in these."),
+        when="the placebo is not equivalent to the control by two one-sided tests at the margin",
+    ),
+    "unequal-failures": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "
+            "(p = {p:significant3}): whichever runs these would have been, the change lies between {low:change} and "
+            "{high:change}."
+        ),
+        hint=N_(
+            "See the reasons in the table of runs: an arm that fails where it would be slow looks better than it is."
+        ),
+        when="one of the claim's arms failed more often than the other; the verdict has to hold with what the "
+        "failures can have hidden",
+    ),
+    "unequal-failures.unbounded": Entry(
+        text=N_(
+            "{arm} failed in {failed} of {attempts} attempts and {control} in {failed_control} of {attempts_control} "
+            "(p = {p:significant3}): nothing bounds what these runs would have shown."
+        ),
+    ),
     "incomplete": Entry(
         severity=Severity.WARNING,
         text=N_("{missing} of {slots} planned runs have no valid data; {complete} of {blocks} blocks are complete."),

@@ -23,6 +23,19 @@ VERDICTS = {
     "verdict.inconclusive": Entry(
         text=N_("{size}, which does not settle the claim at the margin of {margin:share}: {needed}.")
     ),
+    "verdict.few-blocks": Entry(
+        text=N_("{size}, but a claim is decided by {fewest} blocks or more, and {blocks} have both arms.")
+    ),
+    "verdict.failures": Entry(
+        text=N_(
+            "{size}, but one arm failed more often, and what its failed runs would have shown may turn the verdict."
+        )
+    ),
+    "verdict.provisional": Entry(
+        text=plural(
+            "{reason} Provisional: {blocks} of {count} block.", "{reason} Provisional: {blocks} of {count} blocks."
+        )
+    ),
     "verdict.invalid": Entry(text=N_("The runs cannot answer the claim: {why:lowered}")),
     "verdict.no-ratio": Entry(text=N_("There is no ratio of {metric} between the arms.")),
 }
@@ -51,6 +64,19 @@ NEEDED = {
     "needed.none": Entry(text=N_("none, the claim is decided")),
     "needed.no-look": Entry(text=N_("no look of the rule for stopping is likely to decide the claim")),
     "needed.infeasible": Entry(text=N_("no feasible number of blocks would decide the claim at this noise")),
+    "needed.failures": Entry(text=N_("none, but fewer failures")),
+    "needed.range": Entry(
+        text=plural(
+            "about {count} more block would decide the claim ({low} to {high}, as the noise and the effect may be)",
+            "about {count} more blocks would decide the claim ({low} to {high}, as the noise and the effect may be)",
+        )
+    ),
+    "needed.at-least": Entry(
+        text=plural(
+            "about {count} more block would decide the claim ({low} at least, and perhaps no feasible number)",
+            "about {count} more blocks would decide the claim ({low} at least, and perhaps no feasible number)",
+        )
+    ),
     "needed.blocks": Entry(
         text=plural(
             "about {count} more block would decide the claim", "about {count} more blocks would decide the claim"

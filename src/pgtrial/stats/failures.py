@@ -1,0 +1,72 @@
+"""Attempts that fail: whether one arm fails more often, and what its failures can have done to the effect.
+
+An arm that fails where it would have been slow leaves only its good runs, and repeating the failed ones does not bring
+back what they would have shown. What that does at most is known: the failures in excess are either the worst or the
+best runs that the other arm has.
+Sources: Fisher, "Statistical Methods for Research Workers", 5th ed. (1934), section 21.02, for the test; Lee, Rev.
+Econ. Stud. 76 (2009) 1071-1102, for the bounds.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import fisher_exact
+
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.interval import ratio_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """``failed`` of ``made`` attempts of an arm."""
+
+    made: int
+    failed: int
+
+    @property
+    def success(self) -> float:
+        """Share that did not fail; 1 of none."""
+        return 1 - self.failed / self.made if self.made else 1.0
+
+
+def failure_p(control: Attempts, treated: Attempts) -> float:
+    """Two-sided p-value of "both arms fail equally often": Fisher's exact test."""
+    table = [[each.failed, each.made - each.failed] for each in (control, treated)]
+    return float(fisher_exact(table).pvalue)
+
+
+def excess_share(control: Attempts, treated: Attempts) -> float:
+    """Share of the runs that only the arm with fewer failures has: 0 where both fail equally often."""
+    shares = sorted((control.success, treated.success))
+    return 1 - shares[0] / shares[1] if shares[1] > 0 else 0.0
+
+
+def bound_failures(
+    comparison: Comparison, log_ratios: Sequence[float] | NDArray[np.float64], *, share: float
+) -> Comparison:
+    """The comparison with an interval that also holds if ``share`` of the runs are missing from one end.
+
+    log_ratios : (n_blocks,), those that the comparison is made of. The mean without the largest, or without the
+    smallest, ``share`` of them is where the effect can be at most; the interval reaches as far beyond it as beyond the
+    mean itself. None of it where everything may be missing.
+    """
+    values = np.sort(np.asarray(log_ratios, dtype=np.float64))
+    if share <= 0 or comparison.low is None or comparison.high is None:
+        return comparison
+    if share >= 1:
+        return replace(comparison, low=None, high=None)
+    kept = _kept_weights(values.size, share)
+    mean = float(values.mean())
+    down, up = mean - float(kept @ values), float(kept[::-1] @ values) - mean
+    return replace(
+        comparison, low=ratio_of(math.log(comparison.low) - down), high=ratio_of(math.log(comparison.high) + up)
+    )
+
+
+def _kept_weights(count: int, share: float) -> NDArray[np.float64]:
+    """Weights that add up to one, of sorted values without ``share`` of them at the upper end."""
+    kept = np.clip((1 - share) * count - np.arange(count), 0.0, 1.0)
+    return np.asarray(kept / kept.sum(), dtype=np.float64)
