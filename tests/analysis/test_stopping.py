@@ -39,7 +39,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
         RunRow(id=slot.number, slot=slot, attempt=1, state=RunState.DONE, started=0.0, ended=1.0, reason="")
         for slot in planned.slots
     )
-    return replace(planned, runs=runs, valid=runs)
+    # As the rule itself looks: the blocks that are still to come are planned looks.
+    return replace(planned, runs=runs, valid=runs, is_provisional=False)
 
 
 @pytest.fixture

@@ -86,8 +86,8 @@ def test_a_table_a_sentence_and_the_lines_of_the_file_are_printed(finished: Outc
     lines = finished.out.splitlines()
     assert lines[2].split() == ["method", "blocks", "block", "SD", "per", "minute", "10", "min", "30", "min", "2", "h"]
     assert [line.split()[0] for line in lines[3:5]] == ["blocks", "interleaved"]
-    assert '  [design]\n  method = "interleaved"\n  slice  = "250ms"\n  blocks = 6\n' in finished.out
-    assert "Recommended: interleaved 250ms, 6 blocks, about " in finished.out
+    assert '  [design]\n  method = "interleaved"\n  slice  = "500ms"\n  blocks = 6\n' in finished.out
+    assert "Recommended: interleaved 500ms, 6 blocks, about " in finished.out
     assert "! Not calibrated: duet: 2 arms at once need at least 2 CPUs" in finished.out
     assert max(map(len, lines[:-1])) <= 80
     assert lines[-1] == f"calibration: {finished.folder}"
@@ -95,7 +95,7 @@ def test_a_table_a_sentence_and_the_lines_of_the_file_are_printed(finished: Outc
 
 def test_parts_are_announced(finished: Outcome) -> None:
     assert "part 1 of 2: blocks-1, 6 blocks of runs of 1 s, about " in finished.err
-    assert "part 2 of 2: interleaved-250ms-1, " in finished.err
+    assert "part 2 of 2: interleaved-500ms-1, " in finished.err
 
 
 def test_the_result_is_in_its_folder_and_kept_for_experiments(finished: Outcome) -> None:
@@ -162,8 +162,8 @@ def test_a_margin_out_of_reach_and_a_method_with_doubts_are_told(finished: Outco
         finished.kept.model_copy(update={"methods": (far, doubtful), "recommendation": advice}), finished.folder
     )
 
-    assert "  interleaved 250ms*  " in text
-    assert "* interleaved 250ms: it may understate the effect" in text
+    assert "  interleaved 500ms*  " in text
+    assert "* interleaved 500ms: it may understate the effect" in text
     assert "Recommended: blocks: why." in text
     assert '  [design]\n  method = "blocks"\n\n' in text
 
@@ -171,7 +171,7 @@ def test_a_margin_out_of_reach_and_a_method_with_doubts_are_told(finished: Outco
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
-        ("1min", "error: a budget of 1 min is too small to calibrate blocks, interleaved-250ms"),
+        ("1min", "error: a budget of 1 min is too small to calibrate blocks, interleaved-500ms"),
         ("ten", 'error: invalid value for "--budget": expected a time such as 30s or 10min'),
         ("0", 'error: invalid value for "--budget": a budget must be above 0'),
     ],

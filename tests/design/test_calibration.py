@@ -44,7 +44,7 @@ def test_with_time_every_valid_method_is_calibrated_in_two_portions_of_opposite_
     found = plan(budget=7200)
     names = [part.name for part in found.parts]
 
-    assert labels(found) == ["blocks", "interleaved-5s", "interleaved-1s", "interleaved-250ms", "duet"]
+    assert labels(found) == ["blocks", "interleaved-5s", "interleaved-1s", "interleaved-500ms", "duet"]
     assert names[:2] == ["blocks-1", "interleaved-5s-1"]
     assert names[-2:] == ["interleaved-5s-2", "blocks-2"]
     assert found.refused == {}
@@ -73,7 +73,7 @@ def test_where_time_is_short_slices_are_given_up_before_methods() -> None:
 
     assert labels(found) == ["blocks", "interleaved-1s", "duet"]
     assert found.refused == dict.fromkeys(
-        ["interleaved-5s", "interleaved-250ms"], "there is no time for it in the budget"
+        ["interleaved-5s", "interleaved-500ms"], "there is no time for it in the budget"
     )
 
 

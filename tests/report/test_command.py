@@ -7,7 +7,7 @@ from pgtrial.cli.main import main
 
 @pytest.fixture
 def analyzed(monkeypatch, sample):
-    monkeypatch.setattr("pgtrial.analysis.analyze.analyze", lambda folder: sample)
+    monkeypatch.setattr("pgtrial.analysis.analyze.analyze", lambda folder, rules: sample)
 
 
 @pytest.mark.usefixtures("analyzed")

@@ -187,6 +187,7 @@ def test_a_metric_without_a_good_direction_decides_no_one_sided_claim(sample) ->
 def test_the_refuting_bound_is_the_one_the_verdict_used(sample) -> None:
     """An interval just beyond the bound turns the verdict of the analysis, one just before it does not."""
     from pgtrial.model.metric import Better
+    from pgtrial.model.rules import CURRENT
     from pgtrial.stats.base import Comparison
     from pgtrial.stats.equivalence import judge
 
@@ -203,8 +204,10 @@ def test_the_refuting_bound_is_the_one_the_verdict_used(sample) -> None:
             hl_high=None,
             blocks=6,
             sd_log_ratio=0.01,
+            information=6,
+            degrees=5,
         )
-        return judge(comparison, expect="better", margin=0.03, better=Better.HIGHER)
+        return judge(comparison, expect="better", bounds=CURRENT.log_bounds(0.03), better=Better.HIGHER)
 
     assert "lies below +3.0 % would refute the claim." in paragraph(sample, "certainty")
     assert verdict_of(1.0, 1.0299) is Verdict.REFUTED

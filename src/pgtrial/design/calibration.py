@@ -19,7 +19,7 @@ from pgtrial.experiment_file.generate import control_twice
 from pgtrial.units import format_duration
 
 FEWEST_BLOCKS = 6  # of a method: the standard deviation of fewer is hardly more than a guess
-SLICES = (0.25, 1.0, 5.0)  # s
+SLICES = (0.5, 1.0, 5.0)  # s
 LEAST_DURATION = 3.0  # s of measured time of a run: less is mostly its beginning
 LEAST_WARMUP = 2.0  # s
 _SAFEST: tuple[Method, ...] = ("blocks", "interleaved", "duet")
@@ -65,7 +65,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """ "blocks", "interleaved-250ms"."""
+        """ "blocks", "interleaved-500ms"."""
         return self.method if self.slice is None else f"{self.method}-{slice_text(self.slice)}"
 
     @property

@@ -106,7 +106,12 @@ def _experiment(findings: Findings, *, with_texts: bool) -> Iterator[Fact]:
         ("claim.scenario", "scenario", asked.scenario and _quote(asked.scenario), "hypothesis.scenario"),
         ("claim.margin", "smallest change that matters", format_share(asked.margin), "hypothesis.margin"),
         ("claim.confidence", "of the intervals", format_share(asked.confidence), "hypothesis.confidence"),
-        ("claim.verdict", "verdict on the claim", verdict_word(asked), "hypothesis.verdict"),
+        (
+            "claim.verdict",
+            "verdict on the claim",
+            verdict_word(asked.verdict, provisional=asked.provisional),
+            "hypothesis.verdict",
+        ),
         ("claim.needed", "still needed to decide", needed_text(findings), "needed.text"),
         ("arms", "without the placebo", ntr("{count} arm", "{count} arms", real_arms), "experiment.arms"),
         ("method", "method", experiment.method, "experiment.method"),

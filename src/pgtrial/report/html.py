@@ -48,7 +48,7 @@ def render_html(findings: Findings) -> str:
         sections=sections,
         language=spoken(),
         words=script_words(),
-        verdict=verdict_word(findings.hypothesis),
+        verdict=verdict_word(findings.hypothesis.verdict, provisional=findings.hypothesis.provisional),
         subtitle=_subtitle(findings),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         library=Markup(chart_library()),

@@ -9,7 +9,6 @@ from pgtrial.analysis.describe import GUARD, OTHER
 from pgtrial.findings.causes import Level, Resource
 from pgtrial.findings.disks import DiskStanding
 from pgtrial.findings.files import FileLimit
-from pgtrial.findings.findings import HypothesisFinding
 from pgtrial.language import ENGLISH, decimal_sign, ptr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState
@@ -26,7 +25,7 @@ def decision_word(decision: Decision) -> str:
     return words[decision]
 
 
-def verdict_word(asked: HypothesisFinding) -> str:
+def verdict_word(verdict: Verdict, *, provisional: bool = False) -> str:
     """The verdict, and that it is provisional where blocks are still to come."""
     words = {
         Verdict.SUPPORTED: ptr("verdict", "supported"),
@@ -34,8 +33,8 @@ def verdict_word(asked: HypothesisFinding) -> str:
         Verdict.INCONCLUSIVE: ptr("verdict", "inconclusive"),
         Verdict.INVALID: ptr("verdict", "invalid"),
     }
-    word = words[asked.verdict]
-    return tr("{verdict}, provisional", verdict=word) if asked.provisional else word
+    word = words[verdict]
+    return tr("{verdict}, provisional", verdict=word) if provisional else word
 
 
 def severity_word(severity: Severity) -> str:

@@ -75,7 +75,7 @@ def wrap_lines(text: str, width: int, *, indent: str = "", first: str | None = N
 def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
-        f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked).upper()}",
+        f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked.verdict, provisional=asked.provisional).upper()}",
         *wrap_lines(say(asked.reason), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]

@@ -42,7 +42,7 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
     placebo = placebo_effect(findings)
     return {
         "verdict": asked.verdict,
-        "word": verdict_word(asked),
+        "word": verdict_word(asked.verdict, provisional=asked.provisional),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
