@@ -33,7 +33,7 @@ block_size = "4kB"
 [arms.large.fio]
 block_size = "16kB"
 [design]
-blocks = 4
+blocks = 6
 """
 BLOCKS = {"small": 4096, "large": 16384}
 

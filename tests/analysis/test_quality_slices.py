@@ -97,7 +97,7 @@ def test_a_machine_that_stalled_inside_a_slice_is_told(turns: tuple[Evidence, Re
 
 @pytest.mark.parametrize("duration", ["10s", "20s"])
 def test_blocks_with_slices_of_double_length_are_as_planned(duration: str, tmp_path: Path) -> None:
-    # In 10 s each arm has two slices whatever their length, in 20 s four of 5 s or two of 10 s.
+    # In 10 s each arm has four slices of 5 s on average or two of 10 s.
     text = (
         INTERLEAVED.replace('"10s"', f'"{duration}"')
         .replace("blocks = 6", "blocks = 2")
@@ -106,7 +106,10 @@ def test_blocks_with_slices_of_double_length_are_as_planned(duration: str, tmp_p
     gain = Simulation(builds_up={"off": 0.0})
     evidence, reduction = read(write_result_folder(tmp_path / "doubled", simulation=gain, text=text))
 
-    assert {round(each.ended - each.started) for run in evidence.valid for each in run.slices} == {5, 10}
+    assert {round(float(np.mean([each.ended - each.started for each in run.slices]))) for run in evidence.valid} == {
+        5,
+        10,
+    }
     assert list(slice_checks.check_slice_lengths(build(evidence, reduction))) == []
 
 

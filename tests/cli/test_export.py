@@ -14,7 +14,7 @@ from support import EXPERIMENT, write_result_folder
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 NAME = "commit-20260120T101500Z"
-TEXT = EXPERIMENT.replace("blocks = 6", "blocks = 2")
+TEXT = EXPERIMENT
 
 
 @pytest.fixture(scope="module")

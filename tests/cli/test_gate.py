@@ -13,7 +13,7 @@ from support import EXPERIMENT, Simulation, write_result_folder
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 # Two arms in as few blocks as can decide.
-TEXT = EXPERIMENT.replace("blocks = 6", "blocks = 3").replace("placebo = true", "placebo = false")
+TEXT = EXPERIMENT.replace("placebo = true", "placebo = false")
 # Claim about "off" against "on", and true throughputs: what the verdict must be.
 EQUAL = {"on": 500.0, "off": 500.0}
 FASTER = {"on": 500.0, "off": 1000.0}
@@ -40,7 +40,7 @@ def make_folder(
     [
         ("better", FASTER, 0.02, "supported", 0),
         ("worse", FASTER, 0.02, "refuted", 3),
-        ("not-worse", EQUAL, 0.5, "inconclusive", 4),
+        ("better", {"on": 1000.0, "off": 1060.0}, 0.1, "inconclusive", 4),
     ],
 )
 def test_report_and_resume_exit_by_the_verdict_if_asked_to(
@@ -74,8 +74,8 @@ def test_an_unfinished_experiment_passes_no_gate(tmp_path: Path, capsys: pytest.
     assert main(["report", str(folder), "--assert"]) == 4
 
     captured = capsys.readouterr()
-    assert captured.out.startswith("✔ SUPPORTED")
-    assert captured.err == "not finished: 2 of 3 blocks complete, which --assert takes as inconclusive\n"
+    assert captured.out.startswith("? INCONCLUSIVE, PROVISIONAL")
+    assert captured.err == "not finished: 2 of 6 blocks complete, which --assert takes as inconclusive\n"
 
 
 def test_files_are_written_beside_the_report(tmp_path: Path) -> None:

@@ -37,9 +37,7 @@ RUSSIAN = Language(code="ru", decimal=",", catalogue=Bracketed())
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_result_folder(
-        tmp_path_factory.mktemp("lang") / "results", text=EXPERIMENT.replace("blocks = 6", "blocks = 3"), runs=6
-    )
+    return write_result_folder(tmp_path_factory.mktemp("lang") / "results", text=EXPERIMENT)
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +95,9 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     folders: list[Path] = []
     once = analyze.analyze
 
-    def count(folder: Path) -> object:
+    def count(folder: Path, *, rules: int | None = None) -> object:
         folders.append(folder)
-        return once(folder)
+        return once(folder, rules=rules)
 
     monkeypatch.setattr(analyze, "analyze", count)
     return folders

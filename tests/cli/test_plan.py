@@ -144,9 +144,9 @@ def test_the_plan_of_interleaved_arms_says_slices_and_looks(file: Path, capsys: 
     for fact in (
         "stored 5 times (the snapshot, its source and a copy for each arm)",
         "interleaved: The file asks for it.",
-        "each arm has 12 slices of 1 s, in 2 balanced rounds; the first 100 ms of each do not count",
+        "each arm has 18 slices of 1 s on average, in balanced order; the first 500 ms of each do not count",
         "interleaved valid, but in doubt: shared_buffers: fills during the warm-up",
-        "12 blocks, in each of which the arms share the time. block 1 begins: ",
+        "12 blocks, in each of which the arms share the time. ",
         "Looks after each block from block 6 on, and ends when the interval is within ±2 %; 12 blocks at most.",
         "in a block 3 servers are up at the same time",
         "The data are restored before each block.",
@@ -162,7 +162,7 @@ def test_the_data_of_interleaved_arms(file: Path, capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)
 
     method = found["method"]
-    assert (method["name"], method["slice"], method["guard"], method["slices_per_arm"]) == ("interleaved", 1, 0.1, 12)
+    assert (method["name"], method["slice"], method["guard"], method["slices_per_arm"]) == ("interleaved", 1, 0.5, 18)
     assert found["looks"] == [6, 7, 8, 9, 10, 11, 12]
 
 

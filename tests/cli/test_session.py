@@ -8,7 +8,7 @@ from support import EXPERIMENT, write_result_folder
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-SMALL = EXPERIMENT.replace("blocks = 6", "blocks = 2").replace("placebo = true", "placebo = false")
+SMALL = EXPERIMENT.replace("placebo = true", "placebo = false")
 
 
 def test_a_finished_experiment_is_only_reported_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +17,7 @@ def test_a_finished_experiment_is_only_reported_again(tmp_path: Path, capsys: py
     assert main(["resume", str(folder)]) == 0
 
     captured = capsys.readouterr()
-    assert captured.err == "all 4 runs are done; nothing to run\n"
+    assert captured.err == "all 12 runs are done; nothing to run\n"
     assert captured.out.startswith("✔ SUPPORTED")
     assert captured.out.endswith(f"report: {folder}/report.html\n")
 

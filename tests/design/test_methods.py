@@ -13,7 +13,7 @@ from pgtrial.design.methods import (
     plan_steps,
 )
 from pgtrial.design.plan import make_plan
-from pgtrial.design.slice_time import settle_guard, slice_length
+from pgtrial.design.slice_time import settle_time, slice_length
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
@@ -46,7 +46,7 @@ def choose(made: Experiment, facts: HostFacts | None = FACTS) -> MethodChoice:
 def test_what_settles_at_once_is_interleaved() -> None:
     choice = choose(experiment())
 
-    assert (choice.method, choice.guard, choice.slice) == ("interleaved", 0.1, 1.0)
+    assert (choice.method, choice.guard, choice.slice) == ("interleaved", 0.5, 1.0)
     assert choice.reason == "It is the cheapest method without objection here."
 
 
@@ -97,12 +97,12 @@ def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) 
         (
             "interleaved",
             {"design": {"slice": "0.5s"}, "arms": arms_with(block_device={"scheduler": "none"})},
-            "too short for a guard time of 500 ms",
+            "too short where an arm takes 500 ms to settle",
         ),
         (
             "interleaved",
-            {"design": {"slice": "10s", "placebo": True}},
-            "6 slices of 10 s do not fit into a duration of 30 s",
+            {"design": {"slice": "10s"}, "arms": {name: {} for name in "abcde"}},
+            "10 slices of 10 s do not fit into a duration of 30 s",
         ),
         ("duet", {"arms": arms_with(block_device={"scheduler": "none"})}, "two values at once"),
         ("duet", {"arms": arms_with(transparent_huge_pages={"enabled": "never"})}, "two values at once"),
@@ -215,21 +215,21 @@ def test_many_sessions_and_long_runs_exchange_cpus_less_often(
 
 
 @pytest.mark.parametrize(
-    ("tables", "guard", "length"),
+    ("tables", "settle", "length"),
     [
         ({}, 0.1, 1.0),
         ({"design": {"slice": "2s"}}, 0.1, 2.0),
-        ({"arms": arms_with(block_device={"scheduler": "none"})}, 0.5, 2.5),
-        ({"arms": arms_with(sysctl={"kernel.sched_autogroup_enabled": 0})}, 0.3, 1.5),
+        ({"arms": arms_with(block_device={"scheduler": "none"})}, 0.5, 2.0),
+        ({"arms": arms_with(sysctl={"kernel.sched_autogroup_enabled": 0})}, 0.3, 1.2),
         ({"arms": arms_with(sql={"apply": "SELECT 1"})}, 0.1, 5.0),
-        ({"workload": {"duration": "1s"}}, 0.1, 0.6),
+        ({"workload": {"duration": "800ms"}}, 0.1, 0.8),
     ],
 )
-def test_guard_and_slices_are_as_long_as_the_settings_need(tables: dict[str, Any], guard: float, length: float) -> None:
+def test_slices_are_as_long_as_the_settings_need(tables: dict[str, Any], settle: float, length: float) -> None:
     made = experiment(**tables)
     arms = resolve_arms(made)
 
-    assert settle_guard(arms) == pytest.approx(guard)
+    assert settle_time(arms) == pytest.approx(settle)
     assert slice_length(made, arms) == pytest.approx(length)
 
 

@@ -18,13 +18,36 @@ def test_williams_squares_balance_places_and_successions(count):
     assert after == {(one, other): times for one in range(count) for other in range(count) if one != other}
 
 
-def test_rounds_of_two_arms_are_abba_or_baab():
-    steps = interleave(["a", "b"], seconds=400, slice_length=1, guard=0.1, seed="1/1")
+def test_two_arms_take_turns_and_then_backwards():
+    steps = interleave(["a", "b"], seconds=40, slice_length=1, guard=0.5, seed="1/1")
 
-    rounds = ["".join(step.arms[0] for step in steps[i : i + 4]) for i in range(0, len(steps), 4)]
-    assert len(steps) == 800
-    assert set(rounds) == {"abba", "baab"}
-    assert 70 <= rounds.count("abba") <= 130  # of 200, at random
+    names = [step.arms[0] for step in steps]
+    assert len(steps) == 80
+    assert all(one != other for one, other in pairwise(names[:40]))
+    assert [(step.arms, step.length) for step in steps] == [(step.arms, step.length) for step in reversed(steps)]
+
+
+def test_slices_are_of_many_lengths_which_all_arms_have():
+    steps = interleave(["a", "b"], seconds=40, slice_length=1, guard=0.5, seed="1/1")
+
+    lengths = {name: sorted(step.length for step in steps if step.arms == (name,)) for name in "ab"}
+    assert lengths["a"] == lengths["b"]
+    assert sum(lengths["a"]) == pytest.approx(40)
+    assert len(set(lengths["a"])) == 20
+    assert 0.5 < min(lengths["a"]) < max(lengths["a"]) < 1.5
+    assert all(step.guard == pytest.approx(step.length / 2) for step in steps)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_drift_along_a_line_favours_neither_of_two_arms(seed):
+    steps, t, sums = interleave(["a", "b"], seconds=12, slice_length=1, guard=0.5, seed=f"{seed}"), 0.0, {}
+    for step in steps:
+        name, counted = step.arms[0], step.length - step.guard
+        sums[name] = sums.get(name, 0.0) + counted * (t + step.guard + counted / 2)
+        t += step.length
+
+    # What counts is the second half of each slice, so the ends of the sequence leave a quarter of a slice.
+    assert abs(sums["a"] - sums["b"]) / 6 < 0.3
 
 
 @pytest.mark.parametrize("arms", ["ab", "abc", "abcd", "abcde"])
@@ -34,7 +57,8 @@ def test_every_arm_has_the_same_time(arms):
     counts = Counter(step.arms[0] for step in steps)
     assert set(counts) == set(arms)
     assert len(set(counts.values())) == 1
-    assert counts["a"] * 0.5 == pytest.approx(30, abs=0.5 * 5)
+    total = sum(step.length for step in steps if step.arms == ("a",))
+    assert total == pytest.approx(30, abs=0.5 * 5)
 
 
 def test_the_shortest_sequence_is_one_round():

@@ -37,7 +37,7 @@ def watched(new_place, run_watched):
     place = new_place("interleaved")
     place.write_light_experiment(
         *SHORT,
-        interleaved_by("700ms", blocks=3),
+        interleaved_by("1200ms", blocks=3),
         ("seed   = 7", "seed   = 7\nplacebo = true"),
         ("[design]", '[arms.off.sysctl]\n"net.core.netdev_max_backlog" = 4321\n\n[design]'),
     )

@@ -130,6 +130,9 @@ def _schedule(checked: Checked) -> list[str]:
     texts = [text for text in (looks_text(plan), starts_text(checked)) if text]
     if plan.steps:
         return [*order_lines(plan, width=_WIDTH), *map(_fill, texts)]
+    if plan.experiment.design.seed is None:
+        arms = ", ".join(arm.name for arm in plan.arms)
+        return [_fill(f"{plan.blocks} blocks, in each of which every arm runs once ({arms})."), *map(_fill, texts)]
     blocks: dict[int, list[Slot]] = {}
     for slot in plan.slots:
         blocks.setdefault(slot.block, []).append(slot)

@@ -7,7 +7,6 @@ from typing import Any
 from pgtrial.cli.checked import Checked
 from pgtrial.design.methods import Judgement
 from pgtrial.design.plan import Plan
-from pgtrial.design.slice_time import slices_per_round
 from pgtrial.model.arm import Role
 from pgtrial.units import format_duration, format_percent, format_share
 
@@ -73,7 +72,8 @@ def order_lines(plan: Plan, *, width: int) -> Iterator[str]:
     yield _fill(f"{plan.blocks} blocks, in each of which the arms share the time.", width)
     shown = [" and ".join(step.arms) for step in plan.steps[:_FIRST_STEPS]]
     rest = ", …" if len(plan.steps) > _FIRST_STEPS else ""
-    yield _fill(f"block 1 begins: {', '.join(shown)}{rest}", width)
+    if plan.experiment.design.seed is not None:
+        yield _fill(f"block 1 begins: {', '.join(shown)}{rest}", width)
 
 
 def looks_text(plan: Plan) -> str:
@@ -148,8 +148,7 @@ def _slices_text(plan: Plan) -> str:
             f"In a block and load level all arms are at work at once, in {count} slices of {length}, as many on each "
             f"set of CPUs; {times}."
         )
-    rounds = count // slices_per_round(len(plan.arms))
-    return f"In a block and load level each arm has {count} slices of {length}, in {rounds} balanced rounds; {times}."
+    return f"In a block and load level each arm has {count} slices of {length} on average, in balanced order; {times}."
 
 
 def _fill(text: str, width: int) -> str:

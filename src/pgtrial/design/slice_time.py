@@ -28,7 +28,7 @@ def settle_time(arms: Sequence[Arm]) -> float:
 
 def shortest_slice(arms: Sequence[Arm]) -> float:
     """Seconds of a slice, in the shortest of which the washout still covers the time to settle."""
-    return settle_time(arms) / WASHOUT / (1 - LENGTH_SPREAD)
+    return round(settle_time(arms) / WASHOUT / (1 - LENGTH_SPREAD), 6)
 
 
 def slice_length(experiment: Experiment, arms: Sequence[Arm]) -> float:

@@ -56,7 +56,7 @@ def interleave(
         ]
         turns = [(name, factor) for row, factor in zip(rows, _factors(len(rows), rng), strict=True) for name in row]
     return tuple(
-        Step(arms=(name,), length=round(slice_length * factor, 6), guard=round(guard * factor, 6))
+        Step(arms=(name,), length=round(slice_length * factor, 9), guard=round(guard * factor, 9))
         for name, factor in turns
     )
 

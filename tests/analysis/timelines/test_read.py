@@ -512,7 +512,7 @@ def test_arms_that_share_time_have_what_their_servers_tell(text: str, tmp_path: 
 
     assert {each.arm for each in timelines} >= {"on", "off"}
     for each in timelines:
-        assert each.seconds >= 8
+        assert each.seconds >= 6
         assert {key for key in each.series if not key[0].startswith(OF_SERVER)} == set()
         assert {name for name, _ in each.series} >= {metric.name for metric in METRICS if metric.is_of_server}
         for key in (("wal.bytes", ""), ("db.hit", ""), ("server.cpu", "client backend"), ("pgbench.cpu", "")):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.effects.estimate import Estimated
+from pgtrial.analysis.effects.estimate import Estimated, places
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.metrics import CPU_BUSY, CPU_IDLE, CPU_OBJECT, CPU_PRESSURE, CPU_STEAL
 from pgtrial.analysis.reduction import Reduction
@@ -47,18 +47,20 @@ def adjust_for(
     *,
     confidence: float = 0.95,
     comparisons: int = 1,
+    after: Sequence[bool] | NDArray[np.bool_] | None = None,
 ) -> Adjusted | None:
     """Analysis of covariance of paired blocks: the intercept of the log ratio over the covariate's difference.
 
     log_ratios : (n_blocks,), log(arm / control); NaN is a block without a ratio.
     differences : (n_blocks,), covariate of the arm's run - that of the control's, in its unit; NaN is unknown.
+    after : (n_blocks,), whether the arm ran after the control: what the place in the block does is then taken out too.
     Blocks in which either is missing are left out. None with fewer than FEWEST_BLOCKS, or where the difference was the
     same in all blocks, or so nearly that no slope can be told from it; the unadjusted estimate is then all there is.
 
     It is unbiased only for a covariate that the arm itself does not change, such as what other guests of the host do:
     to adjust for something the arm causes takes away part of its effect. One that all arms of a block share, because
     they took turns, cancels in the ratio already. It counts only where it was declared before the first run, and beside
-    the unadjusted estimate. The interval has n - 2 degrees of freedom and holds for ``comparisons`` arms together
+    the unadjusted estimate. The interval has n - 2 degrees of freedom, or n - 3, and holds for ``comparisons`` arms together
     (Bonferroni); the slope's is of itself alone.
     Source: Fisher, "Statistical Methods for Research Workers", 4th ed. (1932), section 49.1; for differences of pairs:
     Cox & McCullagh, Biometrics 38 (1982) 541-561. ValueError when the lengths differ.
@@ -71,19 +73,24 @@ def adjust_for(
     count = int(y.size)
     if count < FEWEST_BLOCKS:
         return None
-    spread = float(((x - x.mean()) ** 2).sum())
-    if math.sqrt(spread / count) <= NO_SPREAD * max(1.0, float(np.abs(x).max())):
+    if np.ptp(x) <= NO_SPREAD * max(1.0, float(np.abs(x).max())):
         return None
-    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
-    intercept = float(y.mean()) - slope * float(x.mean())
-    residual = math.sqrt(float(((y - intercept - slope * x) ** 2).sum()) / (count - 2))
-    # Half widths with n - 2 degrees of freedom: of the mean at zero difference, and of the slope.
+    sides = None if after is None else np.where(np.asarray(after, dtype=np.bool_)[known], 1.0, -1.0)
+    if sides is not None and np.ptp(sides) == 0:
+        sides = None
+    plain = np.column_stack([np.ones(count), *(() if sides is None else (sides,))])
+    design = np.column_stack([plain, x])
+    degrees = count - design.shape[1]
+    if degrees < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    coefficients, residual = _least_squares(design, y)
+    errors = residual * np.sqrt(np.diag(np.linalg.inv(design.T @ design)))
     level = 1 - (1 - confidence) / comparisons
-    of_intercept = residual * math.sqrt(1 / count + float(x.mean()) ** 2 / spread)
-    half = t_quantile((1 + level) / 2, count - 2) * of_intercept
+    intercept, slope = float(coefficients[0]), float(coefficients[-1])
+    half = t_quantile((1 + level) / 2, degrees) * float(errors[0])
     if abs(intercept) + half > _LARGEST_EXPONENT:
         return None
-    slope_half = t_quantile((1 + confidence) / 2, count - 2) * residual / math.sqrt(spread)
+    slope_half = t_quantile((1 + confidence) / 2, degrees) * float(errors[-1])
     return Adjusted(
         ratio=math.exp(intercept),
         low=math.exp(intercept - half),
@@ -91,10 +98,17 @@ def adjust_for(
         slope=slope,
         slope_low=slope - slope_half,
         slope_high=slope + slope_half,
-        sd_before=float(y.std(ddof=1)),
+        sd_before=_least_squares(plain, y)[1],
         sd_after=residual,
         blocks=count,
     )
+
+
+def _least_squares(design: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Coefficients, and the standard deviation of what is left."""
+    coefficients = np.linalg.lstsq(design, y)[0]
+    left = y - design @ coefficients
+    return coefficients, math.sqrt(float(left @ left) / (y.size - design.shape[1]))
 
 
 # The claim's effect at equal values of a covariate, where the file declared one before the first run.
@@ -127,7 +141,13 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
     known = np.isfinite(log_ratios) & np.isfinite(differences)
     blocks = int(known.sum())
     due = evidence.confidence_at(primary.comparison.blocks)
-    found = adjust_for(log_ratios, differences, confidence=due or evidence.confidence, comparisons=evidence.comparisons)
+    found = adjust_for(
+        log_ratios,
+        differences,
+        confidence=due or evidence.confidence,
+        comparisons=evidence.comparisons,
+        after=places(evidence, evidence.pairs(primary.effect.arm)),
+    )
     if found is None:
         if blocks == 0:
             return _without(covariate, blocks, message("adjustment.not-read"))
