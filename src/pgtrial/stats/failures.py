@@ -19,6 +19,9 @@ from pgtrial.stats.base import Comparison
 from pgtrial.stats.interval import ratio_of
 
 
+ALLOWANCE = 2  # failures that chance may have kept away
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
     """``failed`` of ``made`` attempts of an arm."""
@@ -39,9 +42,15 @@ def failure_p(control: Attempts, treated: Attempts) -> float:
 
 
 def excess_share(control: Attempts, treated: Attempts) -> float:
-    """Share of the runs that only the arm with fewer failures has: 0 where both fail equally often."""
-    shares = sorted((control.success, treated.success))
-    return 1 - shares[0] / shares[1] if shares[1] > 0 else 0.0
+    """Share of the runs that only the arm with fewer failures has: 0 where both fail equally often.
+
+    Few attempts tell a share badly, so it is taken as if ALLOWANCE more had failed.
+    """
+    worse, better = sorted((control, treated), key=lambda attempts: attempts.success)
+    if worse.success == better.success or worse.failed == worse.made:
+        return float(worse.success < better.success)
+    seen = Attempts(made=worse.made + ALLOWANCE, failed=worse.failed + ALLOWANCE)
+    return 1 - seen.success / better.success
 
 
 def bound_failures(
