@@ -40,7 +40,7 @@ def make_folder(
     [
         ("better", FASTER, 0.02, "supported", 0),
         ("worse", FASTER, 0.02, "refuted", 3),
-        ("better", {"on": 1000.0, "off": 1060.0}, 0.1, "inconclusive", 4),
+        ("not-worse", {"on": 500.0, "off": 250.0}, 0.5, "inconclusive", 4),
     ],
 )
 def test_report_and_resume_exit_by_the_verdict_if_asked_to(

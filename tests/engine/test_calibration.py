@@ -83,7 +83,7 @@ def test_every_part_is_an_ordinary_experiment_in_a_folder_of_its_own(
 
     assert folder.parent == tmp_path / "results"
     assert folder.name.startswith("x-calibration-")
-    names = ["interleaved-250ms-1", "interleaved-250ms-2"]
+    names = ["interleaved-500ms-1", "interleaved-500ms-2"]
     assert [(number, part.name, part.blocks) for number, part in begun] == [
         (number, name, 1) for number, name in enumerate(names)
     ]

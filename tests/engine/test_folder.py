@@ -97,7 +97,7 @@ def test_new_folder_says_its_method_and_why(loaded, tmp_path, asked, method):
 
     assert meta["method"] == method
     assert meta["method_reason"].endswith(".")
-    assert (float(meta["method_guard"]), float(meta["method_slice"])) == ((0.1, 1.0) if asked else (0.0, 0.0))
+    assert (float(meta["method_guard"]), float(meta["method_slice"])) == ((0.5, 1.0) if asked else (0.0, 0.0))
 
 
 def test_what_was_planned_is_what_the_folder_says_whatever_becomes_of_the_file(loaded, tmp_path):

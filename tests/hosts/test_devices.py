@@ -1,6 +1,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -232,14 +233,21 @@ def test_directory_of_this_machine_agrees_with_the_kernel(tmp_path: Path):
 
 
 @pytest.fixture
-def loops(tmp_path: Path) -> Iterator[list[str]]:
+def on_disk() -> Iterator[Path]:
+    """A directory that is not in memory, of whose file system one knows the disks."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def loops(on_disk: Path) -> Iterator[list[str]]:
     """Two loop devices on files of 256 MB, without blocks yet."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("attaching a loop device needs root and /dev/loop-control")
     devices = []
     try:
         for number in range(2):
-            image = tmp_path / f"{number}.img"
+            image = on_disk / f"{number}.img"
             with image.open("wb") as file:
                 file.truncate(256 << 20)
             argv = ["losetup", "--find", "--show", image]
@@ -267,9 +275,9 @@ def mounted(loops: list[str], tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", directory], check=True)
 
 
-def test_real_btrfs_on_two_loop_devices(mounted: Path, loops: list[str], tmp_path: Path):
+def test_real_btrfs_on_two_loop_devices(mounted: Path, loops: list[str], on_disk: Path):
     found = devices_under(OPS, str(mounted))
 
     assert {device.name for device in found.devices} == {Path(loop).name for loop in loops}
-    assert all(device.is_loop and device.disks == disks_under(OPS, str(tmp_path)) for device in found.devices)
+    assert all(device.is_loop and device.disks == disks_under(OPS, str(on_disk)) for device in found.devices)
     assert int(OPS.read(found.read_ahead)) > 0

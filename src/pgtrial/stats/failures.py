@@ -18,7 +18,6 @@ from scipy.stats import fisher_exact
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.interval import ratio_of
 
-
 ALLOWANCE = 2  # failures that chance may have kept away
 
 

@@ -60,8 +60,8 @@ def adjust_for(
     It is unbiased only for a covariate that the arm itself does not change, such as what other guests of the host do:
     to adjust for something the arm causes takes away part of its effect. One that all arms of a block share, because
     they took turns, cancels in the ratio already. It counts only where it was declared before the first run, and beside
-    the unadjusted estimate. The interval has n - 2 degrees of freedom, or n - 3, and holds for ``comparisons`` arms together
-    (Bonferroni); the slope's is of itself alone.
+    the unadjusted estimate. The interval has n - 2 degrees of freedom, or n - 3, and holds for ``comparisons`` arms
+    together (Bonferroni); the slope's is of itself alone.
     Source: Fisher, "Statistical Methods for Research Workers", 4th ed. (1932), section 49.1; for differences of pairs:
     Cox & McCullagh, Biometrics 38 (1982) 541-561. ValueError when the lengths differ.
     """
@@ -106,7 +106,7 @@ def adjust_for(
 
 def _least_squares(design: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Coefficients, and the standard deviation of what is left."""
-    coefficients = np.linalg.lstsq(design, y)[0]
+    coefficients = np.asarray(np.linalg.lstsq(design, y)[0], dtype=np.float64)
     left = y - design @ coefficients
     return coefficients, math.sqrt(float(left @ left) / (y.size - design.shape[1]))
 
