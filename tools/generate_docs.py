@@ -344,7 +344,7 @@ select-only, and leaks through the page cache do not matter if all data and serv
 | builds up in the arm's own cluster | valid with a warning | valid with a warning |
 | builds up and is shared | refused | refused |
 | follows the clock | refused | valid with a warning |
-| of the machine, switched with the arm ({switched}) | valid with a longer guard time, unless it builds up | refused |
+| of the machine, switched with the arm ({switched}) | valid with longer slices, unless it builds up | refused |
 | of the machine, for as long as a server runs ({standing}) | refused | refused |
 
 An asterisk matches any text; the first matching row of a table applies. A setting of an extension, such as
