@@ -13,6 +13,7 @@ from pgtrial.findings.findings import ArmFinding, ExperimentFinding, LevelFindin
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
+from pgtrial.store.plans import DIGEST
 
 # Fact of the fingerprint, and what the report calls it (FACT_NAMES of the catalogue).
 _TARGET = {
@@ -42,6 +43,9 @@ def describe_experiment(evidence: Evidence) -> ExperimentFinding:
         restore=experiment.restore,
         seed=evidence.seed,
         rules=evidence.rules.version,
+        digest=evidence.meta.get(DIGEST, ""),
+        registered=float(evidence.meta["created"]) if "created" in evidence.meta else None,
+        attempts_before=int(evidence.meta["attempts_before"]) if "attempts_before" in evidence.meta else None,
         blocks_planned=len({slot.block for slot in evidence.slots}),
         blocks_complete=len(evidence.complete_blocks()),
         workload=_describe_workload(evidence),

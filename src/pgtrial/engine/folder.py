@@ -12,9 +12,11 @@ from pathlib import Path
 
 from pgtrial import __version__
 from pgtrial.design.plan import Plan
+from pgtrial.design.registration import claim_key, plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import LoadedExperiment
 from pgtrial.store import layout
+from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
@@ -41,7 +43,7 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
             hint="Choose another location with --results.",
         ) from err
     try:
-        _fill_folder(part, loaded, plan)
+        _fill_folder(part, loaded, plan, published=results.absolute() / name)
         return _publish(part, name)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err
@@ -49,7 +51,7 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan) -> None:
+def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, published: Path) -> None:
     experiment = loaded.experiment
     (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
     scripts = folder / layout.FILES
@@ -66,6 +68,14 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan) -> None:
             created=str(time.time()),
             calibration=read_calibration(calibration_key(loaded)) or "",
         )
+        before = note_attempt(
+            claim_key(plan.experiment, plan.arms),
+            digest=plan_digest(plan.experiment, plan.arms),
+            folder=published,
+            t=time.time(),
+        )
+        if before is not None:
+            state.set_meta(attempts_before=str(before))
 
 
 def _publish(part: Path, name: str) -> Path:

@@ -44,6 +44,9 @@ class ExperimentFinding(Record):
     restore: str = ""  # each-run | each-block | never
     seed: int
     rules: int = 1  # version of the rules by which the verdict was reached
+    digest: str = ""  # of claim and plan, recorded before the first run; "": by a pgtrial that recorded none
+    registered: float | None = None  # seconds since the epoch, when it was recorded
+    attempts_before: int | None = None  # experiments on this machine with the same claim; None: not known
     blocks_planned: int
     blocks_complete: int  # blocks in which every arm has a finished run
     workload: dict[str, str | Message]  # plain facts for the report: "scenarios", "clients", "duration", "protocol", …

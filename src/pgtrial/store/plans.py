@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import Judgement, MethodChoice
 from pgtrial.design.plan import Plan
+from pgtrial.design.registration import plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
@@ -26,6 +27,7 @@ from pgtrial.store import layout
 from pgtrial.store.state import State
 
 PLAN = "plan"  # key of the record
+DIGEST = "digest"  # key of the record: of the claim and the plan, as they were before the first run
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
 _NEWER = "Use the pgtrial version that made the folder, or a newer one."
 
@@ -59,6 +61,7 @@ def write_plan(state: State, plan: Plan) -> None:
         method_doubled=str(int(method.doubled)),
         seed=str(plan.seed),
         rules=str(plan.rules.version),
+        **{DIGEST: plan_digest(plan.experiment, plan.arms)},
     )
 
 

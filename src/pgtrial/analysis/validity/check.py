@@ -12,6 +12,7 @@ from pgtrial.findings.caveat import CaveatFinding, merge_runs
 Check = Callable[[Assessment], Iterator[CaveatFinding]]
 
 CHECKS: tuple[Check, ...] = (
+    world.check_registration,
     world.check_settings,
     world.check_fingerprint,
     world.check_settings_read,

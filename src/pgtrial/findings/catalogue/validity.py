@@ -24,6 +24,23 @@ VALIDITY_PARTS = {
 }
 
 VALIDITY_CAVEATS = {
+    "post-hoc": Entry(
+        severity=Severity.INVALID,
+        text=N_("The claim or the plan is not the one that was recorded before the first run."),
+        hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
+        when="the claim or the plan is another than when the folder was made: its digest differs",
+    ),
+    "repeated-claim": Entry(
+        severity=Severity.INFO,
+        text=plural(
+            "The same claim was tried {count} time before on this machine: of many attempts some support a claim by "
+            "chance.",
+            "The same claim was tried {count} times before on this machine: of many attempts some support a claim by "
+            "chance.",
+        ),
+        hint=N_("Report all attempts; pgtrial compare pools them."),
+        when="experiments with the same claim, arms and scenarios were begun on this machine before",
+    ),
     "no-runs": Entry(
         severity=Severity.INVALID,
         text=N_("The experiment has no runs yet."),

@@ -1,5 +1,6 @@
 """The method in plain words, and what settings and machine the arms had."""
 
+from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby
 
@@ -38,6 +39,12 @@ def _build_method(findings: Findings) -> dict[str, object]:
         "slices": _describe_slices(findings),
         "stopping": _describe_stopping(findings),
         "seed": experiment.seed,
+        "is_placed": any(effect.position is not None for effect in findings.effects),
+        "digest": experiment.digest,
+        "registered": ""
+        if experiment.registered is None
+        else datetime.fromtimestamp(experiment.registered, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "attempt": "" if experiment.attempts_before is None else str(experiment.attempts_before + 1),
         "restore": tr(RESTORE_TEXTS[experiment.restore]) if experiment.restore in RESTORE_TEXTS else "",
         "placebo": placebo_arm(findings),
         "confidence": format_share(asked.confidence),

@@ -1,0 +1,51 @@
+"""What an experiment claims, and how it is to be tested, as a digest: to be published before the first run."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import TypeAdapter
+
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.arm import Arm
+
+
+def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
+    """SHA-256 of claim, metric, margin, arms, load, data and design: without names, descriptions, and the seed.
+
+    The same for a file, whatever its spelling, and for the result folder that is made of it.
+    """
+    return _digest(
+        {
+            "hypothesis": experiment.hypothesis.model_dump(mode="json"),
+            "arms": _arms(arms),
+            "target": experiment.target.model_dump(mode="json"),
+            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup"}),
+            "workload": experiment.workload.model_dump(mode="json", exclude={"scenario"}),
+            "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
+            "design": experiment.design.model_dump(mode="json", exclude={"seed"}),
+        }
+    )
+
+
+def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
+    """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the kind of load.
+
+    Not how long or how often: a claim that is tried again with more blocks is the same.
+    """
+    workload = experiment.workload
+    return _digest(
+        {
+            "hypothesis": experiment.hypothesis.model_dump(mode="json", exclude={"claim", "confidence"}),
+            "arms": _arms(arms),
+            "scenarios": list(workload.scenario_names),
+        }
+    )
+
+
+def _arms(arms: Sequence[Arm]) -> object:
+    return TypeAdapter(tuple[Arm, ...]).dump_python(tuple(arms), mode="json")
+
+
+def _digest(facts: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

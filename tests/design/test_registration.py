@@ -1,0 +1,121 @@
+"""The digest of a claim: what is in it, what is not, and that a folder with another one is post hoc."""
+
+import json
+import sqlite3
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pgtrial.analysis.analyze import analyze
+from pgtrial.cli.main import main
+from pgtrial.design.registration import claim_key, plan_digest
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.verdict import Verdict
+from pgtrial.store.attempts import ATTEMPTS, note_attempt
+from pgtrial.store.journal_file import VARIABLE
+from support import EXPERIMENT, write_result_folder
+
+
+def digests(text: str) -> tuple[str, str]:
+    experiment = Experiment.model_validate(tomllib.loads(text))
+    arms = resolve_arms(experiment)
+    return plan_digest(experiment, arms), claim_key(experiment, arms)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('margin = "5%"', 'margin = "0.5%"'),
+        ('expect = "better"', 'expect = "not-worse"'),
+        ('synchronous_commit = "off"', 'synchronous_commit = "local"'),
+        ('expect = "better"', 'expect = "better"\nmetric = "pgbench.latency_p99"'),
+    ],
+)
+def test_another_claim_or_arm_has_another_digest(old: str, new: str) -> None:
+    assert digests(EXPERIMENT)[0] != digests(EXPERIMENT.replace(old, new))[0]
+    assert digests(EXPERIMENT)[1] != digests(EXPERIMENT.replace(old, new))[1]
+
+
+def test_names_spelling_and_seed_are_not_in_it() -> None:
+    other = EXPERIMENT.replace('name = "commit"', 'name = "other"\ndescription = "x"').replace(
+        "[design]\n", "[design]\nseed = 9\n"
+    )
+    spelled = EXPERIMENT.replace('duration = "10s"', 'duration = "10000ms"')
+
+    assert digests(EXPERIMENT) == digests(other) == digests(spelled)
+
+
+def test_more_blocks_are_another_plan_of_the_same_claim() -> None:
+    more = digests(EXPERIMENT.replace("blocks = 6", "blocks = 12"))
+
+    assert more[0] != digests(EXPERIMENT)[0]
+    assert more[1] == digests(EXPERIMENT)[1]
+
+
+def test_a_folder_keeps_the_digest_of_its_file(tmp_path: Path) -> None:
+    findings = analyze(write_result_folder(tmp_path / "r"))
+
+    assert findings.experiment.digest == digests(EXPERIMENT)[0]
+    assert "post-hoc" not in {caveat.code for caveat in findings.caveats}
+
+
+def test_a_claim_that_is_put_in_after_the_data_is_not_supported(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r")
+    with sqlite3.connect(folder / "state.sqlite") as db:
+        ((plan,),) = db.execute("SELECT value FROM meta WHERE key = 'plan'").fetchall()
+        data = json.loads(plan)
+        data["experiment"]["hypothesis"]["margin"] = 0.005
+        db.execute("UPDATE meta SET value = ? WHERE key = 'plan'", (json.dumps(data),))
+    db.close()
+    findings = analyze(folder)
+
+    assert findings.hypothesis.verdict is Verdict.INVALID
+    assert "post-hoc" in {caveat.code for caveat in findings.caveats}
+
+
+def test_a_file_that_is_changed_afterwards_changes_nothing(tmp_path: Path) -> None:
+    folder = write_result_folder(tmp_path / "r")
+    before = analyze(folder)
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace('margin = "5%"', 'margin = "0%"'))
+
+    assert analyze(folder).hypothesis == before.hypothesis
+
+
+def test_attempts_at_a_claim_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    claims = ("a", "b", "a", "a")
+
+    counts = [note_attempt(claim, digest="d", folder=tmp_path, t=1.0) for claim in claims]
+
+    assert counts == [0, 0, 1, 2]
+    assert len((tmp_path / "state" / ATTEMPTS).read_text().splitlines()) == 4
+
+
+def test_what_is_damaged_or_a_link_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    note_attempt("a", digest="d", folder=tmp_path, t=1.0)
+    path = tmp_path / "state" / ATTEMPTS
+    path.write_bytes(b"[" * 100_000 + b'\nnull\n{"claim": 1}\n\xff\n' + path.read_bytes())
+
+    assert note_attempt("a", digest="d", folder=tmp_path, t=1.0) == 1
+
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    path.unlink()
+    path.symlink_to(victim)
+    assert note_attempt("a", digest="d", folder=tmp_path, t=1.0) is None
+    assert victim.read_text() == "untouched"
+
+
+def test_register_prints_the_digest_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.toml").write_text(EXPERIMENT)
+
+    assert main(["register", str(tmp_path / "e.toml"), "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["digest"] == digests(EXPERIMENT)[0]
+    assert found["commit"] == ""
+    assert main(["register", str(tmp_path / "e.toml")]) == 0
+    assert found["digest"] in capsys.readouterr().out
