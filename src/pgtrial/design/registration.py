@@ -3,8 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-
-from pydantic import TypeAdapter
+from dataclasses import asdict
 
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
@@ -44,7 +43,17 @@ def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
 
 
 def _arms(arms: Sequence[Arm]) -> object:
-    return TypeAdapter(tuple[Arm, ...]).dump_python(tuple(arms), mode="json")
+    return [
+        {
+            "name": arm.name,
+            "role": arm.role,
+            "settings": dict(arm.settings),
+            "knobs": {knob: dict(table) for knob, table in arm.knobs.items()},
+            "disk": arm.disk,
+            "variant": asdict(arm.variant),
+        }
+        for arm in arms
+    ]
 
 
 def _digest(facts: Mapping[str, object]) -> str:
