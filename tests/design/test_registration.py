@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -107,6 +108,37 @@ def test_what_is_damaged_or_a_link_counts_for_nothing(tmp_path: Path, monkeypatc
     path.symlink_to(victim)
     assert note_attempt("a", digest="d", folder=tmp_path, t=1.0) is None
     assert victim.read_text() == "untouched"
+
+
+def test_the_commit_is_named_without_starting_what_the_repository_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+        return subprocess.run(
+            ["git", "-C", tmp_path, *named, *words], check=True, capture_output=True, text=True
+        ).stdout
+
+    file = tmp_path / "e.toml"
+    file.write_text(EXPERIMENT)
+    git("init", "-q")
+    git("add", "e.toml")
+    git("commit", "-qm", "the claim")
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\ncat\n")
+    hook.chmod(0o755)
+    (tmp_path / ".gitattributes").write_text("*.toml filter=any\n")
+    for key in ("core.fsmonitor", "filter.any.clean", "gpg.program"):
+        git("config", key, str(hook))
+    git("config", "log.showSignature", "true")
+
+    assert main(["register", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["commit"] == git("rev-parse", "HEAD").strip()
+    assert not (tmp_path / "started").exists()
+
+    file.write_text(EXPERIMENT + "\n")
+    assert main(["register", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["commit"] == ""
 
 
 def test_register_prints_the_digest_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

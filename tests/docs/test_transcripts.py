@@ -45,7 +45,7 @@ ANY = "…"
 # Commands that start nothing; resume does not where the pages show it, for what it is given is finished, and restore
 # does not because the journal is empty.
 HARMLESS = {
-    *("init", "check", "plan", "status", "resume", "restore", "report", "schema"),
+    *("init", "check", "plan", "register", "status", "resume", "restore", "report", "schema"),
     *("compare", "export", "unpack", "narrate"),
 }
 USAGE = 2  # exit status of a command that was refused before it started anything

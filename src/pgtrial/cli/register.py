@@ -43,19 +43,20 @@ def command(*, file: Path, as_json: bool) -> None:
 
 
 def _commit_of(file: Path) -> str:
-    """The commit that has the file as it is, "" where there is none."""
-    asked = ("git", "-C", str(file.resolve().parent))
+    """The commit of the repository that has the file as it is, "" where there is none.
+
+    Only questions that start no program: a repository from elsewhere may name some in its configuration.
+    """
     try:
-        changed = subprocess.run(
-            [*asked, "status", "--porcelain", "--", file.name], capture_output=True, text=True, timeout=10, check=True
-        )
-        found = subprocess.run(
-            [*asked, "log", "-1", "--format=%H", "--", file.name],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        committed = _ask_git(file, "rev-parse", f"HEAD:./{file.name}")
+        current = _ask_git(file, "hash-object", "--no-filters", "--", file.name)
+        return _ask_git(file, "rev-parse", "HEAD") if committed == current else ""
     except (OSError, subprocess.SubprocessError):
         return ""
-    return "" if changed.stdout.strip() else found.stdout.strip()
+
+
+def _ask_git(file: Path, *words: str) -> str:
+    asked = subprocess.run(
+        ("git", "-C", str(file.resolve().parent), *words), capture_output=True, text=True, timeout=10, check=True
+    )
+    return asked.stdout.strip()

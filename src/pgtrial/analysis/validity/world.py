@@ -10,7 +10,7 @@ from pgtrial.findings.caveat import CaveatFinding, as_finding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
 from pgtrial.model.caveat import Severity
-from pgtrial.store.plans import DIGEST
+from pgtrial.store.plans import DIGEST, PLAN
 
 # Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
 _OF_BUILD = frozenset(
@@ -97,7 +97,9 @@ def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
     """Whether the claim is the one that was recorded before the first run, and how often it was tried."""
     evidence = assessment.evidence
     recorded = evidence.meta.get(DIGEST)
-    if recorded is not None and recorded != plan_digest(evidence.experiment, evidence.arms):
+    if recorded is not None and PLAN not in evidence.meta:
+        yield caveat("plan-redacted")
+    elif recorded is not None and recorded != plan_digest(evidence.experiment, evidence.arms):
         yield caveat("post-hoc")
     before = int(evidence.meta.get("attempts_before", 0))
     if before:

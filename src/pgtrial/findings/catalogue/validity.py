@@ -30,6 +30,15 @@ VALIDITY_CAVEATS = {
         hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
         when="the claim or the plan is another than when the folder was made: its digest differs",
     ),
+    "plan-redacted": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "The plan of this copy was redacted: whether the claim is the one that was recorded before the first run "
+            "cannot be checked here."
+        ),
+        hint=N_("Compare the digest with the one that was published, and ask for the original folder."),
+        when="the folder is a redacted copy, made without the recorded plan",
+    ),
     "repeated-claim": Entry(
         severity=Severity.INFO,
         text=plural(
