@@ -72,7 +72,7 @@ def make_experiments(names: tuple[str, str, str] = PLAIN, *, differences: int = 
             log_error=0.02,
             blocks=6,
             decision=Decision.BETTER,
-            weight=None if place == 2 else 0.5,
+            degrees=4.0,
             left_out="its verdict is invalid" if place == 2 else "",
         )
         for place, key in enumerate(keys)
@@ -86,17 +86,14 @@ def make_experiments(names: tuple[str, str, str] = PLAIN, *, differences: int = 
         degrees=1,
         log_error=0.01,
         p_value=0.0004,
-        q=3.2,
-        q_p=0.07,
+        f=3.2,
+        f_p=0.07,
         i2=0.38,
         tau=0.012,
         tau_low=0.0,
         tau_high=0.2,
         prediction_low=1.8,
         prediction_high=2.3,
-        common_ratio=2.01,
-        common_low=1.98,
-        common_high=2.04,
         margin=0.05,
         decision=Decision.BETTER,
     )
@@ -178,7 +175,7 @@ def test_many_differences_are_cut_and_the_rest_is_counted():
 def test_the_answer_says_when_it_is_a_mean_of_different_effects(experiments):
     warning = "The experiments differ by more than their own noise explains"
     contrast = experiments.contrasts[0]
-    alike = contrast.model_copy(update={"pooled": contrast.pooled.model_copy(update={"q_p": 0.4})})
+    alike = contrast.model_copy(update={"pooled": contrast.pooled.model_copy(update={"f_p": 0.4})})
 
     assert warning in answer_text(experiments)
     assert warning not in answer_text(experiments.model_copy(update={"contrasts": (alike,)}))

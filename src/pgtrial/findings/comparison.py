@@ -9,7 +9,7 @@ from pgtrial.findings.record import Record
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Decision, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Value(Record):
@@ -65,12 +65,16 @@ class StudyEffect(Record):
     log_error: float | None
     blocks: int
     decision: Decision
-    weight: float | None  # share in the combined effect; null where it is not in it
+    degrees: float | None  # of freedom, of log_error
     left_out: str = ""  # why it is not, or ""
 
 
 class PooledEffect(Record):
-    """A random-effects mean over experiments, and how they differ; ``tau`` is the SD of log ratios between them."""
+    """The mean over experiments, each counted once, and how they differ.
+
+    ``f`` is the variance of their log ratios in units of what their own errors explain, ``f_p`` its p value; ``tau`` is
+    the SD of the true log ratios between experiments.
+    """
 
     experiments: int
     ratio: float
@@ -80,17 +84,14 @@ class PooledEffect(Record):
     degrees: int
     log_error: float
     p_value: float
-    q: float
-    q_p: float
+    f: float
+    f_p: float
     i2: float
     tau: float
     tau_low: float
     tau_high: float
-    prediction_low: float | None  # ratio that another experiment like these may have
+    prediction_low: float | None  # ratio that another experiment like these may measure
     prediction_high: float | None
-    common_ratio: float  # as if there were no differences between the experiments
-    common_low: float
-    common_high: float
     margin: float | None  # null where the experiments have different ones
     decision: Decision | None
 

@@ -7,7 +7,7 @@ on the other: that is in the difference, and no number here tells it from a diff
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -28,7 +28,7 @@ from pgtrial.stats.paired import FEW_BLOCKS
 
 ALL_LEVELS = "all load levels"
 FEW_EXPERIMENTS = 5
-HETEROGENEOUS = 0.1  # p of Cochran's Q; it has little power with few experiments, hence not 0.05
+HETEROGENEOUS = 0.1  # p of F; it has little power with few experiments, hence not 0.05
 DEFAULT_CONFIDENCE = 0.95
 
 
@@ -102,7 +102,6 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             if (one := known[subject.key]) is not None
         ]
         pooled = combine_studies(studies) if len(studies) > 1 else None
-        weights = {} if pooled is None else dict(zip((one.subject.key for one in studies), pooled.weights, strict=True))
         yield Contrast(
             title=group.title,
             arm={name: value for name, value in group.arm.items() if group.control.get(name) != value},
@@ -113,7 +112,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             load_level=matter.label,
             is_overall=matter.level == ALL,
             is_claimed=matter.is_claimed,
-            studies=tuple(_study(subject, effect, known, weights) for subject, effect in effects),
+            studies=tuple(_study(subject, effect, known[subject.key]) for subject, effect in effects),
             pooled=describe_pooled(pooled, studies) if pooled else None,
             caveats=tuple(find_caveats(pooled, studies)) if pooled else (),
         )
@@ -169,10 +168,7 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
     return Known(mean=math.log(effect.ratio), error=effect.log_error, degrees=effect.degrees)
 
 
-def _study(
-    subject: Subject, effect: Effect, known: Mapping[str, Known | None], weights: Mapping[str, float]
-) -> StudyEffect:
-    one = known[subject.key]
+def _study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
     left_out = ""
     if one is None:
         left_out = subject.excluded or "its blocks do not tell how sure it is"
@@ -185,7 +181,7 @@ def _study(
         log_error=one.error if one else None,
         blocks=effect.blocks,
         decision=effect.decision,
-        weight=weights.get(subject.key),
+        degrees=one.degrees if one else None,
         left_out=left_out,
     )
 
@@ -205,6 +201,7 @@ def combine_studies(studies: Sequence[Study]) -> Pooled:
     return combine(
         [study.known.mean for study in studies],
         [study.known.error for study in studies],
+        [study.known.degrees for study in studies],
         confidence=confidence or DEFAULT_CONFIDENCE,
     )
 
@@ -222,17 +219,14 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         degrees=pooled.degrees,
         log_error=pooled.error,
         p_value=pooled.p_value,
-        q=pooled.q,
-        q_p=pooled.q_p,
+        f=pooled.f,
+        f_p=pooled.f_p,
         i2=pooled.i2,
         tau=pooled.tau,
         tau_low=pooled.tau_interval.low,
         tau_high=pooled.tau_interval.high,
         prediction_low=math.exp(prediction.low) if prediction else None,
         prediction_high=math.exp(prediction.high) if prediction else None,
-        common_ratio=math.exp(pooled.common_mean),
-        common_low=math.exp(pooled.common.low),
-        common_high=math.exp(pooled.common.high),
         margin=margin,
         decision=None
         if margin is None
@@ -271,12 +265,12 @@ def find_caveats(pooled: Pooled, studies: Sequence[Study]) -> Iterator[CaveatFin
             f"{pooled.degrees} {plural} of freedom.",
             "Repeat the experiment on another day, or another host.",
         )
-    if pooled.q_p < HETEROGENEOUS:
+    if pooled.f_p < HETEROGENEOUS:
         yield make_caveat(
             "heterogeneous",
             Severity.WARNING,
-            f"The experiments differ by more than their own noise explains (Cochran's Q = {pooled.q:.3g}, p = "
-            f"{pooled.q_p:.2g}): the combined effect is an average of different effects.",
+            f"The experiments differ by more than their own noise explains (F = {pooled.f:.3g}, p = "
+            f"{pooled.f_p:.2g}): the combined effect is an average of different effects.",
             "Look for a reason among the differences between the experiments. For the next experiment the prediction "
             "interval counts, not that of the mean.",
         )
@@ -285,8 +279,8 @@ def find_caveats(pooled: Pooled, studies: Sequence[Study]) -> Iterator[CaveatFin
         yield make_caveat(
             "few-blocks-to-combine",
             Severity.INFO,
-            f"With fewer than {FEW_BLOCKS} blocks it is not well known how sure an experiment is, and so how much it "
-            f"should weigh: {', '.join(few)}.",
+            f"With fewer than {FEW_BLOCKS} blocks it is not well known how sure an experiment is, and so how much of "
+            f"what the experiments differ by is noise: {', '.join(few)}.",
             f"Run at least {FEW_BLOCKS} blocks.",
         )
     stopped = [study.subject.key for study in studies if _has_stopped(study.subject)]
@@ -371,8 +365,8 @@ def _known_effect(contrast: Contrast) -> Known | None:
         pooled = contrast.pooled
         return Known(mean=math.log(pooled.ratio), error=pooled.log_error, degrees=pooled.degrees)
     for study in contrast.studies:
-        if study.log_error is not None and study.ratio is not None and not study.left_out:
-            return Known(mean=math.log(study.ratio), error=study.log_error, degrees=study.blocks - 1)
+        if study.log_error is not None and study.degrees is not None and study.ratio is not None:
+            return Known(mean=math.log(study.ratio), error=study.log_error, degrees=study.degrees)
     return None
 
 

@@ -17,7 +17,6 @@ from pgtrial.report.charts.base import (
 from pgtrial.report.charts.forest import ROW_HEIGHT, change_label
 from pgtrial.report.comparison.words import pooled_text, subject_text
 from pgtrial.report.words import change_text, interval_text
-from pgtrial.units import format_share
 
 Channel = Callable[[str], Spec]
 
@@ -44,9 +43,7 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
         label = f"{study.experiment} {names[study.experiment]}: {change_text(study.ratio)}"
         if study.low is not None:
             label += f" ({interval_text(study.low, study.high)})"
-        if study.weight is not None:
-            label += f", weight {format_share(round(study.weight, 2))}"
-        elif contrast.pooled is not None:
+        if contrast.pooled is not None and study.left_out:
             label += ", not in the combined effect"
         has_interval = is_plottable(study.low) and is_plottable(study.high)
         rows.append(
@@ -56,7 +53,7 @@ def pooled_forest(found: ExperimentComparison, contrast: Contrast) -> Chart | No
                 "ratio": shorten(study.ratio),
                 "low": shorten(study.low) if has_interval else None,
                 "high": shorten(study.high) if has_interval else None,
-                "size": round(40 + 260 * (study.weight or 0)),
+                "size": 40 if study.left_out else 120,
                 "labelY": place * ROW_HEIGHT + _LABEL,
                 "y": place * ROW_HEIGHT + _MARK,
             }

@@ -19,7 +19,6 @@ from pgtrial.report.charts.pooled import key_colours, pooled_forest
 from pgtrial.report.comparison.words import (
     all_caveats,
     answer_text,
-    common_text,
     definition_text,
     difference_name,
     find_value,
@@ -120,7 +119,6 @@ def _shown(found: ExperimentComparison, contrast: Contrast) -> dict[str, object]
         "pooled": pooled_text(pooled) if pooled else "",
         "decision": pooled.decision if pooled else None,
         "heterogeneity": heterogeneity_text(pooled) if pooled else "",
-        "common": common_text(pooled) if pooled else "",
         "p": format_p(pooled.p_value) if pooled else "",
         "studies": [_study(study) for study in contrast.studies],
         "caveats": sort_caveats(contrast.caveats),
@@ -134,7 +132,6 @@ def _study(study: StudyEffect) -> dict[str, object]:
         "change": change_text(study.ratio),
         "interval": interval_text(study.low, study.high),
         "blocks": study.blocks,
-        "weight": "–" if study.weight is None else format_share(round(study.weight, 3)),
         "decision": study.decision,
         "left_out": study.left_out,
     }

@@ -94,7 +94,6 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
             change_text(study.ratio),
             interval_text(study.low, study.high),
             str(study.blocks),
-            "–" if study.weight is None else format_share(round(study.weight, 2)),
             str(study.decision),
         )
         for study in contrast.studies
@@ -103,8 +102,8 @@ def _contrast(contrast: Contrast, width: int) -> list[str]:
     if pooled is not None:
         decision = str(pooled.decision) if pooled.decision else "–"
         interval = interval_text(pooled.low, pooled.high)
-        rows.append(("combined", change_text(pooled.ratio), interval, "", "", decision))
-    heads = ("", "change", "interval", "blocks", "weight", "decision")
+        rows.append(("combined", change_text(pooled.ratio), interval, "", decision))
+    heads = ("", "change", "interval", "blocks", "decision")
     lines += align_table(heads, rows, left=("", "decision"), width=width)
     if pooled is not None:
         lines += wrap_lines(heterogeneity_text(pooled), width, indent="  ")

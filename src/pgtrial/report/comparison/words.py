@@ -67,9 +67,8 @@ def spread_text(log_sd: float) -> str:
 
 def heterogeneity_text(pooled: PooledEffect) -> str:
     """How much the experiments differ, in two or three sentences."""
-    degrees = plural(pooled.degrees, "degree")
     text = (
-        f"Heterogeneity: Cochran's Q = {pooled.q:.3g} with {degrees} of freedom (p = {format_p(pooled.q_p)}), "
+        f"Heterogeneity: F = {pooled.f:.3g} (p = {format_p(pooled.f_p)}), "
         f"I² = {format_share(round(pooled.i2, 2))}; effects differ between experiments by {spread_text(pooled.tau)} "
         f"(standard deviation; {format_share(pooled.confidence)} interval {spread_text(pooled.tau_low)} to "
         f"{spread_text(pooled.tau_high)})."
@@ -82,13 +81,6 @@ def heterogeneity_text(pooled: PooledEffect) -> str:
     return text
 
 
-def common_text(pooled: PooledEffect) -> str:
-    return (
-        f"If the experiments had one and the same effect, it would be {change_text(pooled.common_ratio)} "
-        f"({interval_text(pooled.common_low, pooled.common_high)}); that is an assumption, shown for comparison."
-    )
-
-
 def answer_text(found: ExperimentComparison) -> str:
     """What came out, in one or two sentences."""
     pooled = [one for one in found.contrasts if one.pooled and one.is_claimed and one.is_overall]
@@ -97,7 +89,7 @@ def answer_text(found: ExperimentComparison) -> str:
         assert contrast.pooled is not None
         decision = f": {contrast.pooled.decision}" if contrast.pooled.decision else ""
         text = f"{contrast.title}, {subject_text(contrast)}: {pooled_text(contrast.pooled)}{decision}."
-        if contrast.pooled.q_p < HETEROGENEOUS:
+        if contrast.pooled.f_p < HETEROGENEOUS:
             text += (
                 " The experiments differ by more than their own noise explains: this is a mean of different effects."
             )
