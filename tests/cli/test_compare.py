@@ -51,7 +51,7 @@ def test_json_has_everything_and_nothing_else_is_printed(folders, capsys):
     assert main(["compare", *map(str, folders), "--json"]) == 0
 
     found = json.loads(capsys.readouterr().out)
-    assert (found["schema_version"], found["kind"]) == (1, "experiments")
+    assert (found["schema_version"], found["kind"]) == (2, "experiments")
     assert [one["key"] for one in found["experiments"]] == ["A", "B"]
     assert found["contrasts"][0]["pooled"]["experiments"] == 2
 
