@@ -111,7 +111,7 @@ def test_arms_that_do_not_differ_and_few_blocks_are_noted(file: Path, capsys: py
     assert main(["check", str(file)]) == 0
     out = capsys.readouterr().out
     assert 'note: arms "a" and "b" have the same settings' in out
-    assert "note: 3 blocks are few" in out
+    assert "note: 3 blocks cannot decide the claim" in out
 
 
 @pytest.mark.parametrize(

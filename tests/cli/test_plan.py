@@ -74,7 +74,7 @@ def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.Ca
         "Nothing on the host changes",
         "below /var/tmp/pgtrial-",
         "Not known before the first runs",
-        "2 blocks are few",
+        "2 blocks cannot decide the claim",
     ):
         assert fact in out
 
@@ -207,13 +207,15 @@ def test_a_method_that_is_not_valid_has_its_line_and_reasons(file: Path, capsys:
 
 
 def test_the_noise_of_a_calibration_tells_what_can_be_found(file: Path) -> None:
+    assert "None: a verdict needs 6 blocks." in render_plan(check_file(file), (), noise=0.01)
+    file.write_text(TEXT.replace("blocks = 2", "blocks = 6"))
     checked = check_file(file)
 
     assert "Not known before the first runs" in render_plan(checked, ())
-    assert "such a change is found in 2 blocks with 80 % probability" in render_plan(checked, (), noise=0.01)
+    assert "such a change is found in 6 blocks with 80 % probability" in render_plan(checked, (), noise=0.01)
     assert "that lasts longer than one of them is not in it" in " ".join(render_plan(checked, (), noise=0.01).split())
     # The placebo has no share of the error.
-    assert plan_data(checked, (), noise=0.01)["detectable_effect"] == pytest.approx(detectable_ratio(0.01, 2))
+    assert plan_data(checked, (), noise=0.01)["detectable_effect"] == pytest.approx(detectable_ratio(0.01, 6))
 
 
 @pytest.mark.parametrize(

@@ -197,10 +197,9 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     emulated = [arm.name for arm in plan.arms if arm.is_emulated]
     if emulated:
         yield f"on an emulated disk, a loop device with limits: {', '.join(emulated)}; every table says so"
-    if 1 < plan.blocks < 6:
-        yield f"{plan.blocks} blocks are few: at least 6 are needed for p < 0.05 by the exact test"
-    if plan.blocks == 1:
-        yield "one block gives no interval, so nothing can be decided"
+    if plan.blocks < plan.rules.fewest_blocks:
+        blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
+        yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"
 
 
 def _arm_label(arm: Arm) -> str:

@@ -94,9 +94,9 @@ def looks_text(plan: Plan) -> str:
 def detectable_effect(plan: Plan, noise: float | None) -> float | None:
     """The relative change that the planned blocks find with 80 % probability, ``noise`` being the standard deviation
     of a block's log ratio; None where it is not known. It is that of the interval after the last block, also where a
-    rule for stopping looks before.
+    rule for stopping looks before. None as well where the blocks are too few for a verdict.
     """
-    if noise is None:
+    if noise is None or plan.blocks < plan.rules.fewest_blocks:
         return None
     from pgtrial.analysis.evidence import confidence_due
     from pgtrial.stats.power import detectable_ratio
@@ -109,6 +109,8 @@ def detectable_effect(plan: Plan, noise: float | None) -> float | None:
 
 def detectable_text(plan: Plan, noise: float | None) -> str:
     """The same in words."""
+    if plan.blocks < plan.rules.fewest_blocks:
+        return f"None: a verdict needs {plan.rules.fewest_blocks} blocks."
     found = detectable_effect(plan, noise)
     if noise is None or found is None:
         return _UNKNOWN
