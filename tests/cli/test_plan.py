@@ -73,7 +73,7 @@ def test_the_plan_says_everything_that_will_happen(file: Path, capsys: pytest.Ca
         "6 runs, each with its own server start",
         "Nothing on the host changes",
         "below /var/tmp/pgtrial-",
-        "Not known before the first runs",
+        "None: a verdict needs 6 blocks.",
         "2 blocks cannot decide the claim",
     ):
         assert fact in out
