@@ -46,7 +46,7 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
     return facts, tuple(plan_notes(checked))
 
 
-def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> dict[str, Any]:
+def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> dict[str, Any]:
     """The plan for --json: times in seconds, sizes in bytes; ``noise`` as for the text."""
     plan, experiment = checked.plan, checked.loaded.experiment
     run = plan.estimate.run
@@ -188,6 +188,9 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     plan = checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"
+    for server in checked.servers:
+        if server.is_unknown:
+            yield server.missing
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
         key = json.dumps([arm.settings, arm.knobs], sort_keys=True)

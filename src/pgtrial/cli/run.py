@@ -76,6 +76,7 @@ from pgtrial.language import Language
 @options.results
 @options.work_directory
 @options.host_changes
+@options.allow_code
 @options.language
 @options.gate
 @options.quiet
@@ -86,6 +87,7 @@ def command(
     results: Path,
     work_directory: Path | None,
     host_changes: bool,
+    allow_code: bool,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -103,7 +105,7 @@ def command(
     from pgtrial.cli.session import run_new
     from pgtrial.engine.experiment import Permission
 
-    checked = load_file_or_quick(file, settings, quick)
+    checked = load_file_or_quick(file, settings, quick, allow_code=allow_code)
     gate.prepare()
     permission = Permission(work_base=work_directory, host_changes=host_changes)
     run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

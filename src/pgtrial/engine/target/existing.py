@@ -199,7 +199,7 @@ async def prepare_server(
         here=here,
         server=server,
         rights=rights,
-        client=find_programs(wanted.postgres),
+        client=find_programs(wanted.postgres, may_run=True),
         changes=changes,
         token=token,
         database=wanted.database or run_database(token),

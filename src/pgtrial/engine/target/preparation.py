@@ -73,7 +73,7 @@ async def prepare_throwaway(
     """
     experiment = plan.experiment
     variants = dict.fromkeys(arm.variant for arm in plan.arms)
-    programs = {variant: find_programs(variant.postgres, host=host) for variant in variants}
+    programs = {variant: find_programs(variant.postgres, host=host, may_run=True) for variant in variants}
     _check_versions(state, programs.values())
     target = ThrowawayTarget(
         experiment=experiment,
