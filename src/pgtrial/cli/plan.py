@@ -9,7 +9,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked
-from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_facts import changed_settings, claim_sentence, code_uses, plan_notes, split_levels, takes_effect
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
@@ -44,6 +44,7 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
             "Changes outside the result folder",
             [*host_changes(checked, previews, width=_WIDTH), *map(_fill, place_texts(checked))],
         ),
+        ("Code that it executes", _code(checked)),
         ("Notes", [_fill(note) for note in plan_notes(checked)]),
     )
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
@@ -169,6 +170,14 @@ def _time(checked: Checked) -> list[str]:
             "add to it."
         ),
     ]
+
+
+def _code(checked: Checked) -> list[str]:
+    uses = code_uses(checked)
+    lines = [_fill(f"{use.where}: {use.what}") for use in uses]
+    return (
+        [*lines, _fill("It has the rights of the server's account. Running this needs --allow-code.")] if uses else []
+    )
 
 
 def _fill(text: str) -> str:

@@ -1,6 +1,7 @@
 """Find the server's programs on a host: initdb, postgres, pgbench of one installation."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,13 @@ def find_programs(wanted: str | None = None, *, host: Host | None = None, may_ru
         f"It looked in: {'; '.join(looked) or 'nothing'}.",
         hint=_how_to_get_them(host),
     )
+
+
+def is_known_directory(directory: str) -> bool:
+    """Whether a directory is one in which ``find_programs`` looks on this machine without being told."""
+    place = Path(os.path.realpath(expand_home(Path(directory))))
+    known = {place for place, _ in _candidates(LocalHost())}
+    return not known.isdisjoint((place, place / "bin"))
 
 
 def _how_to_get_them(host: Host) -> str:
