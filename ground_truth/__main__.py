@@ -36,7 +36,7 @@ def run_case(case: Case, results: Path, *, host_changes: bool) -> Outcome:
         return Outcome(case=case, state=State.NOT_RUN, reason=hindrance)
     folder = results / case.name
     folder.mkdir(parents=True, exist_ok=True)
-    permission = ["--allow-host-changes"] if case.changes_host else []
+    permission = ["--allow-code", *(["--allow-host-changes"] if case.changes_host else [])]
     arguments = ["run", str(case.file), "--results", str(folder), *permission, "--quiet"]
     try:
         with contextlib.ExitStack() as stack:

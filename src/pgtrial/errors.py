@@ -4,6 +4,7 @@
 
     PgTrialError(message, *, detail="", hint="")     exit 1
     ├── SpecError           the experiment file or an option is wrong   exit 2
+    ├── ConsentError        the experiment executes code of its own, which the user has not allowed   exit 2
     ├── PreflightError      this machine or server cannot run it
     ├── TargetError         the server or its host failed to do something
     │   ├── ConnectError
@@ -65,6 +66,12 @@ class SpecError(PgTrialError):
         super().__init__(message, detail=detail, hint=hint)
         self.problems = problems
         self.source = source
+
+
+class ConsentError(PgTrialError):
+    """The experiment executes code of its own, which the user has not allowed; nothing has been touched."""
+
+    exit_code = 2
 
 
 class PreflightError(PgTrialError):

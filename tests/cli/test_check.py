@@ -162,7 +162,7 @@ def test_file_and_host_can_be_checked_one_without_the_other(file: Path, capsys: 
     assert main(["check", "--no-host", str(file)]) == 0
     assert "this host" not in capsys.readouterr().out
 
-    assert main(["check", "--host", str(file)]) == 0
+    assert main(["check", "--host", "local"]) == 0
     assert capsys.readouterr().out.startswith("this host: ")
 
 
@@ -170,11 +170,14 @@ def test_nothing_to_check_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["check", "--no-host"]) == 2
     assert capsys.readouterr().err.startswith("error: nothing to check")
 
+    assert main(["check", "--no-host", "--host", "local", "e.toml"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
 
 def test_a_wrong_file_is_told_before_the_host_is_looked_at(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(GOOD.replace('"olap"', '"oltpp"'))
 
-    assert main(["check", "--host", str(file)]) == 2
+    assert main(["check", str(file)]) == 2
     assert capsys.readouterr().out == ""
 
 

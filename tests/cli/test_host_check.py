@@ -118,7 +118,7 @@ def test_a_host_that_cannot_be_reached_is_no_error(monkeypatch: pytest.MonkeyPat
     checked = check_text(
         TEXT.replace("[target.postgresql]", '[target]\nhost = "ssh://db"\n[target.postgresql]'), "e", Path("/")
     )
-    found = check_host(checked)
+    found = check_host(checked, "ssh://db")
 
     assert host_data(found) == {
         "name": "ssh://db",

@@ -92,15 +92,15 @@ def test_installation_without_pgbench_is_not_one(nothing_installed):
 def test_directory_or_its_parent_can_be_named(nothing_installed):
     place = install(nothing_installed / "own/bin", "18devel")
 
-    assert find_programs(str(place)).major == 18
-    assert find_programs(str(place.parent)).directory == place
+    assert find_programs(str(place), may_run=True).major == 18
+    assert find_programs(str(place.parent), may_run=True).directory == place
 
 
 def test_relative_directory_is_taken_from_where_one_is(nothing_installed, monkeypatch):
     place = install(nothing_installed / "own/bin", "18.1")
     monkeypatch.chdir(nothing_installed)
 
-    assert find_programs("own").directory == place
+    assert find_programs("own", may_run=True).directory == place
 
 
 def test_development_version_is_understood(nothing_installed):

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from pgtrial.cli.checked import Checked
+from pgtrial.cli import options
+from pgtrial.cli.checked import Checked, host_to_ask
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
@@ -24,15 +25,14 @@ from pgtrial.model.caveat import Severity
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--host/--no-host",
-    "host",
-    default=None,
-    help="Only the host, or only the file. Default: both; without FILE the host.",
-)
+@options.host
+@click.option("--no-host", is_flag=True, help="Check only the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, including errors.")
-def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
-    """Check the experiment in FILE and its host; start and change nothing.
+def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool) -> None:
+    """Check the experiment in FILE and its host; change nothing.
+
+    Starts nothing that the file names, and asks no other machine than the one
+    that --host names.
 
     Prints a summary of the experiment, or every error with its line, and exits
     with 2 if there is one. Then watches the host for a second and warns about
@@ -47,8 +47,12 @@ def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
     from pgtrial.cli.checked import check_file
     from pgtrial.errors import SpecError
 
-    if file is None and host is False:
-        raise click.UsageError("nothing to check: no file is given, and --no-host")
+    if no_host and (file is None or host is not None):
+        raise click.UsageError(
+            "nothing to check: no file is given, and --no-host"
+            if file is None
+            else "--host and --no-host exclude each other"
+        )
     try:
         checked = check_file(file) if file is not None else None
     except SpecError as error:
@@ -58,7 +62,7 @@ def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
         click.echo(json.dumps({"ok": False, "file": str(file), "error": error.message, "problems": problems}, indent=2))
         sys.exit(error.exit_code)
     answer: dict[str, Any] = {"ok": True}
-    if checked is not None and not host:
+    if checked is not None:
         from pgtrial.cli.plan_facts import describe_facts
 
         facts, notes = describe_facts(checked)
@@ -69,8 +73,8 @@ def command(*, file: Path | None, host: bool | None, as_json: bool) -> None:
                 click.echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:
                 click.echo(f"note: {note}")
-    if host is not False:
-        report = check_host(checked)
+    if not no_host:
+        report = check_host(checked, host)
         answer |= {"host": host_data(report)}
         if not as_json:
             click.echo(("\n" if "file" in answer else "") + render_host(report))
@@ -95,9 +99,12 @@ class HostReport:
     unreachable: str = ""
 
 
-def check_host(checked: Checked | None) -> HostReport:
-    """Examine the experiment's host, or this machine if there is no experiment."""
-    address = checked.loaded.experiment.target.host if checked else None
+def check_host(checked: Checked | None, named: str | None = None) -> HostReport:
+    """Examine the experiment's host, if it is this machine or ``named``; without an experiment, whichever is named."""
+    address = host_to_ask(checked, named) if checked else named or LOCAL
+    if checked and address is None:
+        name = checked.loaded.experiment.target.host or LOCAL
+        return HostReport(name=name, situation=None, unreachable=f"only --host {name} on the command line asks it")
 
     async def look() -> Situation:
         async with open_host(address) as host:

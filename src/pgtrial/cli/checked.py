@@ -13,10 +13,11 @@ from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import quick_experiment
 from pgtrial.experiment_file.load import LoadedExperiment, examine, locate_problems, read_text, refuse
+from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
-from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.programs import Programs, UnknownProgramsError, find_programs
 from pgtrial.workloads.fio import find_fio
 
 _log = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ class Server:
     """The server of some arms. ``programs`` is None, and ``missing`` says why, when this machine has none for it.
 
     Unless it ``is_here``, made on this machine, they are those of pgbench. ``versions`` are the major versions that it
-    may have, as far as the file and this machine say, in ascending order.
+    may have, as far as the file and this machine say, in ascending order. If it ``is_unknown``, there are programs,
+    which were not started to ask for their version because the file alone names them.
     """
 
     arms: tuple[str, ...]
@@ -35,6 +37,7 @@ class Server:
     missing: str
     versions: tuple[int, ...]
     is_here: bool
+    is_unknown: bool = False
 
     @property
     def version(self) -> int:
@@ -74,12 +77,12 @@ class Checked:
     @property
     def missing(self) -> str:
         """Why the experiment cannot run on this machine, "" if it can."""
-        reasons = (*(server.missing for server in self.servers), self.without_fio)
+        reasons = (*(server.missing for server in self.servers if not server.is_unknown), self.without_fio)
         return "; ".join(reason for reason in reasons if reason)
 
 
 def load_file_or_quick(
-    file: Path | None, settings: Sequence[str], quick: Mapping[str, "str | int | bool | None"]
+    file: Path | None, settings: Sequence[str], quick: Mapping[str, "str | int | bool | None"], *, allow_code: bool
 ) -> Checked:
     """The experiment of ``pgtrial run``, planned for its host; SpecError if it has errors, or if both a file and
     options are given.
@@ -93,7 +96,7 @@ def load_file_or_quick(
                 f"{', '.join(given)} cannot be used with an experiment file",
                 hint=f'Change "{file}" instead, or leave the file out.',
             )
-        return check_file(file, on_host=True)
+        return check_file(file, on_host=True, allow_code=allow_code)
     if not given:
         raise SpecError(
             "no experiment given",
@@ -109,28 +112,32 @@ def check_options(text: str) -> Checked:
     Errors do not mention its lines, which nobody has seen.
     """
     try:
-        return check_text(text, "the command line", Path.cwd(), on_host=True)
+        return check_text(text, "the command line", Path.cwd(), on_host=True, allow_code=True)
     except SpecError as error:
         problems = tuple(replace(problem, line=None) for problem in error.problems)
         count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
         raise SpecError(f"the command line has {count}", problems=problems) from None
 
 
-def check_file(path: Path, *, on_host: bool = False) -> Checked:
+def check_file(path: Path, *, on_host: bool = False, allow_code: bool = False) -> Checked:
     """Read a file, check it against this machine, and plan it. Raises SpecError with all problems.
 
     ``on_host``: choose a method that is valid on its host as it is now, which the file alone cannot tell.
+    ``allow_code``: ask the programs that the file names for their version; else nothing that it names is started.
     """
-    return check_text(read_text(path), str(path), path.absolute().parent, on_host=on_host)
+    return check_text(read_text(path), str(path), path.absolute().parent, on_host=on_host, allow_code=allow_code)
 
 
-def check_text(text: str, source_name: str, folder: Path, *, on_host: bool = False) -> Checked:
+def check_text(
+    text: str, source_name: str, folder: Path, *, on_host: bool = False, allow_code: bool = False
+) -> Checked:
     """The same for a text; messages name it ``source_name``, and its relative paths start at ``folder``."""
     examination = examine(text, folder)
     experiment, problems = examination.experiment, examination.problems
     if experiment is None:
         raise refuse(source_name, problems)
-    servers = _find_servers(experiment)
+    # The file may be wrong in whatever way, and still name a program.
+    servers = _find_servers(experiment, may_run=allow_code and not problems)
     for server in servers:
         programs = server.programs
         _log.info("%s: %s", source_name, f"programs in {programs.directory}" if programs else server.missing)
@@ -151,6 +158,17 @@ def check_text(text: str, source_name: str, folder: Path, *, on_host: bool = Fal
     return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
 
 
+def host_to_ask(checked: Checked, named: str | None) -> str | None:
+    """The host of an experiment if it may be asked: this machine, or another that the user has ``named``; else None.
+
+    Raises SpecError if the user has named one that is not the experiment's.
+    """
+    wanted = checked.loaded.experiment.target.host or LOCAL
+    if named is not None and named != wanted:
+        raise SpecError(f'the experiment runs on "{wanted}", not on "{named}"', hint=f"Give --host {wanted}.")
+    return wanted if wanted == LOCAL or named is not None else None
+
+
 def _look_for_fio() -> tuple[str, str]:
     try:
         return find_fio(LocalHost()).version, ""
@@ -158,7 +176,7 @@ def _look_for_fio() -> tuple[str, str]:
         return "", error.message
 
 
-def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
+def _find_servers(experiment: Experiment, *, may_run: bool) -> tuple[Server, ...]:
     """The servers that the arms need; that of [target] if the arms cannot be resolved."""
     if experiment.target.kind == "host":
         return ()
@@ -171,19 +189,29 @@ def _find_servers(experiment: Experiment) -> tuple[Server, ...]:
     servers = []
     for wanted, names in (arms or {experiment.target.postgres: ()}).items():
         # On another machine the server has the version that is wanted, and pgbench here has any.
-        programs, missing = _find(wanted if is_here or not is_new else None)
+        programs, missing, is_unknown = _find(wanted if is_here or not is_new else None, may_run=may_run)
         versions: tuple[int, ...] = VERSIONS
         if is_new and wanted and wanted.isdecimal():
             versions = (int(wanted),)
-        elif is_here:
+        elif is_here and not is_unknown:
             versions = (programs.major if programs else VERSIONS[-1],)
-        servers.append(Server(arms=names, programs=programs, missing=missing, versions=versions, is_here=is_here))
+        servers.append(
+            Server(
+                arms=names,
+                programs=programs,
+                missing=missing,
+                versions=versions,
+                is_here=is_here,
+                is_unknown=is_unknown,
+            )
+        )
     return tuple(servers)
 
 
-def _find(wanted: str | None) -> tuple[Programs | None, str]:
+def _find(wanted: str | None, *, may_run: bool) -> tuple[Programs | None, str, bool]:
+    """The programs, or why there are none, and whether there are some of which nothing is known."""
     # A file can be checked and planned on a machine without PostgreSQL; only running it needs the programs.
     try:
-        return find_programs(wanted), ""
+        return find_programs(wanted, may_run=may_run), "", False
     except PreflightError as error:
-        return None, error.message
+        return None, error.message, isinstance(error, UnknownProgramsError)

@@ -57,5 +57,5 @@ def command(
     ):
         if value:
             text = text.replace(line, str(value), 1)
-    permission = Permission(work_base=work_directory)
+    permission = Permission(work_base=work_directory, code=True)  # the demonstration is pgtrial's own
     run_new(check_options(text), results, permission=permission, language=language, quiet=quiet)

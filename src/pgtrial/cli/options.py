@@ -12,6 +12,12 @@ from pgtrial.language import ENGLISH, LANGUAGES, Language, find_language
 
 file = click.argument("file", type=click.Path(path_type=Path))
 folder = click.argument("folder", type=click.Path(path_type=Path))
+host = click.option(
+    "--host",
+    default=None,
+    metavar="NAME",
+    help='Ask this host too: the "ssh://…" that the file names. Default: only this machine is asked.',
+)
 results = click.option(
     "--results",
     default=Path("results"),
@@ -31,6 +37,14 @@ host_changes = click.option(
     "host_changes",
     is_flag=True,
     help='Allow the experiment to change host settings and restore them; "pgtrial plan" shows them.',
+)
+
+
+allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    help='Allow the experiment to execute the code that it brings: commands, libraries, programs; "pgtrial plan" lists '
+    "it. Default: ask, if there is a terminal.",
 )
 
 

@@ -9,7 +9,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked
-from pgtrial.cli.plan_facts import changed_settings, claim_sentence, plan_notes, split_levels, takes_effect
+from pgtrial.cli.plan_facts import changed_settings, claim_sentence, code_uses, plan_notes, split_levels, takes_effect
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
@@ -27,9 +27,9 @@ from pgtrial.workloads.scenarios import scenarios_of
 _WIDTH = 80
 
 
-def render_plan(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> str:
-    """The whole plan; ``previews`` are the changes of the host, ``noise`` the standard deviation of a block's log ratio
-    by a calibration.
+def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> str:
+    """The whole plan; ``previews`` are the changes of the host, None if it was not asked, ``noise`` the standard
+    deviation of a block's log ratio by a calibration.
     """
     plan = checked.plan
     sections = (
@@ -42,8 +42,9 @@ def render_plan(checked: Checked, previews: Sequence[Preview], *, noise: float |
         ("Detectable effect", [_fill(detectable_text(plan, noise))]),
         (
             "Changes outside the result folder",
-            [*host_changes(previews, width=_WIDTH), *map(_fill, place_texts(checked))],
+            [*host_changes(checked, previews, width=_WIDTH), *map(_fill, place_texts(checked))],
         ),
+        ("Code that it executes", _code(checked)),
         ("Notes", [_fill(note) for note in plan_notes(checked)]),
     )
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections if lines) + "\n"
@@ -171,6 +172,14 @@ def _time(checked: Checked) -> list[str]:
     ]
 
 
+def _code(checked: Checked) -> list[str]:
+    uses = code_uses(checked)
+    lines = [_fill(f"{use.where}: {use.what}") for use in uses]
+    return (
+        [*lines, _fill("It has the rights of the server's account. Running this needs --allow-code.")] if uses else []
+    )
+
+
 def _fill(text: str) -> str:
     return textwrap.fill(
         text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
@@ -179,23 +188,25 @@ def _fill(text: str) -> str:
 
 @click.command()
 @options.file
+@options.host
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def command(*, file: Path, as_json: bool) -> None:
+def command(*, file: Path, host: str | None, as_json: bool) -> None:
     """Show what the experiment in FILE will do: its order, time, restarts, and every setting it changes.
 
-    Starts and changes nothing.
+    Starts nothing that the file names, and changes nothing.
 
     \b
     Example:
       pgtrial plan experiment.toml
     """
     from pgtrial.analysis.calibration.promise import find_calibration
-    from pgtrial.cli.checked import check_file
+    from pgtrial.cli.checked import check_file, host_to_ask
     from pgtrial.cli.plan_facts import plan_data
     from pgtrial.engine.preview import preview_experiment
 
     checked = check_file(file, on_host=True)
-    previews = preview_experiment(checked.plan)
+    asked = host_to_ask(checked, host)
+    previews = preview_experiment(checked.plan, asked) if asked is not None else None
     calibration = find_calibration(checked.loaded)
     duration = checked.loaded.experiment.workload.duration
     noise = calibration.noise(checked.plan.method, duration) if calibration else None

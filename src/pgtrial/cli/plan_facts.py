@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pgtrial.cli.checked import Checked
@@ -9,8 +10,10 @@ from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
 from pgtrial.design.levels import ScenarioShare, split_clients
+from pgtrial.engine.consent import uses_of
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
+from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import RELATIONS, Experiment
 from pgtrial.knobs import KNOBS, scope_of
 from pgtrial.knobs.declaration import Scope
@@ -43,10 +46,12 @@ def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:
         facts["settings"] = f"{count}, checked against PostgreSQL {versions}"
     else:
         facts["jobs"] = jobs_text(checked)
+    if uses := code_uses(checked):
+        facts["code"] = f"{'; '.join(f'{use.where}: {use.what}' for use in uses)}; running it needs --allow-code"
     return facts, tuple(plan_notes(checked))
 
 
-def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | None = None) -> dict[str, Any]:
+def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> dict[str, Any]:
     """The plan for --json: times in seconds, sizes in bytes; ``noise`` as for the text."""
     plan, experiment = checked.plan, checked.loaded.experiment
     run = plan.estimate.run
@@ -101,8 +106,15 @@ def plan_data(checked: Checked, previews: Sequence[Preview], *, noise: float | N
         "data_bytes": plan.data_size,
         "detectable_effect": detectable_effect(plan, noise),
         "host_changes": host_changes_data(previews),
+        "code": [asdict(use) for use in code_uses(checked)],
         "notes": list(plan_notes(checked)),
     }
+
+
+def code_uses(checked: Checked) -> tuple[CodeUse, ...]:
+    """What the experiment executes beside pgtrial's own programs and plain SQL."""
+    loaded = checked.loaded
+    return uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
 
 
 def _hypothesis(checked: Checked) -> dict[str, Any]:
@@ -188,6 +200,9 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     plan = checked.plan
     if checked.missing:
         yield f"{checked.missing}; the experiment cannot run on this machine as it is"
+    for server in checked.servers:
+        if server.is_unknown:
+            yield server.missing
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
         key = json.dumps([arm.settings, arm.knobs], sort_keys=True)

@@ -22,8 +22,17 @@ _BACK = (
 )
 
 
-def host_changes(previews: Sequence[Preview], *, width: int) -> list[str]:
-    """Lines of text: each change with its arms, and what cannot be had."""
+def host_changes(checked: Checked, previews: Sequence[Preview] | None, *, width: int) -> list[str]:
+    """Lines of text: each change with its arms, and what cannot be had; of a host that was not asked what is wanted."""
+    if previews is None:
+        from pgtrial.engine.experiment import host_changes as wanted_changes
+
+        name = checked.loaded.experiment.target.host
+        wanted = "; ".join(wanted_changes(checked.loaded.experiment, checked.plan.arms)) or "nothing"
+        return [
+            _wrap(f"On {name} it sets: {wanted}.", width),
+            _wrap(f"That host was not asked; --host {name} asks it, and shows its values now.", width),
+        ]
     arms: dict[str, list[str]] = {}
     for preview in previews:
         if preview.change is not None:
@@ -35,20 +44,24 @@ def host_changes(previews: Sequence[Preview], *, width: int) -> list[str]:
     return [*lines, _wrap(_BACK if previews else _NOTHING, width)]
 
 
-def host_changes_data(previews: Sequence[Preview]) -> list[dict[str, Any]]:
-    """The same for --json."""
-    return [
-        {
-            "arm": preview.arm,
-            "knob": preview.knob,
-            "name": preview.change.name if preview.change else None,
-            "now": preview.change.old_text if preview.change else None,
-            "wanted": preview.change.new_text if preview.change else None,
-            "problem": preview.problem or None,
-            "for_all_runs": preview.for_all_runs,
-        }
-        for preview in previews
-    ]
+def host_changes_data(previews: Sequence[Preview] | None) -> list[dict[str, Any]] | None:
+    """The same for --json; None of a host that was not asked."""
+    return (
+        None
+        if previews is None
+        else [
+            {
+                "arm": preview.arm,
+                "knob": preview.knob,
+                "name": preview.change.name if preview.change else None,
+                "now": preview.change.old_text if preview.change else None,
+                "wanted": preview.change.new_text if preview.change else None,
+                "problem": preview.problem or None,
+                "for_all_runs": preview.for_all_runs,
+            }
+            for preview in previews
+        ]
+    )
 
 
 def _wrap(text: str, width: int) -> str:
@@ -75,6 +88,8 @@ def _throwaway_text(server: Server, where: str, *, of_all: bool) -> str:
     whose = "" if of_all else f" ({', '.join(server.arms)})"
     if where:
         return f"throw-away PostgreSQL {server.majors}{where}{whose}"
+    if server.is_unknown:
+        return f"throw-away PostgreSQL {server.majors}{whose}: {server.missing}"
     if server.programs is None:
         return f"PostgreSQL {server.version}{whose}, which this machine does not have: {server.missing}"
     return f"throw-away PostgreSQL {server.exact} from {server.programs.directory}{whose}"

@@ -13,6 +13,7 @@ from pgtrial.language import Language
 @options.folder
 @options.work_directory
 @options.host_changes
+@options.allow_code
 @options.language
 @options.gate
 @options.quiet
@@ -21,6 +22,7 @@ def command(
     folder: Path,
     work_directory: Path | None,
     host_changes: bool,
+    allow_code: bool,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -31,9 +33,11 @@ def command(
     Example:
       pgtrial resume results/first-20260120T101500Z
     """
+    from pgtrial.cli.consent import get_consent
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import Permission
+    from pgtrial.engine.experiment import Permission, uses_left
 
     gate.prepare()
-    permission = Permission(work_base=work_directory, host_changes=host_changes)
+    code = get_consent(uses_left(folder), allowed=allow_code)
+    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)

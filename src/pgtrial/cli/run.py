@@ -76,6 +76,7 @@ from pgtrial.language import Language
 @options.results
 @options.work_directory
 @options.host_changes
+@options.allow_code
 @options.language
 @options.gate
 @options.quiet
@@ -86,6 +87,7 @@ def command(
     results: Path,
     work_directory: Path | None,
     host_changes: bool,
+    allow_code: bool,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -100,10 +102,16 @@ def command(
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.checked import load_file_or_quick
+    from pgtrial.cli.consent import get_consent
     from pgtrial.cli.session import run_new
+    from pgtrial.engine.consent import uses_of
     from pgtrial.engine.experiment import Permission
 
-    checked = load_file_or_quick(file, settings, quick)
+    checked = load_file_or_quick(file, settings, quick, allow_code=allow_code)
     gate.prepare()
-    permission = Permission(work_base=work_directory, host_changes=host_changes)
+    loaded = checked.loaded
+    uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
+    # Who gives options instead of a file has named everything in it.
+    code = get_consent(uses, allowed=allow_code or file is None)
+    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code)
     run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pgtrial.design.plan import Plan
 from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.consent import refuse_code, uses_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
@@ -29,6 +30,7 @@ from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, PreflightError, TargetError
+from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.connect import open_host
@@ -37,7 +39,7 @@ from pgtrial.hosts.processes import ProcessId, identify
 from pgtrial.knobs import HOST_KNOBS, scope_of
 from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunState, Slot
 from pgtrial.postgres.connect import forget_caller
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
@@ -48,10 +50,13 @@ from pgtrial.store.state import STOPPED, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """Options of the user beside the experiment: where data may lie, and whether the host may be changed."""
+    """Options of the user beside the experiment: where data may lie, whether the host may be changed, and whether the
+    experiment may execute code of its own.
+    """
 
     work_base: Path | None = None
     host_changes: bool = False
+    code: bool = False
 
 
 def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> None:
@@ -72,6 +77,20 @@ def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> N
             if is_new and not _has_runs(folder):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
+
+
+def uses_left(folder: Path) -> tuple[CodeUse, ...]:
+    """What the runs of a result folder that are still to be done execute. Raises StoreError."""
+    plan = load_stored(folder)
+    with contextlib.closing(State.open(folder)) as state:
+        is_done = not _find_pending(plan, state)
+    return () if is_done else uses_of(plan.experiment, plan.arms, folder / layout.FILES)
+
+
+def _find_pending(plan: Plan, state: State) -> list[Slot]:
+    done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
+    has_stopped = STOPPED in state.meta()  # by its rule
+    return [slot for slot in plan.slots if slot.number not in done and not has_stopped]
 
 
 def _is_new(folder: Path) -> bool:
@@ -124,9 +143,7 @@ async def _run_schedule(
                 t=time.time(),
             )
 
-        done = {run.slot.number for run in state.runs() if run.state is RunState.DONE}
-        has_stopped = STOPPED in state.meta()  # by its rule
-        pending = [slot for slot in plan.slots if slot.number not in done and not has_stopped]
+        pending = _find_pending(plan, state)
         here = LocalHost(mark=mark_of(folder), on_start=remember)
         if not pending:
             # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
@@ -139,6 +156,9 @@ async def _run_schedule(
         own = identify(os.getpid())
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
+        uses = () if permission.code else uses_of(experiment, plan.arms, folder / layout.FILES)
+        if uses:
+            raise refuse_code(uses)
         wanted = host_changes(experiment, plan.arms)
         if wanted and not permission.host_changes:
             raise _refuse(wanted)
@@ -154,6 +174,7 @@ async def _run_schedule(
                     here=here,
                     changes=changes,
                     base=permission.work_base,
+                    may_run=permission.code,
                     caller=caller,
                     tell=tell,
                 )
@@ -237,24 +258,28 @@ async def prepare_target(
     here: Host,
     changes: HostChanges,
     base: Path | None,
+    may_run: bool,
     caller: Mapping[str, str],
     tell: Observer,
 ) -> Target:
     """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs,
     ``scripts`` where the files of the experiment are.
 
-    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
+    ``base`` is where data may lie instead of what the file says, ``may_run`` allows programs that only the file names,
+    ``caller`` are libpq's variables as pgtrial found
     them. Raises PgTrialError; whatever was made then is removed.
     """
     match plan.experiment.target.kind:
         case "server":
             return await prepare_server(
-                plan, scripts, state, host=host, here=here, changes=changes, caller=caller, tell=tell
+                plan, scripts, state, host=host, here=here, changes=changes, may_run=may_run, caller=caller, tell=tell
             )
         case "host":
             return await prepare_host(plan, state, host=host, changes=changes, base=base, tell=tell)
         case "throwaway":
-            return await prepare_throwaway(plan, scripts, state, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_throwaway(
+                plan, scripts, state, host=host, changes=changes, base=base, may_run=may_run, tell=tell
+            )
 
 
 async def try_arms(target: Target, arms: Sequence[Arm], load: Load, *, tell: Observer) -> dict[str, Setting]:

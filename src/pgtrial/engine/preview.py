@@ -27,11 +27,11 @@ class Preview:
     for_all_runs: bool = False  # made once, put back at the end; else for each run of the arm
 
 
-def preview_experiment(plan: Plan) -> tuple[Preview, ...]:
-    """``preview_changes`` on the experiment's host. Raises ConnectError if it cannot be reached."""
+def preview_experiment(plan: Plan, host_name: str) -> tuple[Preview, ...]:
+    """``preview_changes`` on the host that the user has named. Raises ConnectError if it cannot be reached."""
 
     async def look() -> tuple[Preview, ...]:
-        async with open_host(plan.experiment.target.host) as host:
+        async with open_host(host_name) as host:
             return await preview_changes(plan.arms, host)
 
     return asyncio.run(look())

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import errno
 import glob
 import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -159,6 +161,46 @@ class Operations:
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory, also one of the kernel's (a control group)."""
         os.rmdir(path)
+
+    def find_changeable(self, path: str) -> str:
+        """The part of a path that users other than root and the caller may change, "" if there is none.
+
+        Looked at are the file, and every directory and link on the way to it: who may change one of them decides what
+        the path leads to. A directory in which only the owner of a file may rename it, such as /tmp, is no such part.
+        """
+        here, rest, links = "/", [part for part in os.path.abspath(path).split("/") if part], 0
+        while True:
+            status = os.lstat(here)
+            foreign = status.st_uid not in (0, os.geteuid())
+            if stat.S_ISLNK(status.st_mode):
+                links += 1
+                if links > 40:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                target = os.readlink(here)
+                here = "/" if target.startswith("/") else os.path.dirname(here)
+                rest = [part for part in target.split("/") if part] + rest
+            else:
+                others = status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != 0 else 0))
+                is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+                if foreign or (others and not is_shared):
+                    return here
+                if not rest:
+                    return ""
+            if rest:
+                here = os.path.normpath(os.path.join(here, rest.pop(0)))
+
+    def distrust(self, program: str) -> str:
+        """Why a program that was found by its name is not to be started, in a clause; "" if it may be.
+
+        One that is named relative to where pgtrial was started, as with "." in PATH, may have come with an experiment.
+        """
+        if not os.path.isabs(program):
+            return "it is not named by an absolute path"
+        try:
+            changeable = self.find_changeable(program)
+        except OSError as err:
+            return err.strerror or str(err)
+        return f'others may change "{changeable}"' if changeable else ""
 
     def device_of(self, path: str) -> tuple[int, int]:
         """(major, minor) of the device a path lies on, or of the block device that it names."""

@@ -1,6 +1,7 @@
 """Find the server's programs on a host: initdb, postgres, pgbench of one installation."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from pgtrial.hosts.operations import Operations
 
 NEEDED = ("initdb", "postgres", "pgbench")
 OLDEST_MAJOR = 15
+_EMBEDDED = "the embedded servers"
+_MAKE_SAFE = (
+    "Let root or you own the programs and all directories above them, and nobody else write there (chmod go-w)."
+)
 
 _DISTRIBUTION_FOLDERS = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
@@ -21,6 +26,10 @@ _DISTRIBUTION_FOLDERS = (
     "/usr/local/pgsql/bin",  # built from source
     "/opt/pgsql*/bin",
 )
+
+
+class UnknownProgramsError(PreflightError):
+    """Programs that an experiment file names, and that the user has not allowed to be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +45,27 @@ class Programs:
         return self.directory / program
 
 
-def find_programs(wanted: str | None = None, *, host: Host | None = None) -> Programs:
+def find_programs(wanted: str | None = None, *, host: Host | None = None, may_run: bool = False) -> Programs:
     """Find programs for a major version ("16"), in a directory, or (None) the first there are.
 
     Order: PG_CONFIG and PATH, the distribution's folders, the optional wheel with embedded servers, which is not looked
     for on another machine. Of the last two the newest version comes first. ``host`` is where they are to run, this
     machine if None. Raises PreflightError that names every place looked at.
+
+    To tell its version a program is started. One that others than root and this user can change never is; one in
+    another directory than those above only if it ``may_run``, which the user says and no experiment file: else this
+    raises UnknownProgramsError.
     """
     host = host or LocalHost()
     if wanted is not None and not wanted.isdecimal():
-        return _in_directory(host, wanted)
+        return _in_directory(host, wanted, may_run=may_run)
     if wanted is not None and int(wanted) < OLDEST_MAJOR:
         raise PreflightError(f"PostgreSQL {wanted} is older than {OLDEST_MAJOR}, the oldest supported")
     looked: list[str] = []
     for directory, origin in _candidates(host):
-        looked.append(f"{origin}: {directory}")
-        programs = _identify(host.ops, directory, origin)
+        changeable = _find_changeable(host.ops, directory, origin)
+        looked.append(f"{origin}: {directory}{_not_started(changeable)}")
+        programs = None if changeable else _identify(host.ops, directory, origin)
         if programs is not None and (programs.major == int(wanted) if wanted else programs.major >= OLDEST_MAJOR):
             return programs
     raise PreflightError(
@@ -60,6 +74,13 @@ def find_programs(wanted: str | None = None, *, host: Host | None = None) -> Pro
         f"It looked in: {'; '.join(looked) or 'nothing'}.",
         hint=_how_to_get_them(host),
     )
+
+
+def is_known_directory(directory: str) -> bool:
+    """Whether a directory is one in which ``find_programs`` looks on this machine without being told."""
+    place = Path(os.path.realpath(expand_home(Path(directory))))
+    known = {place for place, _ in _candidates(LocalHost())}
+    return not known.isdisjoint((place, place / "bin"))
 
 
 def _how_to_get_them(host: Host) -> str:
@@ -73,7 +94,7 @@ def _on(host: Host) -> str:
     return "" if host.name == LOCAL else f' on "{host.name}"'
 
 
-def _in_directory(host: Host, wanted: str) -> Programs:
+def _in_directory(host: Host, wanted: str, *, may_run: bool) -> Programs:
     directory = Path(wanted)
     if host.name == LOCAL:
         directory = expand_home(directory).absolute()
@@ -82,7 +103,22 @@ def _in_directory(host: Host, wanted: str) -> Programs:
             f'the directory of the programs{_on(host)} is given as "{wanted}"',
             hint="Give postgres in [target] as an absolute path of that machine, or as a major version.",
         )
+    known = {place for place, _ in _candidates(host)}
     for place in (directory, directory / "bin"):
+        if not _has_programs(host.ops, place):
+            continue
+        is_known = Path(host.ops.resolve(str(place))) in known
+        if not (is_known or may_run):
+            raise UnknownProgramsError(
+                f'PostgreSQL in "{place}"{_on(host)} has not been started, so its version is not known',
+                detail="Only the experiment file names it: it is no place of the distribution, PG_CONFIG or PATH.",
+                hint='If you trust them, "pgtrial run --allow-code" starts them.',
+            )
+        if not is_known and (changeable := _find_changeable(host.ops, place, "")):
+            raise PreflightError(
+                f'PostgreSQL in "{place}"{_on(host)} is not started: others may change "{changeable}"',
+                hint=_MAKE_SAFE,
+            )
         programs = _identify(host.ops, place, "the experiment file")
         if programs is not None:
             if programs.major < OLDEST_MAJOR:
@@ -113,7 +149,7 @@ def _candidates(host: Host) -> Iterator[tuple[Path, str]]:
 def _named(ops: Operations) -> Iterator[tuple[Path, str]]:
     named = ops.variable("PG_CONFIG")
     pg_config = named or ops.which("pg_config")
-    if pg_config:
+    if pg_config and not ops.distrust(pg_config):
         try:
             found = ops.output([pg_config, "--bindir"])
         except OSError:
@@ -122,7 +158,7 @@ def _named(ops: Operations) -> Iterator[tuple[Path, str]]:
             yield Path(found.strip()), "PG_CONFIG" if named else "pg_config"
     for program in ("postgres", "initdb"):
         found_program = ops.which(program)
-        if found_program:
+        if found_program and Path(found_program).is_absolute():
             yield Path(ops.resolve(found_program)).parent, "PATH"
 
 
@@ -144,11 +180,26 @@ def _embedded() -> Iterator[tuple[Path, str]]:
         return
     found = Path(spec.origin).parent.glob("pginstall*/bin")
     for path in sorted(found, key=lambda path: path.parent.name, reverse=True):
-        yield path, "the embedded servers"
+        yield path, _EMBEDDED
+
+
+def _has_programs(ops: Operations, directory: Path) -> bool:
+    return all(ops.is_file(str(directory / name)) for name in NEEDED)
+
+
+def _find_changeable(ops: Operations, directory: Path, origin: str) -> str:
+    """What others can change of an installation; the embedded one is part of pgtrial's own, which runs already."""
+    if origin == _EMBEDDED or not _has_programs(ops, directory):
+        return ""
+    return next(filter(None, (ops.find_changeable(str(directory / name)) for name in NEEDED)), "")
+
+
+def _not_started(changeable: str) -> str:
+    return f' (not started: others may change "{changeable}")' if changeable else ""
 
 
 def _identify(ops: Operations, directory: Path, origin: str) -> Programs | None:
-    if not all(ops.is_file(str(directory / name)) for name in NEEDED):
+    if not _has_programs(ops, directory):
         return None
     try:
         found = ops.output([str(directory / "postgres"), "--version"])

@@ -46,6 +46,8 @@ def find_fio(host: Host) -> Fio:
             detail='Loads of kind = "fio" need it, and it is not in PATH.',
             hint='Install it ("apt install fio", "dnf install fio"), or add its directory to PATH.',
         )
+    if distrusted := host.ops.distrust(found):
+        raise PreflightError(f'"{found}" is not started: {distrusted}')
     try:
         told = host.ops.output([found, "--version"])
     except OSError as err:

@@ -86,6 +86,23 @@ def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ..
     return tuple(scripts)
 
 
+def scripts_of(experiment: Experiment, folder: Path) -> dict[str, str]:
+    """The SQL that the file brings, by name of its file: the set-up and the scenarios, not those of the mixes.
+
+    Raises SpecError if one cannot be read.
+    """
+    tables = experiment.workload.scenario
+    scenarios = scenarios_of(experiment, folder) if tables else ()
+    texts = [
+        (table.file, scenario.script)
+        for table, scenario in zip(tables, scenarios, strict=True)
+        if table.file is not None and scenario.script is not None
+    ]
+    if experiment.dataset.setup is not None:
+        texts.insert(0, setup_sql(experiment, folder)[0])
+    return dict(texts)
+
+
 def _own(
     tables: tuple[ScenarioTable, ...], folder: Path, variables: tuple[tuple[str, str], ...]
 ) -> tuple[Scenario, ...]:

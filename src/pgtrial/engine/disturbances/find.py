@@ -16,7 +16,7 @@ from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.model.caveat import Severity
-from pgtrial.postgres.programs import Programs, find_programs
+from pgtrial.postgres.programs import Programs, UnknownProgramsError, find_programs
 
 _OFF = {"off", "false", "no", "0", "f", "n"}
 _SAFETY = {
@@ -84,6 +84,8 @@ async def look_at(host: Host, intent: Intent, *, sample: float = SAMPLE) -> Situ
     for wanted in intent.postgres:
         try:
             found.append(find_programs(wanted, host=host))
+        except UnknownProgramsError:
+            continue  # they are there, and nobody has allowed to start them
         except PreflightError as error:
             missing.append(error.message)
     with_assertions = [str(programs.directory) for programs in found if has_assertions(host.ops, programs)]

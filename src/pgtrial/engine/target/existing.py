@@ -178,10 +178,12 @@ async def prepare_server(
     host: Host,
     here: Host,
     changes: HostChanges,
+    may_run: bool,
     caller: Mapping[str, str],
     tell: Observer,
 ) -> ServerTarget:
-    """Reach the server and make its data, if they are to be pgtrial's own. ``caller`` are libpq's variables.
+    """Reach the server and make its data, if they are to be pgtrial's own. ``may_run`` allows the pgbench of a
+    directory that only the file names; ``caller`` are libpq's variables.
 
     Raises ConnectError, PreflightError, TargetError; what was made then is removed.
     """
@@ -199,7 +201,7 @@ async def prepare_server(
         here=here,
         server=server,
         rights=rights,
-        client=find_programs(wanted.postgres),
+        client=find_programs(wanted.postgres, may_run=may_run),
         changes=changes,
         token=token,
         database=wanted.database or run_database(token),

@@ -63,17 +63,26 @@ _THROUGH_SSH = Caveat(
 
 
 async def prepare_throwaway(
-    plan: Plan, scripts: Path, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan,
+    scripts: Path,
+    state: State,
+    *,
+    host: Host,
+    changes: HostChanges,
+    base: Path | None,
+    may_run: bool,
+    tell: Observer,
 ) -> ThrowawayTarget:
     """Make each variant's cluster, load the data once, and keep the snapshot; what an interrupted pgtrial prepared is
     used again. The clusters are stopped, and their data are those of the snapshot.
 
-    ``base`` is where work directories are made, instead of the place the file names. Raises PreflightError before
+    ``base`` is where work directories are made, instead of the place the file names; ``may_run`` allows programs that
+    only the file names. Raises PreflightError before
     anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
     """
     experiment = plan.experiment
     variants = dict.fromkeys(arm.variant for arm in plan.arms)
-    programs = {variant: find_programs(variant.postgres, host=host) for variant in variants}
+    programs = {variant: find_programs(variant.postgres, host=host, may_run=may_run) for variant in variants}
     _check_versions(state, programs.values())
     target = ThrowawayTarget(
         experiment=experiment,

@@ -1,0 +1,110 @@
+"""What an experiment executes beside pgtrial's own programs and plain SQL, for the user to know before it runs.
+
+The list is of what is written in the file and its scripts. It is no proof that there is nothing else: SQL can be put
+together as it runs. What holds in any case is that all of it has the rights of the server's account only.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.arm import Arm
+
+_LONGEST = 120  # characters of a line that is shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeUse:
+    """``where`` it stands in the file or a script, and ``what`` it executes; both are one printable line."""
+
+    where: str
+    what: str
+
+
+# Settings whose value is a command, a library or code, in PostgreSQL and in the languages that come with it.
+_ALSO = r"archive_library|jit_provider|dynamic_library_path|extension_control_path|plperl\.on_\w+|pltclu?\.start_proc"
+_SETTINGS = re.compile(rf"\w*_command|\w*_libraries|{_ALSO}", re.IGNORECASE)
+_KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_command|\w+_preload_libraries"
+_UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
+_ROUTINE = r"\b(?:function|procedure|do)\b"
+# Looked for in the text as it stands, comments and strings included: whoever hides a command in them is to be seen, and
+# a line too many does no harm. What a pattern needs elsewhere in the text is the second one.
+_PATTERNS: tuple[tuple[str, str, str], ...] = (
+    (r"\\[\s\\]*(?:set)?shell\b", "", "a shell command"),
+    (r"\bprogram\b", r"\b(?:copy|foreign)\b", "a shell command of the server"),
+    (r"\blanguage\b(?!\s*['\"]?(?:sql|plpgsql)\b)", _ROUTINE, "a function that is not SQL"),
+    (_UNTRUSTED, "", "an untrusted language"),
+    (r"\bload\b\s*(?:e?'|u&'|\$|/\*|--)", "", "a library"),
+    (rf"\b(?:{_KNOWN}|{_ALSO})\b", r"\b(?:set|set_config)\b", "a setting that names code"),
+    (r"\b(?:lo_export|pg_file_write)\b", "", "a file written by the server"),
+    (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
+)
+_COMPILED = tuple(
+    (re.compile(pattern, re.IGNORECASE), re.compile(needs, re.IGNORECASE), what) for pattern, needs, what in _PATTERNS
+)
+
+
+def find_code_uses(
+    experiment: Experiment,
+    arms: Sequence[Arm],
+    scripts: Mapping[str, str],
+    *,
+    is_known: Callable[[str], bool] = lambda _directory: False,
+) -> tuple[CodeUse, ...]:
+    """Everything that the experiment executes, each once, in the order of the file; ``scripts`` are its SQL by name.
+
+    ``is_known`` says of a directory of programs whether it is one of this machine's own, which need no mention.
+    """
+    found = (
+        *_programs(experiment, arms, is_known),
+        *(use for arm in arms for use in _settings(arm)),
+        *(
+            use
+            for arm in arms
+            for key in ("apply", "undo")
+            for use in _sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""))
+        ),
+        *(use for name, text in scripts.items() for use in _sql(name, text)),
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[str], bool]) -> Iterator[CodeUse]:
+    if experiment.target.restart:
+        yield _use("target.restart", f"the command {' '.join(experiment.target.restart)}")
+    wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
+    if experiment.target.postgres is not None:
+        wanted[experiment.target.postgres] = "target.postgres"
+    for directory, where in wanted.items():
+        if directory is not None and not directory.isdecimal() and not is_known(directory):
+            yield _use(where, f"programs in {directory}")
+
+
+def _settings(arm: Arm) -> Iterator[CodeUse]:
+    for name, value in arm.settings.items():
+        if _SETTINGS.fullmatch(name) and value.strip():
+            yield _use(arm.origin("postgresql", name), f"{name} = {value}")
+    if preload := arm.knobs.get("extensions", {}).get("preload"):
+        yield _use(arm.origin("extensions", "preload"), f"the libraries {preload}")
+    for name in arm.knobs.get("extensions", {}).get("create", "").split(", "):
+        if re.fullmatch(_UNTRUSTED, name):
+            yield _use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
+
+
+def _sql(name: str, text: str) -> Iterator[CodeUse]:
+    for pattern, needs, what in _COMPILED:
+        if needs.search(text):
+            for match in pattern.finditer(text):
+                number = text.count("\n", 0, match.start())
+                yield _use(f"{name}, line {number + 1}", f"{what}: {text.split(chr(10))[number].strip()}")
+
+
+def _use(where: str, what: str) -> CodeUse:
+    return CodeUse(where=_printable(where), what=_printable(what))
+
+
+def _printable(text: str) -> str:
+    """One line that moves no terminal's cursor, and not too long."""
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

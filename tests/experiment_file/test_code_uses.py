@@ -1,0 +1,153 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.code_uses import find_code_uses
+from pgtrial.experiment_file.load import parse_experiment
+from pgtrial.workloads.scenarios import scripts_of
+
+TEXT = """
+format = 1
+experiment = { name = "code" }
+dataset = { scale = 1 }
+workload = { mix = "select-only", clients = 1, duration = "2s" }
+design = { blocks = 2 }
+[arms.a.postgresql]
+work_mem = "4MB"
+[arms.b.postgresql]
+work_mem = "8MB"
+"""
+
+
+def uses(text: str = TEXT, **scripts: str) -> list[tuple[str, str]]:
+    experiment = parse_experiment(text, "e.toml", Path("/"), check_files=False).experiment
+    found = find_code_uses(experiment, resolve_arms(experiment), scripts)
+    return [(use.where, use.what) for use in found]
+
+
+def test_plain_experiment_executes_nothing() -> None:
+    assert uses() == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"\setshell x id",
+        r"\SETSHELL x id",
+        r"\shell id",
+        r"\ shell id",
+        "\\\t shell id",
+        r"SELECT 1 \; \shell id",
+        "COPY t FROM PROGRAM 'id'",
+        "copy (select 1) TO /* ; */ program $$id$$",
+        "CREATE FOREIGN TABLE f (a text) SERVER file_fdw_server OPTIONS (program 'id')",
+        "CREATE SERVER s FOREIGN DATA WRAPPER file_fdw; CREATE FOREIGN TABLE t () SERVER s OPTIONS (PROGRAM 'id')",
+        "CREATE FUNCTION f() RETURNS int AS 'x.so' LANGUAGE c",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE 'C' AS 'x.so'",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE /* sql */ c AS 'x.so'",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE internal AS 'int4pl'",
+        "DO LANGUAGE plpython3u $$ import os $$",
+        "CREATE EXTENSION plperlu",
+        "LOAD 'x'",
+        "load /* */ 'x'",
+        "LOAD $$x$$",
+        "ALTER SYSTEM SET archive_command = 'id'",
+        "ALTER SYSTEM SET ssl_passphrase_command TO 'id'",
+        "ALTER DATABASE d SET session_preload_libraries = 'x'",
+        "SELECT set_config('local_preload_libraries', 'x', false)",
+        "SET dynamic_library_path = '/tmp'",
+        "SELECT lo_export(1, '/x')",
+        "DO $$ BEGIN EXECUTE 'CO' || 'PY t FROM PRO' || 'GRAM ''id'''; END $$",
+        "DO $$ BEGIN EXECUTE format('%s', x); END $$",
+    ],
+)
+def test_code_in_a_script_is_listed(line: str) -> None:
+    (found,) = {where for where, _ in uses(**{"x.sql": f"SELECT 1;\n{line};\n"})}
+
+    assert found == "x.sql, line 2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"\set aid random(1, 100000 * :scale)",
+        "COPY t FROM STDIN",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$",
+        "CREATE TRIGGER t BEFORE INSERT ON u EXECUTE FUNCTION f()",
+        "GRANT EXECUTE ON FUNCTION f TO public",
+        "EXECUTE prepared(1)",
+        "UPDATE load SET load = 1",
+        "SELECT program, language FROM shows",
+        "SET work_mem = '1MB'",
+        "CREATE EXTENSION pg_trgm",
+    ],
+)
+def test_plain_sql_is_not_listed(line: str) -> None:
+    assert uses(**{"x.sql": line}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "what"),
+    [
+        ('work_mem = "8MB"\narchive_command = "id"', "arms.b.postgresql.archive_command", "archive_command = id"),
+        (
+            'work_mem = "8MB"\nshared_preload_libraries = "/tmp/x"',
+            "arms.b.postgresql.shared_preload_libraries",
+            "shared_preload_libraries = /tmp/x",
+        ),
+        ('work_mem = "8MB"\n"plperl.on_init" = "x"', 'arms.b.postgresql."plperl.on_init"', "plperl.on_init = x"),
+        (
+            'work_mem = "8MB"\n[arms.b.extensions]\npreload = ["auto_explain"]',
+            "arms.b.extensions.preload",
+            "the libraries auto_explain",
+        ),
+        (
+            'work_mem = "8MB"\n[arms.b.extensions]\ncreate = ["plpython3u"]',
+            "arms.b.extensions.create",
+            "an untrusted language: plpython3u",
+        ),
+        (
+            'work_mem = "8MB"\n[arms.b.sql]\napply = "COPY t TO PROGRAM \'id\'"',
+            "arms.b.sql.apply, line 1",
+            "a shell command of the server: COPY t TO PROGRAM 'id'",
+        ),
+        ('work_mem = "8MB"\n[target]\npostgres = "./pg"', "target.postgres", "programs in ./pg"),
+        ('work_mem = "8MB"\n[arms.b.server]\npostgres = "/x"', "arms.b.server.postgres", "programs in /x"),
+        (
+            'work_mem = "8MB"\n[target]\nkind = "server"\nrestart = ["sh", "-c", "id"]',
+            "target.restart",
+            "the command sh -c id",
+        ),
+    ],
+)
+def test_code_in_the_file_is_listed(change: str, where: str, what: str) -> None:
+    assert uses(TEXT.replace('work_mem = "8MB"', change)) == [(where, what)]
+
+
+def test_empty_command_is_no_code() -> None:
+    assert uses(TEXT.replace('work_mem = "8MB"', "archive_command = ''")) == []
+
+
+def test_listed_lines_move_no_cursor() -> None:
+    ((where, what),) = uses(**{"\x1b[2J.sql": "\\shell \x1b]0;x\x07" + "x" * 1000})
+
+    assert (where + what).isprintable()
+    assert len(what) < 200
+
+
+def test_scripts_are_those_of_the_file_and_not_of_a_mix(tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("SELECT 1")
+    (tmp_path / "setup.sql").write_text("SELECT 2")
+    own = TEXT.replace(
+        'mix = "select-only"',
+        'scenario = [{ name = "first", file = "own.sql" }, { name = "second", builtin = "select-only" }]',
+    )
+    with_setup = own.replace("scale = 1", 'scale = 1, setup = "setup.sql"')
+
+    loaded = parse_experiment(with_setup, "e.toml", tmp_path)
+    assert scripts_of(loaded.experiment, tmp_path) == {"setup.sql": "SELECT 2", "own.sql": "SELECT 1"}
+
+    mixed = parse_experiment(TEXT.replace("select-only", "oltp"), "e.toml", tmp_path)
+    assert scripts_of(mixed.experiment, tmp_path) == {}
