@@ -4,6 +4,7 @@ here. The folder may come from anybody, and its tables from any other program.
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -14,17 +15,11 @@ from pgtrial.errors import StoreError
 from pgtrial.model.arm import Role
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import PhaseName, RunState
-from pgtrial.store.json_text import parse_json
+from pgtrial.model.run import PAGES, TRANSLATIONS, PhaseName, RunState
+from pgtrial.safe_text import parse_json
 
 MOST_ROWS = 5_000_000  # of one table
 _LAST = 253_402_300_800.0  # s since the epoch: the year 10000
-
-
-def _is_object(text: str) -> str:
-    if not isinstance(parse_json(text), dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004  # what pydantic understands
-    return text
 
 
 def _are_settings(text: str) -> str:
@@ -44,6 +39,7 @@ def _are_knobs(text: str) -> str:
 
 
 Number = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Time = Annotated[float, Field(ge=0, lt=_LAST, allow_inf_nan=False)]
 Text = Annotated[str, Field(strict=True)]
 # It becomes part of the name of a run's folder.
@@ -103,11 +99,50 @@ class SliceRow(NamedTuple):
     ended: Time
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clock:
+    ahead: list[Finite]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    page: Number
+    transparent: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pages:
+    moment: Text
+    pools: dict[Annotated[str, Field(pattern=r"^[0-9]{1,9} ?[kKMG]?B$")], dict[str, Number]]
+    shared: _Shared | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Translations:
+    level: Number
+    seconds: Finite
+    counts: dict[str, Finite]
+    reason: Text
+
+
+# What the analysis uses of the data of an event; of other kinds it uses none.
+_EVENTS: dict[str, type] = {"clock": _Clock, PAGES: _Pages, TRANSLATIONS: _Translations}
+
+
+def _is_event(row: "EventRow") -> "EventRow":
+    found = parse_json(row.data)
+    if not isinstance(found, dict):
+        raise ValueError("its data are not a JSON object")  # noqa: TRY004  # what pydantic understands
+    if row.kind in _EVENTS:
+        _checker(_EVENTS[row.kind]).validate_python(found)
+    return row
+
+
 class EventRow(NamedTuple):
     t: Time
     run: Number | None
     kind: Text
-    data: Annotated[Text, AfterValidator(_is_object)]
+    data: Text
 
 
 class SettingRow(NamedTuple):
@@ -146,6 +181,7 @@ class DirectoryRow(NamedTuple):
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
+_CHECKED: dict[type, Any] = {EventRow: Annotated[EventRow, AfterValidator(_is_event)]}
 _TABLES: dict[type, str] = {
     MetaRow: "meta",
     ArmRow: "arm",
@@ -175,12 +211,13 @@ def read_rows(
     if len(rows) > MOST_ROWS:
         raise damaged(path, f"table {table} has more than {MOST_ROWS} rows")
     try:
-        return _checker(kind).validate_python(rows)
+        found: list[Row] = _checker(list[_CHECKED.get(kind, kind)]).validate_python(rows)  # type: ignore[misc]
     except ValidationError as err:
         first = err.errors(include_url=False, include_input=False)[0]
         number, *column = first["loc"]
         where = f"row {int(number) + 1}" + (f", {tuple(columns)[int(column[0])]}" if column else "")
         raise damaged(path, f"table {table}, {where}: {first['msg']}") from err
+    return found
 
 
 def damaged(path: Path, what: str) -> StoreError:
@@ -192,5 +229,5 @@ def damaged(path: Path, what: str) -> StoreError:
 
 
 @cache
-def _checker(kind: type[Row]) -> TypeAdapter[list[Row]]:
-    return TypeAdapter(list[kind])  # type: ignore[valid-type]
+def _checker(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
