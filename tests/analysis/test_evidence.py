@@ -91,7 +91,7 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
         db.execute("DROP TABLE setting")
     db.close()
 
-    with pytest.raises(StoreError, match=r"cannot read .*state\.sqlite.*no such table"):
+    with pytest.raises(StoreError, match=r"state\.sqlite.* is damaged: .*no such table"):
         read_evidence(folder)
 
 

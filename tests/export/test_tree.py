@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.export.tree import lists, parse_json, strings, with_strings
+from pgtrial.export.tree import lists, parse_tree, strings, with_strings
 
 
 def test_lists_of_strings_are_found_wherever_they_stand() -> None:
@@ -24,4 +24,4 @@ def test_strings_come_with_the_keys_whose_values_they_are() -> None:
     ("text", "found"), [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("[x", None), ("1", None), ("", None)]
 )
 def test_only_objects_and_lists_are_taken_for_json(text: str, found: object) -> None:
-    assert parse_json(text) == found
+    assert parse_tree(text) == found

@@ -1,4 +1,7 @@
+import contextlib
+import os
 import sqlite3
+import struct
 import time
 
 import pytest
@@ -6,7 +9,7 @@ import pytest
 from pgtrial.errors import StoreError
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, RunState, Slot
+from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunState, Slot
 from pgtrial.store.sqlite import connect_to_read
 from pgtrial.store.state import State
 
@@ -102,3 +105,119 @@ def test_folder_of_a_newer_format_is_refused(state, tmp_path):
 def test_folder_that_cannot_be_looked_at_is_said(tmp_path):
     with pytest.raises(StoreError, match=r'cannot read ".*": File name too long'):
         State.open(tmp_path / ("x" * 300))
+
+
+def _damage(folder, *statements):
+    """Change the database of a folder behind pgtrial's back, also against its constraints."""
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite", isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')')")
+        db.execute("PRAGMA writable_schema = RESET")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            db.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE slot SET block = 'one' WHERE number = 2", "table slot, row 2, block: Input should be a valid integer"),
+        ("UPDATE slot SET arm = '../../b' WHERE number = 1", "table slot, row 1, arm: String should match"),
+        ("UPDATE run SET started = 9e999", "table run, row 1, started: Input should be a finite number"),
+        ("UPDATE run SET slot = 77", "table run names slot 77, which is not there"),
+        ("UPDATE run SET state = 'odd'", "table run, row 1, state: Input should be 'planned', "),
+        ("UPDATE phase SET ended = started + 3e8", 'table phase: "measure" of run 1 lasts 3e+08 s'),
+        ("UPDATE phase SET ended = started - 1e3", 'table phase: "measure" of run 1 lasts -1000 s'),
+        ("ALTER TABLE run DROP COLUMN reason", "cannot read table run: no such column: reason"),
+        ("DROP TABLE phase", "cannot read table phase: no such table: phase"),
+        ("UPDATE run SET reason = CAST(x'ff' AS TEXT)", "cannot read table run: Could not decode to UTF-8"),
+    ],
+)
+def test_what_is_damaged_is_named(state, tmp_path, statement, said):
+    run = state.begin_run(SLOTS[0], 1000.0)
+    state.add_phase(run.id, Phase(name=PhaseName.MEASURE, start=5000.0, end=5010.0, level=0))
+    state.close()
+    _damage(tmp_path, statement)
+
+    with contextlib.closing(State.open(tmp_path)) as reader, pytest.raises(StoreError) as caught:
+        reader.runs()
+
+    assert said in caught.value.message
+    assert caught.value.message.startswith(f'"{tmp_path}/state.sqlite" is damaged: ')
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("knobs", "[" * 100_000, "it is nested too deeply"),
+        ("knobs", '[["sysctl", "a"]]', "it is not a JSON list of knob, name and value"),
+        ("settings", '{"work_mem": 8}', "it is not a JSON object of texts"),
+        ("name", "a b", "String should match"),
+    ],
+)
+def test_declarations_of_arms_are_checked(state, tmp_path, column, value, said):
+    state.close()
+    _damage(tmp_path, f"UPDATE arm SET {column} = '{value}' WHERE position = 1")
+
+    with contextlib.closing(State.open(tmp_path)) as reader, pytest.raises(StoreError) as caught:
+        reader.declared_arms()
+
+    assert f"table arm, row 2, {column}: " in caught.value.message
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW phase_ AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+        "CREATE TRIGGER t AFTER INSERT ON event BEGIN DELETE FROM run; END",
+        "CREATE VIRTUAL TABLE t USING fts5(x)",
+        "ALTER TABLE phase ADD COLUMN x TEXT AS (hex(zeroblob(30000000)))",
+    ],
+)
+@pytest.mark.parametrize("write", [False, True])
+def test_database_with_more_than_tables_is_refused(state, tmp_path, statement, write):
+    state.close()
+    _damage(tmp_path, statement)
+
+    with pytest.raises(StoreError, match=r"that pgtrial did not make|has a computed column"):
+        State.open(tmp_path, write=write)
+
+
+def test_rollback_journal_that_names_a_file_elsewhere_deletes_nothing(tmp_path):
+    """SQLite deletes the file that such a journal names as the one that holds several journals together."""
+    victim, folder = tmp_path / "precious", tmp_path / "folder"
+    victim.write_text("precious")
+    folder.mkdir()
+    State.create(folder).close()
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN")
+        for number in range(300):
+            db.execute("INSERT INTO meta VALUES (?, ?)", (str(number), "x" * 3000))
+        torn = {name: (folder / name).read_bytes() for name in ("state.sqlite", "state.sqlite-journal")}
+        db.execute("ROLLBACK")
+    name = bytes(victim)
+    page = 0x40000000 // 4096 + 1
+    torn["state.sqlite-journal"] += struct.pack(
+        f">I{len(name)}sII8s", page, name, len(name), sum(name), bytes.fromhex("d9d505f920a163d7")
+    )
+    for file, content in torn.items():
+        (folder / file).write_bytes(content)
+
+    with pytest.raises(StoreError, match=r"state.sqlite-journal, which pgtrial did not write"):
+        State.open(folder)
+
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["state.sqlite", "state.sqlite-wal", "state.sqlite-shm"])
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/dev/zero"), os.mkfifo])
+def test_files_of_the_database_are_plain(state, tmp_path, name, make):
+    state.close()
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+
+    with pytest.raises(StoreError, match=r"is not a plain file|is not a result folder"):
+        State.open(tmp_path)

@@ -1,6 +1,5 @@
 """The evidence in a result folder, read once and immutable from then on."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 from pgtrial.analysis.metrics import LOADS, LoadMetrics
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_looks
-from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.fio import FIO
 from pgtrial.model.arm import Arm, Role
@@ -17,7 +15,6 @@ from pgtrial.model.fingerprint import Moment
 from pgtrial.model.rules import RULES, Rules
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slot
 from pgtrial.stats.sequential import Spending, nominal_confidence, precision_confidence
-from pgtrial.store import layout
 from pgtrial.store.plans import plan_of
 from pgtrial.store.state import STOPPED, State
 
@@ -200,8 +197,6 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             caveats=state.caveats(),
             is_provisional=plan.rules.is_provisional and STOPPED not in meta and _is_unfinished(plan.slots, runs),
         )
-    except (sqlite3.Error, ValueError) as err:
-        raise StoreError(f'cannot read "{folder / layout.STATE}": {err}') from err
     finally:
         state.close()
 

@@ -15,6 +15,7 @@ from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.safe_files import open_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
@@ -111,7 +112,9 @@ def load_stored(folder: Path) -> Plan:
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep a second pgtrial off the folder. The kernel gives the lock back whatever happens to this process."""
     try:
-        file = (folder / layout.LOCK).open("a+b")
+        # No link, which would lead elsewhere, and no pipe, which would block.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.fdopen(os.open(folder / layout.LOCK, flags, 0o666), "r+b", buffering=0)
     except OSError as err:
         raise StoreError(f'cannot lock the result folder "{folder}": {err.strerror}') from err
     with file:
@@ -128,7 +131,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Whether a pgtrial is at work in the folder; also of a folder that this user may only read."""
     try:
-        with (folder / layout.LOCK).open("rb") as file:
+        with open_file(folder / layout.LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -3,7 +3,6 @@
 import copy
 import re
 import stat
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from pgtrial.experiment_file.position import Found, format_path, locate_keys
 from pgtrial.experiment_file.wording import word_error
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.fio import FIO
+from pgtrial.safe_text import TooDeepError, parse_toml
 from pgtrial.units import format_bytes
 
 LARGEST_FILE = 1024**2  # bytes; an experiment file has a few thousand
@@ -69,9 +69,8 @@ def parse_experiment(text: str, source_name: str, folder: Path, *, check_files: 
 def examine(text: str, folder: Path | None) -> Examination:
     """All problems of a text, in the order of their lines; None for ``folder`` leaves the file system out."""
     try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        # Not only TOMLDecodeError: a number of thousands of digits or a thousand brackets fail below tomllib.
+        data = parse_toml(text)
+    except ValueError as error:  # not only TOMLDecodeError: a number of thousands of digits fails below tomllib
         return Examination(experiment=None, problems=(explain_syntax(text, error),))
     experiment, found = _validate(data)
     broken = [path for path, _, _ in found]
@@ -208,8 +207,8 @@ def read_text(path: Path) -> str:
 
 def explain_syntax(text: str, error: Exception) -> SpecProblem:
     """The problem behind an exception of tomllib, with line, column and the line itself."""
-    if isinstance(error, RecursionError):
-        return SpecProblem(path="", message="brackets are nested too deeply")
+    if isinstance(error, TooDeepError):
+        return SpecProblem(path="", message="brackets or keys are nested too deeply")
     if type(error) is ValueError:  # int() refuses numbers of more than 4,300 digits
         return SpecProblem(path="", message="a number is too long")
     message, at = str(error), _AT.search(str(error))

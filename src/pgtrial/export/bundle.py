@@ -6,6 +6,7 @@ Files that concern only this machine are left out, and the data are redacted bef
 import os
 import platform
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -34,6 +35,7 @@ from pgtrial.export.redacted_files import (
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
 from pgtrial.report.html import write_html
+from pgtrial.safe_files import read_file
 from pgtrial.store import layout
 from pgtrial.store.findings_file import write_findings
 from pgtrial.store.plans import read_plan
@@ -48,6 +50,7 @@ _NOT_COPIED = {
 _NUMBERS = (layout.TRANSACTIONS, layout.SLICES)  # files of a run whose only texts are the names of scenarios
 _DEPTH = 3  # parts of the path of a run's file
 _SCRIPT = "-- {}: this script was taken out of the bundle.\n"
+_MOST_SCRIPT = 64 << 20  # bytes
 _SQL_KEYS = ("apply", "undo")
 
 
@@ -99,7 +102,7 @@ def write_bundle(folder: Path, out: Path | None = None, kinds: Iterable[Redactio
 
 
 def copy_folder(folder: Path, to: Path, kinds: Iterable[Redaction] = ()) -> Copied:
-    """Make the copy in the empty directory ``to``; files that stay as they are become links to those in the folder.
+    """Make the copy in the empty directory ``to``; files that stay as they are get a second name there.
 
     Findings and report are not copied, nor is what lies in directories of a run, which has not been read in yet. With
     something to take out, only files are copied that pgtrial knows. Raises StoreError.
@@ -200,13 +203,17 @@ def _copy_file(folder: Path, path: Path, to: Path, names: Names, zones: dict[str
 
 
 def _link(path: Path, to: Path) -> None:
+    """The same file under a second name; a copy where the folder is on another file system, or belongs to others."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.symlink_to(path.resolve())
+    try:
+        os.link(path, to, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(path, to, follow_symlinks=False)
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_file(path, limit=_MOST_SCRIPT).decode(errors="replace")
     except OSError as err:
         raise StoreError(f'cannot read "{path}": {err.strerror}') from err
 

@@ -14,11 +14,12 @@ from typing import Any
 from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
-from pgtrial.export.tree import parse_json, strings, with_strings
+from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.safe_text import parse_json
 from pgtrial.store import layout, parquet
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Kind, read_fact, split_duration
-from pgtrial.store.server_log.stored import keep_entries, read_log, write_log
+from pgtrial.store.server_log.stored import keep_entries, read_lines, read_log, write_log
 from pgtrial.store.sqlite import connect_to_read
 
 # The files that hold texts from elsewhere, with the order of their rows.
@@ -165,14 +166,13 @@ def _without_queries(entry: LogEntry, names: Names) -> LogEntry:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file of JSON lines; other lines are skipped, as every reader of the log does."""
     try:
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            for line in file:
-                try:
-                    found = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(found, dict):
-                    yield found
+        for line in read_lines(path):
+            try:
+                found = parse_json(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict):
+                yield found
     except OSError as err:
         raise StoreError(f'cannot read "{path}": {err.strerror}') from err
 
@@ -214,7 +214,7 @@ def redact_state(path: Path, names: Names) -> None:
 
     @cache
     def clean(text: str, key: str) -> str:
-        found = parse_json(text)
+        found = parse_tree(text)
         if found is None:
             return names.clean(text, key)
         return json.dumps(with_strings(found, names.clean))
@@ -252,7 +252,7 @@ def _knob_value(names: Names, knob: str, key: str, value: str) -> str:
 
 
 def _strings(text: str, key: str) -> Iterator[tuple[str, str]]:
-    found = parse_json(text)
+    found = parse_tree(text)
     return iter([(key, text)]) if found is None else strings(found)
 
 

@@ -1,8 +1,9 @@
 """The strings in JSON and TOML data, each with its key."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from pgtrial.safe_text import parse_json
 
 
 def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -40,11 +41,11 @@ def with_strings(value: Any, change: Callable[[str, str], str], key: str = "") -
     return value
 
 
-def parse_json(text: str) -> Any:
+def parse_tree(text: str) -> Any:
     """An object or a list; None where the text is neither."""
     if text[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         return None

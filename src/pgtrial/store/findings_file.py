@@ -1,13 +1,16 @@
 """findings.json of a result folder."""
 
-import json
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from pgtrial.errors import StoreError
 from pgtrial.findings.findings import SCHEMA_VERSION, Findings
+from pgtrial.safe_files import read_file
+from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
+
+MOST_FINDINGS = 64 << 20  # bytes
 
 
 def write_findings(findings: Findings, folder: Path) -> Path:
@@ -27,8 +30,8 @@ def read_findings(folder: Path) -> Findings:
     path = folder / layout.FINDINGS
     rebuild = 'Make it anew from the folder with "pgtrial report".'
     try:
-        text = path.read_text(encoding="utf-8")
-        version = json.loads(text)["schema_version"]
+        content = read_file(path, limit=MOST_FINDINGS)
+        version = parse_json(content)["schema_version"]
     except OSError as err:
         raise StoreError(f'cannot read "{path}": {err.strerror}', hint=rebuild) from err
     except (ValueError, LookupError, TypeError) as err:
@@ -39,7 +42,7 @@ def read_findings(folder: Path) -> Findings:
             hint="Use the pgtrial version that made it, or a newer one.",
         )
     try:
-        return Findings.model_validate_json(text)
+        return Findings.model_validate_json(content)
     except ValidationError as err:
         first = err.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

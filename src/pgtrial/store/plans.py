@@ -5,7 +5,6 @@ they were resolved, as one text there. experiment.toml is for people: what is ch
 """
 
 import contextlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,8 +20,11 @@ from pgtrial.design.registration import plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import complete_arm
 from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.experiment_file.load import LARGEST_FILE
 from pgtrial.model.arm import Arm
 from pgtrial.model.rules import RULES, Rules
+from pgtrial.safe_files import read_file
+from pgtrial.safe_text import parse_toml
 from pgtrial.store import layout
 from pgtrial.store.state import State
 
@@ -128,7 +130,7 @@ def _read_experiment(folder: Path) -> Experiment:
     """
     path = folder / layout.EXPERIMENT
     try:
-        return Experiment.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Experiment.model_validate(parse_toml(read_file(path, limit=LARGEST_FILE).decode()))
     except OSError as err:
         raise StoreError(
             f'cannot read "{path}": {err.strerror}',

@@ -1,20 +1,38 @@
-"""Connections to a result folder's SQLite database."""
+"""Connections to SQLite databases of pgtrial's own, in folders that may come from anybody."""
 
 import os
 import sqlite3
+import stat
+import time
 from pathlib import Path
+
+# A folder of 1,000 runs has some 100 MB.
+LARGEST = 512 << 20  # bytes
+_LONGEST_TEXT = 64 << 20  # bytes
+_PATIENCE = 20.0  # s, of a connection to read; all tables of a folder take a second or two
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock; some ms
 
 
 def connect(path: Path, *, mode: str, durable: bool = True) -> sqlite3.Connection:
     """A connection in SQLite's ``mode``: "ro", "rw", or "rwc", which makes the file. Raises sqlite3.Error.
 
-    Each transaction waits until it is on disk, unless it need not be ``durable``.
+    Each transaction waits until it is on disk, unless it need not be ``durable``. A database is refused that has more
+    than plain tables.
     """
+    _check_files(path)
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=10)
-    if mode in ("rw", "rwc"):
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
-        db.execute("PRAGMA foreign_keys = ON")
+    try:
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+        db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        _check_schema(db)
+        if mode in ("rw", "rwc"):
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+            db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -23,10 +41,44 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
     To read a database with a write-ahead log, SQLite itself has to write beside it; what it makes there goes again only
     when the last connection that may write is closed, so this one may, but does not. Where nobody may write, a folder
-    that was closed in order is one file.
+    that was closed in order is one file. What is still being read after some time is interrupted.
     """
     if os.access(path.parent, os.W_OK):
         db = connect(path, mode="rw")
         db.execute("PRAGMA query_only = ON")
-        return db
-    return connect(path, mode="ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1")
+    else:
+        db = connect(path, mode="ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1")
+    end = time.monotonic() + _PATIENCE
+    db.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+    return db
+
+
+def _check_files(path: Path) -> None:
+    """sqlite3.DatabaseError where the files of a database are not such as pgtrial leaves.
+
+    SQLite follows links. And a rollback journal, which there is none of as pgtrial uses a write-ahead log, can name a
+    file anywhere, which SQLite then deletes.
+    """
+    if os.path.lexists(path.with_name(f"{path.name}-journal")):
+        raise sqlite3.DatabaseError(f"beside it is {path.name}-journal, which pgtrial did not write")
+    for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        try:
+            found = each.lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as err:
+            raise sqlite3.DatabaseError(f"{each.name}: {err.strerror}") from err
+        if not stat.S_ISREG(found.st_mode):
+            raise sqlite3.DatabaseError(f"{each.name} is not a plain file")
+        if found.st_size > LARGEST:
+            raise sqlite3.DatabaseError(f"{each.name} is too large: {found.st_size} bytes")
+
+
+def _check_schema(db: sqlite3.Connection) -> None:
+    """sqlite3.DatabaseError where a database has more than plain tables: reading them runs what its author wrote."""
+    for kind, name, text in db.execute("SELECT type, name, sql FROM sqlite_schema"):
+        if kind not in ("table", "index") or str(text).upper().startswith("CREATE VIRTUAL"):
+            raise sqlite3.DatabaseError(f'it has a {kind} "{name}" that pgtrial did not make')
+        computed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 0"
+        if db.execute(computed, (name,)).fetchone() is not None:
+            raise sqlite3.DatabaseError(f'it has a computed column in table "{name}"')

@@ -9,12 +9,31 @@ from pathlib import Path
 from pgtrial.errors import StoreError
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm, Role, Tables
-from pgtrial.model.caveat import Caveat, Severity
+from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
+from pgtrial.store.rows import (
+    ArmRow,
+    AttemptRow,
+    CaveatRow,
+    DirectoryRow,
+    EventRow,
+    FactRow,
+    LevelRow,
+    MetaRow,
+    PhaseRow,
+    ProcessRow,
+    Row,
+    SettingRow,
+    SliceRow,
+    SlotRow,
+    damaged,
+    read_rows,
+)
 from pgtrial.store.sqlite import connect, connect_to_read
 
+LONGEST = 31 * 86400  # s, of a phase or slice, or of all that was measured
 STOPPED = "stopped"  # key of the record: why the experiment ended before its last block
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
@@ -22,8 +41,9 @@ _SCHEMA = Path(__file__).with_name("schema.sql")
 class State:
     """An open state.sqlite; every method is one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db = connection
+        self._path = path
 
     @classmethod
     def create(cls, folder: Path, *, durable: bool = True) -> "State":
@@ -33,7 +53,7 @@ class State:
             db.executescript(_SCHEMA.read_text(encoding="utf-8").format(format=layout.FORMAT))
         except sqlite3.Error as err:
             raise StoreError(f'cannot create "{folder / layout.STATE}": {err}') from err
-        return cls(db)
+        return cls(db, folder / layout.STATE)
 
     @classmethod
     def open(cls, folder: Path, *, write: bool = False) -> "State":
@@ -50,17 +70,28 @@ class State:
             )
         try:
             db = connect(path, mode="rw") if write else connect_to_read(path)
-            found = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         except sqlite3.Error as err:
             raise StoreError(f'cannot read "{path}": {err}') from err
-        if found is None or int(found[0]) > layout.FORMAT:
-            written = "an unknown format" if found is None else f"format {found[0]}"
+        state = cls(db, path)
+        try:
+            state._check_format()
+        except BaseException:
             db.close()
+            raise
+        return state
+
+    def _check_format(self) -> None:
+        found = dict(self._rows(MetaRow, "WHERE key = 'format'")).get("format", "")
+        number = int(found) if found.isascii() and found.isdigit() and len(found) < 10 else None
+        if number is None or number > layout.FORMAT:
+            written = "an unknown format" if number is None else f"format {number}"
             raise StoreError(
-                f'result folder "{folder}" has {written}, this pgtrial reads up to format {layout.FORMAT}',
+                f'result folder "{self._path.parent}" has {written}, this pgtrial reads up to format {layout.FORMAT}',
                 hint="Use the pgtrial version that made it, or a newer one.",
             )
-        return cls(db)
+
+    def _rows(self, kind: type[Row], rest: str = "", values: Sequence[object] = ()) -> list[Row]:
+        return read_rows(self._db, kind, rest, values, path=self._path)
 
     def close(self) -> None:
         self._db.close()
@@ -80,7 +111,7 @@ class State:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def meta(self) -> dict[str, str]:
-        return dict(self._db.execute("SELECT key, value FROM meta").fetchall())
+        return dict(self._rows(MetaRow))
 
     def set_plan(self, arms: Sequence[Arm], levels: Sequence[LoadLevel], slots: Iterable[Slot]) -> None:
         """Record the schedule; the first arm is the control. Of the arms, what they declare; see ``write_plan``."""
@@ -102,16 +133,26 @@ class State:
 
     def declared_arms(self) -> tuple[tuple[str, Role, Tables], ...]:
         """Name and role of each arm, the control first, and what it declares; ``read_plan`` has the arms themselves."""
-        rows = self._db.execute("SELECT name, role, settings, knobs FROM arm ORDER BY position").fetchall()
-        return tuple((name, Role(role), _declared(settings, knobs)) for name, role, settings, knobs in rows)
+        rows = self._rows(ArmRow, "ORDER BY position")
+        self._refuse_twice("arm", [row.name for row in rows])
+        if [row.role for row in rows].count(Role.CONTROL) > 1:
+            raise damaged(self._path, "table arm has several controls")
+        return tuple((row.name, row.role, _declared(row.settings, row.knobs)) for row in rows)
 
     def levels(self) -> tuple[LoadLevel, ...]:
-        rows = self._db.execute("SELECT level, clients, rate FROM load_level ORDER BY level").fetchall()
-        return tuple(LoadLevel(index=index, clients=clients, rate=rate) for index, clients, rate in rows)
+        rows = self._rows(LevelRow, "ORDER BY level")
+        if [row.level for row in rows] != list(range(len(rows))):
+            raise damaged(self._path, "table load_level: the levels do not count from 0")
+        return tuple(LoadLevel(index=row.level, clients=row.clients, rate=row.rate) for row in rows)
 
     def slots(self) -> tuple[Slot, ...]:
-        rows = self._db.execute("SELECT number, block, position, arm FROM slot ORDER BY number").fetchall()
-        return tuple(Slot(number=n, block=b, position=p, arm=a) for n, b, p, a in rows)
+        rows = self._rows(SlotRow, "ORDER BY number")
+        self._refuse_twice("slot", [row.number for row in rows])
+        return tuple(Slot(**row._asdict()) for row in rows)
+
+    def _refuse_twice(self, table: str, keys: Sequence[object]) -> None:
+        if len(set(keys)) < len(keys):
+            raise damaged(self._path, f"table {table} has a row twice")
 
     # -- runs ------------------------------------------------------------------------------------------------
 
@@ -163,36 +204,50 @@ class State:
     def _slices(self) -> dict[int, list[Slice]]:
         """By run, in order of time."""
         found: dict[int, list[Slice]] = {}
-        for run, level, number, started, counted, ended in self._db.execute("SELECT * FROM slice ORDER BY started"):
-            found.setdefault(run, []).append(
-                Slice(level=level, number=number, started=started, counted=counted, ended=ended)
+        for row in self._rows(SliceRow, "ORDER BY started"):
+            if not row.started <= row.counted <= row.ended <= row.started + LONGEST:
+                raise damaged(self._path, f"table slice: number {row.number} of run {row.run} has impossible times")
+            found.setdefault(row.run, []).append(
+                Slice(level=row.level, number=row.number, started=row.started, counted=row.counted, ended=row.ended)
             )
+        return found
+
+    def _phases(self) -> dict[int, list[Phase]]:
+        """By run, in order of time. A clock that was set back may end one before it began, but nothing measured."""
+        found: dict[int, list[Phase]] = {}
+        measured = 0.0
+        for row in self._rows(PhaseRow, "ORDER BY started"):
+            phase = Phase(name=row.name, start=row.started, end=row.ended, level=row.level)
+            length = phase.end - phase.start
+            measured += length if phase.name is PhaseName.MEASURE else 0.0
+            if abs(length) > LONGEST or measured > LONGEST or (phase.name is PhaseName.MEASURE and length <= 0):
+                raise damaged(self._path, f'table phase: "{phase.name}" of run {row.run} lasts {length:g} s')
+            found.setdefault(row.run, []).append(phase)
         return found
 
     def runs(self) -> tuple[RunRow, ...]:
         """Every attempt in order."""
         slots = {slot.number: slot for slot in self.slots()}
-        slices = self._slices()
-        phases: dict[int, list[Phase]] = {}
-        for run, name, level, start, end in self._db.execute(
-            "SELECT run, name, level, started, ended FROM phase ORDER BY started"
-        ):
-            phases.setdefault(run, []).append(Phase(name=PhaseName(name), start=start, end=end, level=level))
+        slices, phases = self._slices(), self._phases()
+        rows = self._rows(AttemptRow, "ORDER BY id")
+        self._refuse_twice("run", [row.id for row in rows])
+        self._refuse_twice("run", [(row.slot, row.attempt) for row in rows])
+        unknown = {row.slot for row in rows} - slots.keys()
+        if unknown:
+            raise damaged(self._path, f"table run names slot {min(unknown)}, which is not there")
         return tuple(
             RunRow(
-                id=row_id,
-                slot=slots[slot],
-                attempt=attempt,
-                state=RunState(state),
-                started=started,
-                ended=ended,
-                reason=reason,
-                phases=tuple(phases.get(row_id, ())),
-                slices=tuple(slices.get(row_id, ())),
+                id=row.id,
+                slot=slots[row.slot],
+                attempt=row.attempt,
+                state=row.state,
+                started=row.started,
+                ended=row.ended,
+                reason=row.reason,
+                phases=tuple(phases.get(row.id, ())),
+                slices=tuple(slices.get(row.id, ())),
             )
-            for row_id, slot, attempt, state, started, ended, reason in self._db.execute(
-                "SELECT id, slot, attempt, state, started, ended, reason FROM run ORDER BY id"
-            )
+            for row in rows
         )
 
     # -- the record ------------------------------------------------------------------------------------------
@@ -204,8 +259,8 @@ class State:
     def events(self, *, run: int | None = None) -> tuple[tuple[float, str, dict[str, object]], ...]:
         """(time, kind, data) of all events, or of one run's."""
         where, values = ("WHERE run = ?", (run,)) if run is not None else ("", ())
-        rows = self._db.execute(f"SELECT t, kind, data FROM event {where} ORDER BY id", values).fetchall()
-        return tuple((t, kind, json.loads(data)) for t, kind, data in rows)
+        rows = self._rows(EventRow, f"{where} ORDER BY id", values)
+        return tuple((row.t, row.kind, json.loads(row.data)) for row in rows)
 
     def add_settings(self, run: int, settings: Iterable[tuple[str, str, str]]) -> None:
         """(name, value as shown, source) of every setting read back in a run."""
@@ -215,7 +270,7 @@ class State:
     def settings(self) -> dict[int, dict[str, tuple[str, str]]]:
         """Map of run to setting to (value, source)."""
         result: dict[int, dict[str, tuple[str, str]]] = {}
-        for run, name, value, source in self._db.execute("SELECT run, name, value, source FROM setting"):
+        for run, name, value, source in self._rows(SettingRow):
             result.setdefault(run, {})[name] = (value, source)
         return result
 
@@ -240,9 +295,7 @@ class State:
     def fingerprints(self, moment: Moment = Moment.BEFORE) -> dict[int | None, dict[str, str]]:
         """Map of run (None: the whole experiment) to fact to value."""
         result: dict[int | None, dict[str, str]] = {}
-        for run, name, value in self._db.execute(
-            "SELECT run, name, value FROM fingerprint WHERE moment IS NULL OR moment = ?", (moment,)
-        ):
+        for run, _, name, value in self._rows(FactRow, "WHERE moment IS NULL OR moment = ?", (moment,)):
             result.setdefault(run, {})[name] = value
         return result
 
@@ -254,10 +307,9 @@ class State:
             )
 
     def caveats(self) -> tuple[tuple[int | None, Caveat], ...]:
-        rows = self._db.execute("SELECT run, code, severity, text, hint FROM caveat").fetchall()
         return tuple(
-            (run, Caveat(code=code, severity=Severity(severity), text=text, hint=hint))
-            for run, code, severity, text, hint in rows
+            (run, Caveat(code=code, severity=severity, text=text, hint=hint))
+            for run, code, severity, text, hint in self._rows(CaveatRow)
         )
 
     # -- what must be ended or removed -----------------------------------------------------------------------
@@ -275,7 +327,7 @@ class State:
 
     def processes(self) -> tuple[tuple[int, int, str, str], ...]:
         """(pid, start ticks, boot id, role) of everything that was ever started."""
-        return tuple(self._db.execute("SELECT pid, start_ticks, boot_id, role FROM process ORDER BY started"))
+        return tuple((*row,) for row in self._rows(ProcessRow, "ORDER BY started"))
 
     def add_work_directory(self, path: Path, *, variant: str = "") -> None:
         """Remember a directory; ``variant`` says whose data it holds."""
@@ -283,12 +335,12 @@ class State:
             db.execute("INSERT OR IGNORE INTO work_directory VALUES (?, ?)", (str(path), variant))
 
     def work_directories(self) -> tuple[Path, ...]:
-        return tuple(Path(path) for (path,) in self._db.execute("SELECT path FROM work_directory ORDER BY rowid"))
+        return tuple(Path(row.path) for row in self._rows(DirectoryRow, "ORDER BY rowid"))
 
     def work_directories_by_variant(self) -> dict[str, tuple[Path, ...]]:
         """Variant to the directories that were made for its data."""
         found: dict[str, tuple[Path, ...]] = {}
-        for path, variant in self._db.execute("SELECT path, variant FROM work_directory ORDER BY rowid"):
+        for path, variant in self._rows(DirectoryRow, "ORDER BY rowid"):
             if variant:
                 found[variant] = (*found.get(variant, ()), Path(path))
         return found

@@ -4,9 +4,7 @@ Only folders inside that directory: no name leads out of it, and links are not f
 """
 
 import hashlib
-import json
 import os
-import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
@@ -20,11 +18,12 @@ from pgtrial.engine.status import Status, peek_status
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.words import make_visible
+from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
+from pgtrial.store.findings_file import MOST_FINDINGS
 from pgtrial.store.state import State
 
 UNREADABLE = "unreadable"
-MOST_FINDINGS = 64 << 20  # bytes of findings.json
 _WATCHED = (layout.STATE, f"{layout.STATE}-wal", layout.FINDINGS, layout.REPORT)
 _MOST_FOLDERS = 10_000
 _ID_LENGTH = 16  # hexadecimal digits
@@ -210,8 +209,6 @@ def _summarize(place: Place) -> Summary:
         status, started = peek_status(place.path), _started(place.path)
     except PgTrialError as err:
         return replace(summary, reason=err.message)
-    except (sqlite3.Error, ValueError, LookupError, TypeError) as err:
-        return replace(summary, reason=f"the folder is damaged: {err}")
     summary = _with_status(summary, status, started)
     return summary if status.state == "running" else _with_headline(summary, place)
 
@@ -243,8 +240,8 @@ def _with_headline(summary: Summary, place: Place) -> Summary:
             return summary
         data = opened[0].read(MOST_FINDINGS)
     try:
-        asked = json.loads(data)["hypothesis"]
+        asked = parse_json(data)["hypothesis"]
         claim, verdict, reason = str(asked["claim"]), Verdict(asked["verdict"]), str(asked["reason"])
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         return summary
     return replace(summary, claim=claim, verdict=verdict.value, reason=reason)

@@ -24,7 +24,7 @@ from pgtrial.report.words import make_visible
 from pgtrial.store import layout
 from pgtrial.store.findings_file import read_findings
 from pgtrial.web.access import DATA, ENTRY, PAGE, REPORT, Access, is_own_host
-from pgtrial.web.folders import MOST_FINDINGS, Place, Shelf, file_status, find_root, open_inside
+from pgtrial.web.folders import Place, Shelf, file_status, find_root, open_inside
 from pgtrial.web.views import describe, side_by_side
 
 HOST = "127.0.0.1"
@@ -372,17 +372,11 @@ class _Limited:
 
 def _read_findings(place: Place) -> Findings:
     """Raises StoreError."""
-    found = file_status(place.path, layout.FINDINGS)
-    if found is None:
+    if file_status(place.path, layout.FINDINGS) is None:
         raise StoreError(
             f'"{place.name}" has not been analysed yet', hint='It is when it has run; "pgtrial report" does it now.'
         )
-    if found.st_size > MOST_FINDINGS:
-        raise StoreError(f'findings.json of "{place.name}" is too large to be shown')
-    try:
-        return read_findings(place.path)
-    except RecursionError as err:
-        raise StoreError(f'findings.json of "{place.name}" is damaged') from err
+    return read_findings(place.path)
 
 
 def _encode(value: Any) -> str:

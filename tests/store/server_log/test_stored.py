@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgtrial.errors import StoreError
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted
-from pgtrial.store.server_log.stored import keep_entries, parse_json, read_log, write_log
+from pgtrial.store.server_log.stored import keep_entries, parse_entries, read_log, write_log
 
 T = datetime(2026, 11, 21, 22, 42, 31, 123000, tzinfo=UTC).timestamp()
 NOW = "2026-11-21 22:42:31.123 UTC"
@@ -25,7 +25,7 @@ SECRET = "hunter2"
 
 
 def test_lines_of_json_are_entries():
-    start, analyze = parse_json(JSON.splitlines(), None)
+    start, analyze = parse_entries(JSON.splitlines(), None)
 
     assert start.t == datetime(2026, 11, 21, 19, 53, 51, 699000, tzinfo=UTC).timestamp()
     assert (start.pid, start.severity, start.backend_type) == (18690, "LOG", "checkpointer")
@@ -35,7 +35,7 @@ def test_lines_of_json_are_entries():
 
 @pytest.mark.parametrize("line", ["", "{}", "[]", "1", '{"timestamp":5}', f'{{"timestamp":"{NOW}","pid":"x"', "\x00"])
 def test_what_is_no_entry_of_json_is_left_out(line):
-    assert list(parse_json([line], None)) == []
+    assert list(parse_entries([line], None)) == []
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

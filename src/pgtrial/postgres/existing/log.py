@@ -19,7 +19,7 @@ from pgtrial.postgres.existing.log_formats import parse_csv, parse_text
 from pgtrial.postgres.existing.log_place import LogFormat, LogPlace, find_log, server_chunk, server_size
 from pgtrial.postgres.existing.server import ExistingServer, read_chunk
 from pgtrial.store.server_log.entry import LogEntry, find_zone
-from pgtrial.store.server_log.stored import keep_entries, parse_json, write_log
+from pgtrial.store.server_log.stored import keep_entries, parse_entries, write_log
 
 _SIZE = 1 << 20
 _LULL = 0.25  # s; a collector of logs writes down a moment later what it is told
@@ -101,7 +101,7 @@ def _parse(lines: Iterable[str], place: LogPlace) -> Iterator[LogEntry]:
     zone = find_zone(place.settings["log_timezone"])
     match place.format:
         case LogFormat.JSON:
-            return parse_json(lines, zone)
+            return parse_entries(lines, zone)
         case LogFormat.CSV:
             return parse_csv(lines, zone)
         case LogFormat.TEXT:

@@ -1,5 +1,6 @@
 """server.jsonl of a run: the server's log as PostgreSQL's jsonlog writes it, one object per line."""
 
+import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -7,9 +8,12 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pgtrial.errors import StoreError
+from pgtrial.safe_files import open_file
+from pgtrial.safe_text import parse_json
 from pgtrial.store.server_log.entry import LogEntry, format_time, parse_time
 from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted, split_duration
 
+_LONGEST_LINE = 8 << 20  # characters
 _RAISED = "P0001"  # by RAISE: the text is the application's own, and may hold anything
 
 
@@ -19,11 +23,21 @@ def read_log(path: Path, zone: tzinfo | None) -> Iterator[LogEntry]:
     ``zone`` is log_timezone of the server; entries whose times cannot be told without it are left out.
     """
     try:
-        # Only a line feed ends a line: messages may hold what else ends lines of a text.
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-            yield from parse_json(file, zone)
+        yield from parse_entries(read_lines(path), zone)
     except OSError as err:
         raise StoreError(f'cannot read "{path}": {err.strerror}') from err
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a log, without those that are too long to be an entry of a server's log. Raises OSError."""
+    # Only a line feed ends a line: messages may hold what else ends lines of a text.
+    with io.TextIOWrapper(open_file(path), encoding="utf-8", errors="replace", newline="\n") as file:
+        is_rest = False
+        while line := file.readline(_LONGEST_LINE):
+            is_part = not line.endswith("\n") and len(line) == _LONGEST_LINE
+            if not is_part and not is_rest:
+                yield line
+            is_rest = is_part
 
 
 def write_log(entries: Iterable[LogEntry], path: Path) -> None:
@@ -36,11 +50,11 @@ def write_log(entries: Iterable[LogEntry], path: Path) -> None:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
 
 
-def parse_json(lines: Iterable[str], zone: tzinfo | None) -> Iterator[LogEntry]:
+def parse_entries(lines: Iterable[str], zone: tzinfo | None) -> Iterator[LogEntry]:
     """Entries; a line that is none, or has no time, is left out. ``zone`` is log_timezone."""
     for line in lines:
         try:
-            found = json.loads(line)
+            found = parse_json(line)
         except ValueError:
             continue
         t = parse_time(str(found.get("timestamp")), zone) if isinstance(found, dict) else None
@@ -51,15 +65,19 @@ def parse_json(lines: Iterable[str], zone: tzinfo | None) -> Iterator[LogEntry]:
         yield LogEntry(
             t=t,
             pid=pid if isinstance(pid, int) else None,
-            severity=str(found.get("error_severity") or ""),
-            sqlstate=str(found.get("state_code") or ""),
-            database=str(found.get("dbname") or ""),
-            application=str(found.get("application_name") or ""),
-            backend_type=str(found.get("backend_type") or ""),
-            message=str(found.get("message") or ""),
-            detail=str(found.get("detail") or ""),
-            statement=str(found.get("statement") or ""),
+            severity=_text(found.get("error_severity")),
+            sqlstate=_text(found.get("state_code")),
+            database=_text(found.get("dbname")),
+            application=_text(found.get("application_name")),
+            backend_type=_text(found.get("backend_type")),
+            message=_text(found.get("message")),
+            detail=_text(found.get("detail")),
+            statement=_text(found.get("statement")),
         )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def format_json(entry: LogEntry) -> str:

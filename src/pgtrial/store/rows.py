@@ -1,0 +1,233 @@
+"""The rows of state.sqlite, checked while they are read: whatever a folder holds, they have the types and bounds given
+here. The folder may come from anybody, and its tables from any other program.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from pgtrial.errors import StoreError
+from pgtrial.model.arm import Role
+from pgtrial.model.caveat import Severity
+from pgtrial.model.fingerprint import Moment
+from pgtrial.model.run import PAGES, TRANSLATIONS, PhaseName, RunState
+from pgtrial.safe_text import parse_json
+
+MOST_ROWS = 5_000_000  # of one table
+_LAST = 253_402_300_800.0  # s since the epoch: the year 10000
+
+
+def _are_settings(text: str) -> str:
+    found = parse_json(text)
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ValueError("it is not a JSON object of texts")
+    return text
+
+
+def _are_knobs(text: str) -> str:
+    found = parse_json(text)
+    if not isinstance(found, list) or not all(
+        isinstance(row, list) and len(row) == 3 and all(isinstance(each, str) for each in row) for row in found
+    ):
+        raise ValueError("it is not a JSON list of knob, name and value")
+    return text
+
+
+Number = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Time = Annotated[float, Field(ge=0, lt=_LAST, allow_inf_nan=False)]
+Text = Annotated[str, Field(strict=True)]
+# It becomes part of the name of a run's folder.
+ArmName = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.=+,-]{0,62}$")]
+
+
+class MetaRow(NamedTuple):
+    key: Text
+    value: Text
+
+
+class ArmRow(NamedTuple):
+    position: Number
+    name: ArmName
+    role: Role
+    settings: Annotated[Text, AfterValidator(_are_settings)]
+    knobs: Annotated[Text, AfterValidator(_are_knobs)]
+
+
+class LevelRow(NamedTuple):
+    level: Number
+    clients: Number
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+
+
+class SlotRow(NamedTuple):
+    number: Number
+    block: Number
+    position: Number
+    arm: ArmName
+
+
+class AttemptRow(NamedTuple):
+    id: Number
+    slot: Number
+    attempt: Number
+    state: RunState
+    started: Time
+    ended: Time | None
+    reason: Text
+
+
+class PhaseRow(NamedTuple):
+    run: Number
+    name: PhaseName
+    level: Number | None
+    started: Time
+    ended: Time
+
+
+class SliceRow(NamedTuple):
+    run: Number
+    level: Number
+    number: Number
+    started: Time
+    counted: Time
+    ended: Time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clock:
+    ahead: list[Finite]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    page: Number
+    transparent: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pages:
+    moment: Text
+    pools: dict[Annotated[str, Field(pattern=r"^[0-9]{1,9} ?[kKMG]?B$")], dict[str, Number]]
+    shared: _Shared | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Translations:
+    level: Number
+    seconds: Finite
+    counts: dict[str, Finite]
+    reason: Text
+
+
+# What the analysis uses of the data of an event; of other kinds it uses none.
+_EVENTS: dict[str, type] = {"clock": _Clock, PAGES: _Pages, TRANSLATIONS: _Translations}
+
+
+def _is_event(row: "EventRow") -> "EventRow":
+    found = parse_json(row.data)
+    if not isinstance(found, dict):
+        raise ValueError("its data are not a JSON object")  # noqa: TRY004  # what pydantic understands
+    if row.kind in _EVENTS:
+        _checker(_EVENTS[row.kind]).validate_python(found)
+    return row
+
+
+class EventRow(NamedTuple):
+    t: Time
+    run: Number | None
+    kind: Text
+    data: Text
+
+
+class SettingRow(NamedTuple):
+    run: Number
+    name: Text
+    value: Text
+    source: Text
+
+
+class FactRow(NamedTuple):
+    run: Number | None
+    moment: Moment | None
+    name: Text
+    value: Text
+
+
+class CaveatRow(NamedTuple):
+    run: Number | None
+    code: Text
+    severity: Severity
+    text: Text
+    hint: Text
+
+
+class ProcessRow(NamedTuple):
+    pid: Number
+    start_ticks: Number
+    boot_id: Text
+    role: Text
+
+
+class DirectoryRow(NamedTuple):
+    path: Text
+    variant: Text
+
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+_CHECKED: dict[type, Any] = {EventRow: Annotated[EventRow, AfterValidator(_is_event)]}
+_TABLES: dict[type, str] = {
+    MetaRow: "meta",
+    ArmRow: "arm",
+    LevelRow: "load_level",
+    SlotRow: "slot",
+    AttemptRow: "run",
+    PhaseRow: "phase",
+    SliceRow: "slice",
+    EventRow: "event",
+    SettingRow: "setting",
+    FactRow: "fingerprint",
+    CaveatRow: "caveat",
+    ProcessRow: "process",
+    DirectoryRow: "work_directory",
+}
+
+
+def read_rows(
+    db: sqlite3.Connection, kind: type[Row], rest: str = "", values: Sequence[object] = (), *, path: Path
+) -> list[Row]:
+    """Rows of the table of this kind, or those of a WHERE or ORDER BY in ``rest``. StoreError says what is wrong."""
+    table, columns = _TABLES[kind], kind.__annotations__
+    try:
+        rows = db.execute(f"SELECT {', '.join(columns)} FROM {table} {rest} LIMIT {MOST_ROWS + 1}", values).fetchall()
+    except (sqlite3.Error, OverflowError) as err:
+        raise damaged(path, f"cannot read table {table}: {err}") from err
+    if len(rows) > MOST_ROWS:
+        raise damaged(path, f"table {table} has more than {MOST_ROWS} rows")
+    try:
+        found: list[Row] = _checker(list[_CHECKED.get(kind, kind)]).validate_python(rows)  # type: ignore[misc]
+    except ValidationError as err:
+        first = err.errors(include_url=False, include_input=False)[0]
+        number, *column = first["loc"]
+        where = f"row {int(number) + 1}" + (f", {tuple(columns)[int(column[0])]}" if column else "")
+        raise damaged(path, f"table {table}, {where}: {first['msg']}") from err
+    return found
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """The error for a state.sqlite that is not as pgtrial writes it."""
+    return StoreError(
+        f'"{path}" is damaged: {what}',
+        hint="Use a copy of the folder as pgtrial wrote it. If somebody else sent it, do not trust the rest of it.",
+    )
+
+
+@cache
+def _checker(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
