@@ -53,7 +53,7 @@ def run_entry(entry: Entry, results: Path, *, left: float) -> Outcome:
     place = results / entry.name
     place.mkdir(parents=True, exist_ok=True)
     before = newest_folder(place)
-    permission = ["--allow-code", *(["--allow-host-changes"] if entry.changes_host else [])]
+    permission = ["--allow-host-changes"] if entry.changes_host else []
     arguments = ["run", str(entry.quick), "--results", str(place), *permission, "--quiet"]
     printed = place / "printed.txt"
     try:

@@ -99,11 +99,6 @@ def test_plain_sql_is_not_listed(line: str) -> None:
         ),
         ('work_mem = "8MB"\n"plperl.on_init" = "x"', 'arms.b.postgresql."plperl.on_init"', "plperl.on_init = x"),
         (
-            'work_mem = "8MB"\n[arms.b.extensions]\npreload = ["auto_explain"]',
-            "arms.b.extensions.preload",
-            "the libraries auto_explain",
-        ),
-        (
             'work_mem = "8MB"\n[arms.b.extensions]\ncreate = ["plpython3u"]',
             "arms.b.extensions.create",
             "an untrusted language: plpython3u",
@@ -126,8 +121,16 @@ def test_code_in_the_file_is_listed(change: str, where: str, what: str) -> None:
     assert uses(TEXT.replace('work_mem = "8MB"', change)) == [(where, what)]
 
 
-def test_empty_command_is_no_code() -> None:
-    assert uses(TEXT.replace('work_mem = "8MB"', "archive_command = ''")) == []
+@pytest.mark.parametrize(
+    "change",
+    [
+        "archive_command = ''",
+        'shared_preload_libraries = "pg_stat_statements, auto_explain"',
+        'work_mem = "8MB"\n[arms.b.extensions]\npreload = ["auto_explain"]',
+    ],
+)
+def test_what_is_empty_or_installed_is_no_code_of_the_file(change: str) -> None:
+    assert uses(TEXT.replace('work_mem = "8MB"', change)) == []
 
 
 def test_listed_lines_move_no_cursor() -> None:
@@ -140,7 +143,7 @@ def test_listed_lines_move_no_cursor() -> None:
 def test_scripts_are_those_of_the_file_and_not_of_a_mix(tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text("SELECT 1")
     (tmp_path / "setup.sql").write_text("SELECT 2")
-    own = TEXT.replace(
+    own = TEXT.replace("clients = 1", "clients = 2").replace(
         'mix = "select-only"',
         'scenario = [{ name = "first", file = "own.sql" }, { name = "second", builtin = "select-only" }]',
     )

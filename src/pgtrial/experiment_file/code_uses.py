@@ -25,6 +25,9 @@ class CodeUse:
 # Settings whose value is a command, a library or code, in PostgreSQL and in the languages that come with it.
 _ALSO = r"archive_library|jit_provider|dynamic_library_path|extension_control_path|plperl\.on_\w+|pltclu?\.start_proc"
 _SETTINGS = re.compile(rf"\w*_command|\w*_libraries|{_ALSO}", re.IGNORECASE)
+# Libraries by name alone are those that root installed for the server: what they are is no choice of the file.
+_PRELOADS = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
+_INSTALLED = re.compile(r"\w+(\s*,\s*\w+)*", re.ASCII)
 _KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_command|\w+_preload_libraries"
 _UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
 _ROUTINE = r"\b(?:function|procedure|do)\b"
@@ -83,10 +86,8 @@ def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[s
 
 def _settings(arm: Arm) -> Iterator[CodeUse]:
     for name, value in arm.settings.items():
-        if _SETTINGS.fullmatch(name) and value.strip():
+        if _SETTINGS.fullmatch(name) and value.strip() and not (name in _PRELOADS and _INSTALLED.fullmatch(value)):
             yield _use(arm.origin("postgresql", name), f"{name} = {value}")
-    if preload := arm.knobs.get("extensions", {}).get("preload"):
-        yield _use(arm.origin("extensions", "preload"), f"the libraries {preload}")
     for name in arm.knobs.get("extensions", {}).get("create", "").split(", "):
         if re.fullmatch(_UNTRUSTED, name):
             yield _use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
