@@ -1,10 +1,21 @@
-"""Read files of folders that may come from a stranger: plain ones only, never through a link, no more than is due."""
+"""Read and write files in folders that may come from a stranger, or in which others may write at the same time.
 
+Only plain files are read, never through a link, no more than is due. What is written takes its name at the end: whole
+and on the disk, or not at all. A link that has the name is replaced, and what it leads to stays as it is.
+"""
+
+import contextlib
 import errno
 import os
+import secrets
+import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -23,3 +34,90 @@ def read_file(path: Path, *, limit: int) -> bytes:
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
     return content
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Put ``content`` at ``path``, text as UTF-8. OSError where that cannot be; then the old file is still there."""
+    with new_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the name ``path`` when the block ends, and is gone where that raises."""
+    with _opened(path.parent) as directory:
+        name = f".{path.name[:100]}-{secrets.token_hex(8)}"
+        try:
+            with os.fdopen(os.open(name, _NEW, 0o666, dir_fd=directory), "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _publish(name, directory, path.name, directory)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)
+            raise
+
+
+@contextlib.contextmanager
+def new_path(path: Path) -> Iterator[Path]:
+    """As ``new_file``, for a library that wants a path: one in a directory of its own, which only this user enters."""
+    with _opened(path.parent) as directory:
+        name = f".{path.name[:100]}-{secrets.token_hex(8)}"
+        os.mkdir(name, 0o700, dir_fd=directory)
+        try:
+            private = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            try:
+                if os.fstat(private).st_uid != os.geteuid():
+                    raise OSError(errno.EPERM, "somebody else has taken its place", str(path))
+                yield Path(f"/proc/self/fd/{private}") / path.name
+                file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=private)
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+                _publish(path.name, private, path.name, directory)
+            finally:
+                os.close(private)
+        finally:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=directory)
+
+
+def _publish(name: str, where: int, final: str, directory: int) -> None:
+    os.rename(name, final, src_dir_fd=where, dst_dir_fd=directory)
+    os.fsync(directory)
+
+
+def remove_tree(folder: Path, *parts: str) -> None:
+    """Remove what ``parts`` name beneath ``folder``, with all that is in it; through no link, and without an error."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_opened(folder))
+        for part in parts[:-1]:
+            directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            stack.callback(os.close, directory)
+        shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=directory)
+
+
+def make_directory(folder: Path, *parts: str) -> Path:
+    """Make a directory beneath ``folder``, those above it where they are missing; its path.
+
+    OSError where it is there, or where one above it is a link.
+    """
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_opened(folder))
+        for part in parts[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=directory)
+            directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            stack.callback(os.close, directory)
+        os.mkdir(parts[-1], dir_fd=directory)
+    return folder.joinpath(*parts)
+
+
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    fd = os.open(directory, _DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

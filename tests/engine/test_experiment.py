@@ -6,6 +6,8 @@ from pgtrial.design.plan import make_plan
 from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder
 from pgtrial.experiment_file.load import load_experiment
+from pgtrial.hosts.base import LOCAL
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import STOPPED, State
 
 TEXT = """
@@ -30,11 +32,11 @@ def make_finished(tmp_path):
         (tmp_path / "e.toml").write_text(TEXT.format(target=target))
         loaded = load_experiment(tmp_path / "e.toml")
         folder = create_folder(loaded, make_plan(loaded.experiment), tmp_path)
-        left = tmp_path / "pgtrial-left"
+        left = tmp_path / "pgtrial-0000002a"
         left.mkdir()
         with closing(State.open(folder, write=True)) as state:
             state.set_meta(**{STOPPED: "the claim is decided"})
-            state.add_work_directory(left)
+        Belongings.of(folder).add_directory(Made(path=left, host=loaded.experiment.target.host or LOCAL))
         return folder, left
 
     return make

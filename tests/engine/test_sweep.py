@@ -1,24 +1,38 @@
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
-from pgtrial.errors import StoreError
+from pgtrial.engine.leftovers import OWN_ROLE, clear, find_leftovers, mark_of, remove_memory, sweep
+from pgtrial.engine.status import read_status
+from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel, RunState, Slot
+from pgtrial.store.belongings import Belongings, Made, Started
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.state import State
 from support import PATIENCE
+from support.programs import needs_program
 
 SLOT = Slot(number=1, block=1, position=1, arm="a")
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A result folder whose first run was begun."""
+    tmp_path = tmp_path / "results"
+    tmp_path.mkdir()
     state = State.create(tmp_path)
     state.set_plan([Arm(name="a", role=Role.CONTROL)], [LoadLevel(index=0, clients=1)], [SLOT])
     run = state.begin_run(SLOT, time.time())
@@ -46,10 +60,9 @@ def start_sleeper():
 
 
 def record(folder, process, role):
-    state = State.open(folder, write=True)
     found = identify(process.pid)
-    state.add_process(pid=found.pid, start_ticks=found.start_ticks, boot_id=found.boot_id, role=role, t=0.0)
-    state.close()
+    started = Started(pid=found.pid, start_ticks=found.start_ticks, boot_id=found.boot_id, role=role)
+    Belongings.of(folder).add_process(started)
 
 
 def test_recorded_and_marked_processes_are_ended_and_no_others(folder, start_sleeper):
@@ -66,12 +79,10 @@ def test_recorded_and_marked_processes_are_ended_and_no_others(folder, start_sle
 
 
 def test_children_that_a_killed_server_left_are_ended(folder, start_sleeper, tmp_path):
-    data = tmp_path / "work" / "data"
+    data = tmp_path / "pgtrial-00000001" / "data"
     data.mkdir(parents=True)
-    state = State.open(folder, write=True)
-    state.add_work_directory(data.parent, variant="v")
-    state.add_work_directory(tmp_path / "nowhere")
-    state.close()
+    for place in (data.parent, tmp_path / "pgtrial-00000002"):
+        Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
     child = start_sleeper(title="postgres: pgtrial: postgres pgtrial [local] SELECT", place=data)
     shell = start_sleeper(place=data)
     while not find_server_children(str(data)):
@@ -92,19 +103,106 @@ def test_unfinished_run_is_interrupted_and_its_raw_files_are_removed(folder):
     assert list((folder / "runs" / run.folder).iterdir()) == []
 
 
-def test_copy_of_a_folder_in_use_ends_nothing(folder, start_sleeper):
-    pgtrial, server = start_sleeper(), start_sleeper()
-    record(folder, pgtrial, OWN_ROLE)
+def test_copy_of_a_folder_ends_nothing(folder, start_sleeper, tmp_path_factory):
+    server = start_sleeper()
+    record(folder, server, "server")
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "copy")
+
+    assert sweep(copy) == 0
+    assert server.poll() is None
+
+
+def test_what_the_state_of_a_folder_says_is_not_touched(folder, start_sleeper, tmp_path):
+    """Old folders have such tables; in one from a stranger they name whatever he wants to be rid of."""
+    victim, precious = start_sleeper(), tmp_path / "pgtrial-0badf00d"
+    precious.mkdir()
+    found = identify(victim.pid)
+    with contextlib.closing(sqlite3.connect(folder / "state.sqlite")) as db, db:
+        db.execute("CREATE TABLE process (pid, start_ticks, boot_id, role, started)")
+        db.execute("CREATE TABLE work_directory (path, variant)")
+        db.execute("INSERT INTO process VALUES (?, ?, ?, 'load', 0)", (found.pid, found.start_ticks, found.boot_id))
+        db.execute("INSERT INTO work_directory VALUES (?, 'v')", (str(precious),))
+
+    assert sweep(folder) == 0
+    read_status(folder)
+    assert find_leftovers() == ()
+    assert victim.poll() is None
+    assert precious.is_dir()
+
+
+def test_status_ends_nothing(folder, start_sleeper):
+    server = start_sleeper()
     record(folder, server, "server")
 
-    with pytest.raises(StoreError, match="copy of one that is in use"):
-        sweep(folder)
-
-    assert pgtrial.poll() is None
+    assert read_status(folder).state == "interrupted"
     assert server.poll() is None
-    state = State.open(folder)
-    assert [run.state for run in state.runs()] == [RunState.RUNNING]
-    state.close()
+
+
+def test_raw_files_of_a_run_that_is_a_link_stay(folder, tmp_path):
+    (run,) = (folder / "runs").iterdir()
+    shutil.rmtree(run)
+    elsewhere = tmp_path / "elsewhere"
+    for name in ("spool", "pgbench"):
+        (elsewhere / name).mkdir(parents=True)
+    run.symlink_to(elsewhere)
+
+    sweep(folder)
+
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["pgbench", "spool"]
+
+
+def test_leftovers_of_folders_that_are_gone_are_cleared(folder, start_sleeper, tmp_path):
+    server, place = start_sleeper(), tmp_path / "pgtrial-00000003"
+    (place / "data").mkdir(parents=True)
+    record(folder, server, "server")
+    Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
+    shutil.rmtree(folder / "runs")
+    (folder / "state.sqlite").unlink()
+
+    (left,) = find_leftovers()
+    assert left.directories == (place,)
+    assert [process.pid for process in left.processes] == [server.pid]
+    clear(left)
+
+    assert server.wait(timeout=PATIENCE) != 0
+    assert not place.exists()
+    assert find_leftovers() == ()
+
+
+def test_what_an_experiment_at_work_has_is_no_leftover(folder, start_sleeper, tmp_path):
+    place = tmp_path / "pgtrial-00000004"
+    place.mkdir()
+    record(folder, start_sleeper(), OWN_ROLE)
+    Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
+
+    assert find_leftovers() == ()
+
+
+@pytest.mark.parametrize("name", ["precious", "pgtrial-0000000", "pgtrial-0000000g", "pgtrial-00000001/.."])
+def test_only_directories_of_the_own_form_of_name_are_removed(folder, name, tmp_path):
+    Belongings.of(folder).add_directory(Made(path=tmp_path / name, host=LOCAL))
+
+    assert Belongings.of(folder).directories(LOCAL) == ()
+
+
+@needs_program("ipcmk", "a package util-linux")
+def test_shared_memory_is_given_back_only_if_it_is_the_servers_and_unused(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    made = subprocess.run(["ipcmk", "-M", "64"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    try:
+        segments = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+        (key,) = (line[0] for line in segments if line[1] == made)
+        lines = [b"1", b"d", b"0", b"5432", b"/tmp", b"", b"%9d %9d" % (int(key) + 1, int(made)), b"ready"]
+        (data / "postmaster.pid").write_bytes(b"\n".join(lines))
+        remove_memory(data)
+        assert any(line.split()[1] == made for line in Path("/proc/sysvipc/shm").read_text().splitlines())
+
+        (data / "postmaster.pid").write_bytes(b"\n".join([*lines[:6], b"%9d %9d" % (int(key), int(made)), b"ready"]))
+        remove_memory(data)
+        assert not any(line.split()[1] == made for line in Path("/proc/sysvipc/shm").read_text().splitlines())
+    finally:
+        subprocess.run(["ipcrm", "-m", made], check=False, capture_output=True)
 
 
 def test_pgtrial_does_not_end_itself(folder, start_sleeper):

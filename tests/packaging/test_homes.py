@@ -35,6 +35,7 @@ HOMES = {
         "findings/",
         "store/findings_file.py",
         "store/plans.py",
+        "store/rows.py",
     ),
     "pydantic_core": ("experiment_file/",),
     "rich": ("cli/",),

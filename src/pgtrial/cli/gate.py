@@ -14,6 +14,7 @@ import click
 
 from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
+from pgtrial.safe_files import write_file
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
@@ -91,10 +92,6 @@ def _cannot_write(path: Path, error: OSError) -> StoreError:
     return StoreError(f'cannot write "{path}": {error.strerror}')
 
 
-def _part_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
 def _is_special(path: Path) -> bool:
     """Whether it is something like /dev/stdout, which must not be replaced by a file."""
     return path.exists() and not path.is_file()
@@ -103,16 +100,12 @@ def _is_special(path: Path) -> bool:
 def _try_out(path: Path) -> None:
     if _is_special(path):
         return
-    part = _part_of(path)
-    part.touch()
-    part.unlink()
-    path.unlink(missing_ok=True)
+    write_file(path, "")
+    path.unlink()
 
 
 def _write_whole(path: Path, text: str) -> None:
     if _is_special(path):
         path.write_text(text, encoding="utf-8")
         return
-    part = _part_of(path)
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    write_file(path, text)

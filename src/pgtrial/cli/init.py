@@ -1,5 +1,6 @@
 """pgtrial init: an experiment file to start from."""
 
+import os
 from pathlib import Path
 
 import click
@@ -19,12 +20,12 @@ def command(*, path: Path, force: bool) -> None:
       pgtrial init checkpoints.toml
     """
     from pgtrial.errors import SpecError
+    from pgtrial.safe_files import write_file
 
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(EXAMPLE.read_text(encoding="utf-8"))
-    except FileExistsError:
-        raise SpecError(f'"{path}" already exists', hint="Choose another name, or replace it with --force.") from None
+        if not force and os.path.lexists(path):
+            raise SpecError(f'"{path}" already exists', hint="Choose another name, or replace it with --force.")
+        write_file(path, EXAMPLE.read_bytes())
     except OSError as error:
         raise SpecError(f'cannot write "{path}": {error.strerror}') from error
     click.echo(f"wrote {path}")

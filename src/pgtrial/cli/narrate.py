@@ -202,14 +202,13 @@ def _as_json(findings: "Findings", said: "ModelText | None") -> str:
 def _put(text: str, path: Path) -> None:
     """Write to the file, whole or not at all; to standard output for "-"."""
     from pgtrial.errors import StoreError
+    from pgtrial.safe_files import write_file
 
     if str(path) == _STANDARD:
         click.echo(text, nl=False)
         return
-    part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_file(path, text)
     except OSError as error:
         raise StoreError(f'cannot write "{path}": {error.strerror}') from error
     click.echo(f"wrote {path}", err=True)

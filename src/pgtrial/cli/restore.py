@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from pgtrial.engine.leftovers import Leftover
     from pgtrial.model.change import Undone
     from pgtrial.store.journal import JournalRecord
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None:
-    """Undo every change that pgtrial has made to hosts, the last change first.
+    """Undo every change that pgtrial has made to hosts, the last change first, and clear what it left on this one.
 
     An experiment does that itself when it ends, fails or is interrupted. This is for what is left after it was
-    killed, after a reboot, or when putting back failed. What somebody else has changed since is left as it is, and so
-    are the changes of an experiment that is still running.
+    killed, after a reboot, or when putting back failed: settings, and on this machine processes and directories of
+    data. What somebody else has changed since is left as it is, and so is all that belongs to an experiment that is
+    still running.
 
     \b
     Examples:
@@ -36,6 +38,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
     """
     import asyncio
 
+    from pgtrial.engine.leftovers import clear, find_leftovers
     from pgtrial.engine.restore import find_unrestored, forget, undo_open
     from pgtrial.hosts.connect import open_host
     from pgtrial.postgres.connect import forget_caller
@@ -46,6 +49,11 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
         found = find_unrestored(journal)
     report = _Report(as_json=as_json)
     try:
+        leftovers = () if forgotten else find_leftovers()
+        for leftover in leftovers:
+            if not dry_run:
+                clear(leftover)
+            report.show_leftover(leftover, "to be cleared" if dry_run else "cleared")
         for record in found.in_use:
             report.show(record, "in use", f'By pgtrial, process {record.owner.pid}, for "{record.entry.folder}".')
         if forgotten:
@@ -62,7 +70,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
                         journal, knobs=restoring_knobs(forget_caller()), host_of=open_host, tell=report.show_undone
                     )
                 )
-        elif not as_json:
+        elif not leftovers and not as_json:
             click.echo(f"nothing to restore: {journal.path} lists no change that is left")
     finally:
         report.close()
@@ -74,6 +82,19 @@ class _Report:
 
     as_json: bool
     changes: list[dict[str, object]] = field(default_factory=list)
+    leftovers: list[dict[str, object]] = field(default_factory=list)
+
+    def show_leftover(self, leftover: "Leftover", outcome: str) -> None:
+        folder, processes = str(leftover.belongings.folder), len(leftover.processes)
+        left = [str(path) for path in leftover.directories]
+        if not self.as_json:
+            what = [f"{processes} process{'' if processes == 1 else 'es'}"] if processes else []
+            click.echo(f"{', '.join((*what, *left))}: {outcome}")
+            click.echo(f"   Left by a pgtrial that was killed, for {json.dumps(folder)}.")
+            for host in leftover.elsewhere:
+                click.echo(f'   It has data on {host} too: "pgtrial resume" removes them.')
+        facts = {"folder": folder, "processes": processes, "directories": left, "hosts": leftover.elsewhere}
+        self.leftovers.append({**facts, "outcome": outcome})
 
     def show(self, record: "JournalRecord", outcome: str, text: str = "") -> None:
         entry, change = record.entry, record.entry.change
@@ -104,4 +125,4 @@ class _Report:
 
     def close(self) -> None:
         if self.as_json:
-            click.echo(json.dumps({"changes": self.changes}, indent=2))
+            click.echo(json.dumps({"changes": self.changes, "leftovers": self.leftovers}, indent=2))

@@ -14,7 +14,7 @@ FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 @options.folder
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(*, folder: Path, as_json: bool) -> None:
-    """Show the progress of the experiment in result FOLDER; end processes that a killed pgtrial left running.
+    """Show the progress of the experiment in result FOLDER; change nothing.
 
     From the third complete block on it also shows the estimate so far, and the change that these blocks can detect.
     Looking is free, but stopping because of what you see is not: an experiment that ends when it looks good finds too
@@ -37,9 +37,6 @@ def command(*, folder: Path, as_json: bool) -> None:
     if status.invalid:
         attempts = plural(status.invalid, "invalid or interrupted attempt")
         click.echo(f"  {attempts}, which {'does' if status.invalid == 1 else 'do'} not count")
-    if status.processes_ended:
-        processes = "1 process" if status.processes_ended == 1 else f"{status.processes_ended} processes"
-        click.echo(f"  ended {processes} that a killed pgtrial had left running")
     if status.current:
         click.echo(f"  now: {status.current}")
     for line in status.arms:

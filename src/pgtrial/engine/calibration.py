@@ -19,6 +19,7 @@ from pgtrial.errors import StoreError
 from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
 from pgtrial.model.run import RunState
+from pgtrial.safe_files import write_file
 from pgtrial.store import layout
 from pgtrial.store.state import State
 
@@ -32,8 +33,8 @@ def create_calibration_folder(loaded: LoadedExperiment, results: Path) -> Path:
         while os.path.lexists(folder):
             number += 1
             folder = results / f"{name}-{number}"
-        folder.mkdir()
-        (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
+        folder.mkdir(mode=0o700)
+        write_file(folder / layout.EXPERIMENT, loaded.text)
     except OSError as err:
         raise StoreError(
             f'cannot create a result folder in "{results}": {err.strerror}',

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,13 @@ from pgtrial.engine.consent import refuse_code, uses_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
+from pgtrial.engine.leftovers import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.slicer.control import plan_slices
-from pgtrial.engine.status import OWN_ROLE, mark_of, sweep
 from pgtrial.engine.target.base import Target
 from pgtrial.engine.target.existing import prepare_server
 from pgtrial.engine.target.host import prepare_host
@@ -44,6 +43,7 @@ from pgtrial.postgres.connect import forget_caller
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
+from pgtrial.store.belongings import Belongings, Started
 from pgtrial.store.journal import Journal
 from pgtrial.store.state import STOPPED, State
 
@@ -94,9 +94,8 @@ def _find_pending(plan: Plan, state: State) -> list[Slot]:
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether no pgtrial has worked in the folder yet; it knows what an earlier one left elsewhere."""
-    with contextlib.closing(State.open(folder)) as state:
-        return not state.processes()
+    """Whether no pgtrial has worked in the folder yet; the record knows what an earlier one left elsewhere."""
+    return not Belongings.of(folder).processes()
 
 
 def _has_runs(folder: Path) -> bool:
@@ -133,14 +132,11 @@ async def _run_schedule(
 ) -> None:
     experiment = plan.experiment
     with contextlib.closing(State.open(folder, write=True)) as state:
+        belongings = Belongings.of(folder)
 
         def remember(process: ProcessId, role: str) -> None:
-            state.add_process(
-                pid=process.pid,
-                start_ticks=process.start_ticks,
-                boot_id=process.boot_id,
-                role=role,
-                t=time.time(),
+            belongings.add_process(
+                Started(pid=process.pid, start_ticks=process.start_ticks, boot_id=process.boot_id, role=role)
             )
 
         pending = _find_pending(plan, state)
@@ -148,10 +144,10 @@ async def _run_schedule(
         if not pending:
             # All that can be left is what a pgtrial that was killed at its very end had still to remove. A host that
             # cannot be reached is no reason to refuse the report.
-            if directories := state.work_directories():
+            if belongings.hosts():
                 with contextlib.suppress(ConnectError):
                     async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
-                        remove_directories(host, *directories)
+                        remove_directories(host, *belongings.paths(host.name))
             return
         own = identify(os.getpid())
         assert own is not None  # it is this process
@@ -170,6 +166,7 @@ async def _run_schedule(
                     plan,
                     folder / layout.FILES,
                     state,
+                    belongings,
                     host=host,
                     here=here,
                     changes=changes,
@@ -179,14 +176,14 @@ async def _run_schedule(
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    stack.callback(lambda: remove_directories(host, *state.work_directories()))
+                    stack.callback(lambda: remove_directories(host, *belongings.paths(host.name)))
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     schedule = await _try_and_plan(plan, folder, state, target, here=here, tell=tell)
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
-                        schedule.twins = make_twins(target, state, schedule.arms)
+                        schedule.twins = make_twins(target, belongings, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
                     await schedule.run(pending)
 
@@ -253,6 +250,7 @@ async def prepare_target(
     plan: Plan,
     scripts: Path,
     state: State,
+    belongings: Belongings,
     *,
     host: Host,
     here: Host,
@@ -275,10 +273,10 @@ async def prepare_target(
                 plan, scripts, state, host=host, here=here, changes=changes, may_run=may_run, caller=caller, tell=tell
             )
         case "host":
-            return await prepare_host(plan, state, host=host, changes=changes, base=base, tell=tell)
+            return await prepare_host(plan, belongings, host=host, changes=changes, base=base, tell=tell)
         case "throwaway":
             return await prepare_throwaway(
-                plan, scripts, state, host=host, changes=changes, base=base, may_run=may_run, tell=tell
+                plan, scripts, state, belongings, host=host, changes=changes, base=base, may_run=may_run, tell=tell
             )
 
 

@@ -15,7 +15,7 @@ from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.load import LoadedExperiment
-from pgtrial.safe_files import open_file
+from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
@@ -37,7 +37,8 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
     name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     part = results / f".{name}-{os.getpid()}"
     try:
-        part.mkdir(parents=True)
+        results.mkdir(parents=True, exist_ok=True)
+        part.mkdir(mode=0o700)  # what is measured may tell of the data and the machine: sharing is "pgtrial export"
     except OSError as err:
         raise StoreError(
             f'cannot create a result folder in "{results}": {err.strerror}',
@@ -54,14 +55,14 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
 
 def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, published: Path) -> None:
     experiment = loaded.experiment
-    (folder / layout.EXPERIMENT).write_text(loaded.text, encoding="utf-8")
+    write_file(folder / layout.EXPERIMENT, loaded.text)
     scripts = folder / layout.FILES
     scripts.mkdir()
     for scenario in scenarios_of(experiment, loaded.folder):
         if scenario.script is not None:
-            (scripts / f"{scenario.name}.sql").write_text(scenario.script, encoding="utf-8")
+            write_file(scripts / f"{scenario.name}.sql", scenario.script)
     if experiment.dataset.setup is not None:
-        shutil.copyfile(loaded.folder / experiment.dataset.setup, scripts / layout.SETUP)
+        write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
         write_plan(state, plan)
         state.set_meta(
@@ -144,7 +145,7 @@ def make_raw_folders(folder: Path) -> tuple[Path, Path]:
     """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
     spool, logs = folder / SPOOL, folder / LOGS
     try:
-        folder.mkdir(parents=True)
+        make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
         logs.mkdir()
     except OSError as err:
@@ -165,4 +166,4 @@ def make_shared_spool(folder: Path) -> Path:
 def discard_raw(folder: Path) -> None:
     """Remove the raw logs and spools of a run: they can be larger than everything else."""
     for name in (SPOOL, _SHARED_SPOOL, LOGS):
-        shutil.rmtree(folder / name, ignore_errors=True)
+        remove_tree(folder.parents[1], *folder.parts[-2:], name)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pgtrial.errors import StoreError
+from pgtrial.safe_files import new_file
 from pgtrial.units import format_bytes
 
 FORMAT = 1
@@ -53,20 +54,16 @@ def pack(name: str, files: Mapping[str, Path], out: Path, *, facts: BundleFacts)
 
     ``name`` is that of the directory in the archive. Raises StoreError.
     """
-    part = out.with_name(f"{out.name}.part")
     try:
-        with zipfile.ZipFile(part, "w", allowZip64=True) as archive:
+        with new_file(out) as target, zipfile.ZipFile(target, "w", allowZip64=True) as archive:
             text = json.dumps(asdict(facts), indent=1, ensure_ascii=False) + "\n"
             sums = {FACTS: _add_text(archive, f"{name}/{FACTS}", text)}
             for file in sorted(files):
                 sums[file] = _add_file(archive, f"{name}/{file}", files[file])
             _add_text(archive, f"{name}/{SUMS}", "".join(f"{sums[file]}  {file}\n" for file in sorted(sums)))
-        part.replace(out)
         return Packed(path=out, size=out.stat().st_size, files=len(sums), sha256=_sum_of(out))
     except OSError as err:
         raise StoreError(f'cannot write "{out}": {err.strerror or err}') from err
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def verify(bundle: Path) -> tuple[str, BundleFacts]:
@@ -99,7 +96,8 @@ def unpack(bundle: Path, results: Path) -> Path:
             hint="Choose another location with --results, or remove that folder if it is the same.",
         )
     try:
-        part.mkdir(parents=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir(mode=0o700)
     except OSError as err:
         raise StoreError(f'cannot create "{part}": {err.strerror}') from err
     try:
@@ -109,7 +107,7 @@ def unpack(bundle: Path, results: Path) -> Path:
             for file, info in files.items():
                 if file != SUMS:  # report and findings will be made anew, and the list would not fit them any more
                     (part / file).parent.mkdir(parents=True, exist_ok=True)
-                    with archive.open(info) as source, (part / file).open("xb") as target:
+                    with archive.open(info) as source, new_file(part / file) as target:
                         shutil.copyfileobj(source, target, _CHUNK)
         return part.rename(folder)
     except OSError as err:

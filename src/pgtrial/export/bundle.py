@@ -35,7 +35,7 @@ from pgtrial.export.redacted_files import (
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import lists, strings, with_strings
 from pgtrial.report.html import write_html
-from pgtrial.safe_files import read_file
+from pgtrial.safe_files import read_file, write_file
 from pgtrial.store import layout
 from pgtrial.store.findings_file import write_findings
 from pgtrial.store.plans import read_plan
@@ -188,9 +188,7 @@ def _copy_file(folder: Path, path: Path, to: Path, names: Names, zones: dict[str
         case (layout.FILES, _):
             text = _read_text(folder / path)
             is_hidden = Redaction.QUERIES in names.known.kinds
-            (to / path).write_text(
-                _SCRIPT.format(names.query(text)) if is_hidden else names.clean(text), encoding="utf-8"
-            )
+            write_file(to / path, _SCRIPT.format(names.query(text)) if is_hidden else names.clean(text))
         case (layout.RUNS, run, name) if run in zones and name in _NUMBERS:
             _link(folder / path, to / path)
         case (layout.RUNS, run, name) if run in zones and name in COLUMN_FILES:
@@ -237,7 +235,7 @@ def _write_experiment(tables: dict[str, Any], path: Path, names: Names) -> None:
             detail="The name of a host, or a secret, is also a word in the experiment file.",
             hint="Leave out that kind of --redact.",
         ) from err
-    path.write_text(text, encoding="utf-8")
+    write_file(path, text)
 
 
 def _tables_of(tables: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from pgtrial.export.tables import Table, describe_columns, tables_of
 from pgtrial.export.xlsx import render_xlsx
 from pgtrial.findings.findings import Findings
 from pgtrial.nearest import hint_name
+from pgtrial.safe_files import write_file
 
 # Formats of one text about the whole, which can be printed.
 TEXTS: dict[str, Callable[[Findings], str]] = {
@@ -83,11 +84,8 @@ def _choose(findings: Findings, names: Sequence[str]) -> tuple[Table, ...]:
 def _write(content: bytes, path: Path) -> Written:
     if path.is_dir():
         raise StoreError(f'cannot write "{path}": it is a directory', hint="Name a file.")
-    part = path.with_name(f"{path.name}.part")
     try:
-        part.write_bytes(content)
-        part.replace(path)
+        write_file(path, content)
     except OSError as err:
-        part.unlink(missing_ok=True)
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
     return Written(path=path, files=1)

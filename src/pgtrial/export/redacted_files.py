@@ -15,6 +15,7 @@ from pgtrial.errors import StoreError
 from pgtrial.export.frames import quote
 from pgtrial.export.redaction import Known, Names, Redaction
 from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.safe_files import new_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout, parquet
 from pgtrial.store.server_log.entry import LogEntry
@@ -136,10 +137,11 @@ def redact_log(path: Path, to: Path, names: Names, zone: tzinfo | None) -> None:
         return
     is_hidden = Redaction.HOSTS in names.known.kinds
     try:
-        with to.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        with new_file(to) as file:
             for found in _lines(path):
                 kept = {key: value for key, value in found.items() if not (is_hidden and key in _PERSONAL)}
-                file.write(json.dumps(with_strings(kept, names.clean), ensure_ascii=False) + "\n")
+                line = json.dumps(with_strings(kept, names.clean), ensure_ascii=False) + "\n"
+                file.write(line.encode(errors="replace"))
     except OSError as err:
         raise StoreError(f'cannot write "{to}": {err.strerror}') from err
 

@@ -21,6 +21,7 @@ from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_m
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.terms import script_words, severity_word, verdict_word
 from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
+from pgtrial.safe_files import write_file
 from pgtrial.store.cache import cached_text, keep, load
 from pgtrial.units import format_duration
 
@@ -63,9 +64,7 @@ def page_scripts() -> list[Markup]:
 
 def write_html(findings: Findings, path: Path) -> None:
     """Put the page at ``path``: whole, or not at all. OSError where that cannot be written."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(render_html(findings), encoding="utf-8")
-    part.replace(path)
+    write_file(path, render_html(findings))
 
 
 def script_json(value: Any) -> Markup:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.store.journal_file import state_directory
+from pgtrial.store.journal_file import make_state_directory
 
 ATTEMPTS = "attempts.jsonl"  # in the state directory
 _LONGEST = 100_000_000  # bytes that are read of it
@@ -18,8 +18,7 @@ def note_attempt(claim: str, *, digest: str, folder: Path, t: float) -> int | No
     """Record that an experiment is begun; the number of earlier ones with the same claim, None if it is not known."""
     line = json.dumps({"t": t, "claim": claim, "digest": digest, "folder": str(folder)}) + "\n"
     try:
-        state = state_directory()
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = make_state_directory()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(state / ATTEMPTS, flags, 0o600), "rb+", buffering=0) as file:
             known = file.read(_LONGEST) or b""

@@ -6,9 +6,10 @@ Nothing depends on it: if a text cannot be cached, or the cached one is damaged 
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from pgtrial.safe_files import write_file
 
 _DIRECTORY = "pgtrial"
 
@@ -69,11 +70,4 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, content: bytes) -> None:
     """Replace the file at once or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    write_file(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)

@@ -8,7 +8,8 @@ from pathlib import Path
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.load import LoadedExperiment
-from pgtrial.store.journal_file import VARIABLE, state_directory
+from pgtrial.safe_files import write_file
+from pgtrial.store.journal_file import VARIABLE, make_state_directory, state_directory
 
 CALIBRATION = "calibration.json"  # in the folder of a calibration
 DIRECTORY = "calibrations"  # below the state directory
@@ -60,13 +61,11 @@ def write_calibration(folder: Path, text: str) -> Path:
 
 def keep_calibration(key: str, text: str) -> Path:
     """Keep a copy for later experiments; it replaces an older one with the same key. Raises StoreError."""
-    state = state_directory()
     try:
-        for directory in (state, state / DIRECTORY):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_state_directory(DIRECTORY)
     except OSError as err:
         raise StoreError(
-            f'cannot create "{state / DIRECTORY}": {err.strerror}',
+            f'cannot create "{state_directory() / DIRECTORY}": {err.strerror}',
             hint=f"Make its directory writable, or name another one with {VARIABLE}.",
         ) from err
     return _write(_place(key), text)
@@ -85,14 +84,10 @@ def _place(key: str) -> Path:
 
 
 def _write(path: Path, text: str) -> Path:
-    part = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_file(path, text)
     except OSError as err:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

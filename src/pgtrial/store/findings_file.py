@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from pgtrial.errors import StoreError
 from pgtrial.findings.findings import SCHEMA_VERSION, Findings
-from pgtrial.safe_files import read_file
+from pgtrial.safe_files import read_file, write_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
 
@@ -16,10 +16,8 @@ MOST_FINDINGS = 64 << 20  # bytes
 def write_findings(findings: Findings, folder: Path) -> Path:
     """Write findings.json of a result folder, replacing an old one at once or not at all; its path."""
     path = folder / layout.FINDINGS
-    part = path.with_suffix(".part")
     try:
-        part.write_text(findings.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        write_file(path, findings.model_dump_json(indent=1) + "\n")
     except OSError as err:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
     return path

@@ -52,14 +52,13 @@ def open_journal(path: Path, *, write: bool) -> sqlite3.Connection:
     """A connection to the journal. If it is missing, writers create it and readers get an empty one."""
     try:
         if write:
-            _make_directory(path.parent)
-            _check_owner(path.parent)
+            make_private(path.parent)
             if not path.exists():
                 _create(path)
         elif not path.exists():
             return _empty()
-        _check_owner(path.parent)
-        _check_owner(path)
+        check_owner(path.parent)
+        check_owner(path)
         db = connect(path, mode="rw") if write else connect_to_read(path)
         try:
             _check_format(db, path)
@@ -102,11 +101,21 @@ def journal_error(action: str, path: Path, err: OSError | sqlite3.Error) -> Stor
     return StoreError(f'cannot {action} the journal of host changes "{path}": {text}', hint=_HINTS.get(code, ""))
 
 
-def _make_directory(directory: Path) -> None:
+def make_state_directory(name: str = "") -> Path:
+    """A directory in the state directory, or that itself, made where it is missing. Raises OSError and StoreError."""
+    make_private(state_directory())
+    directory = state_directory() / name
+    make_private(directory)
+    return directory
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory that nobody else enters, with those above it, and on disk. Raises OSError and StoreError."""
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
         _sync_directory(each.parent)
+    check_owner(directory)
 
 
 def _create(path: Path) -> None:
@@ -145,8 +154,8 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _check_owner(path: Path) -> None:
-    """What the journal says is written to the kernel's files, so nobody else may have a hand in it."""
+def check_owner(path: Path) -> None:
+    """StoreError unless only this user can write: what stands there is written to the kernel's files, or ended."""
     found = path.stat()
     if found.st_uid != os.geteuid():
         raise StoreError(

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pgtrial.errors import StoreError
+from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
@@ -48,13 +49,11 @@ def is_little(paths: Iterable[Path]) -> bool:
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:
-    """Write a query's rows to ``path``, by way of a temporary file: a file that is there is whole."""
-    part = path.with_suffix(".part")
+    """Write a query's rows to ``path``: a file that is there is whole."""
     try:
-        db.execute(f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters))
-        part.replace(path)
+        with new_path(path) as part:
+            db.execute(f"COPY ({query}) TO '{_quoted(part)}' (FORMAT parquet, COMPRESSION zstd)", list(parameters))
     except (duckdb.Error, OSError) as err:
-        part.unlink(missing_ok=True)
         raise StoreError(f'cannot write "{path}": {_first_line(err)}') from err
 
 

@@ -97,20 +97,6 @@ CREATE TABLE caveat (                        -- limits on trust that were known 
     hint     TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE process (                       -- what was started, so that it can be ended whatever happened
-    pid         INTEGER NOT NULL,
-    start_ticks INTEGER NOT NULL,            -- field 22 of /proc/pid/stat: a pid alone may be somebody else's by now
-    boot_id     TEXT NOT NULL,
-    role        TEXT NOT NULL,
-    started     REAL NOT NULL,
-    PRIMARY KEY (pid, start_ticks, boot_id)
-) STRICT;
-
-CREATE TABLE work_directory (                -- what lies outside the result folder and is removed at the end
-    path    TEXT PRIMARY KEY,
-    variant TEXT NOT NULL                    -- whose data it holds, '' for none
-) STRICT;
-
 INSERT INTO meta VALUES ('format', '{format}');
 
 COMMIT;

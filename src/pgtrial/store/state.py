@@ -17,13 +17,11 @@ from pgtrial.store.rows import (
     ArmRow,
     AttemptRow,
     CaveatRow,
-    DirectoryRow,
     EventRow,
     FactRow,
     LevelRow,
     MetaRow,
     PhaseRow,
-    ProcessRow,
     Row,
     SettingRow,
     SliceRow,
@@ -311,39 +309,6 @@ class State:
             (run, Caveat(code=code, severity=severity, text=text, hint=hint))
             for run, code, severity, text, hint in self._rows(CaveatRow)
         )
-
-    # -- what must be ended or removed -----------------------------------------------------------------------
-
-    def add_process(self, *, pid: int, start_ticks: int, boot_id: str, role: str, t: float) -> None:
-        # Of use in this boot only, so it need not survive a power cut: the load must not wait for a disk that is busy.
-        self._db.execute("PRAGMA synchronous = OFF")
-        try:
-            with self._write() as db:
-                db.execute(
-                    "INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (pid, start_ticks, boot_id, role, t)
-                )
-        finally:
-            self._db.execute("PRAGMA synchronous = FULL")
-
-    def processes(self) -> tuple[tuple[int, int, str, str], ...]:
-        """(pid, start ticks, boot id, role) of everything that was ever started."""
-        return tuple((*row,) for row in self._rows(ProcessRow, "ORDER BY started"))
-
-    def add_work_directory(self, path: Path, *, variant: str = "") -> None:
-        """Remember a directory; ``variant`` says whose data it holds."""
-        with self._write() as db:
-            db.execute("INSERT OR IGNORE INTO work_directory VALUES (?, ?)", (str(path), variant))
-
-    def work_directories(self) -> tuple[Path, ...]:
-        return tuple(Path(row.path) for row in self._rows(DirectoryRow, "ORDER BY rowid"))
-
-    def work_directories_by_variant(self) -> dict[str, tuple[Path, ...]]:
-        """Variant to the directories that were made for its data."""
-        found: dict[str, tuple[Path, ...]] = {}
-        for path, variant in self._rows(DirectoryRow, "ORDER BY rowid"):
-            if variant:
-                found[variant] = (*found.get(variant, ()), Path(path))
-        return found
 
 
 def _triples(tables: Tables) -> list[tuple[str, str, str]]:

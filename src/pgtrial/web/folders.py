@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pgtrial.engine.folder import is_locked
-from pgtrial.engine.status import Status, peek_status
+from pgtrial.engine.status import Status, read_status
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.words import make_visible
@@ -206,7 +206,7 @@ def _summarize(place: Place) -> Summary:
     has_report = file_status(place.path, layout.REPORT) is not None
     summary = Summary(id=place.id, name=place.name, state=UNREADABLE, has_report=has_report)
     try:
-        status, started = peek_status(place.path), _started(place.path)
+        status, started = read_status(place.path), _started(place.path)
     except PgTrialError as err:
         return replace(summary, reason=err.message)
     summary = _with_status(summary, status, started)

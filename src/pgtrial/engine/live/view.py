@@ -98,7 +98,8 @@ class LiveFile:
         text = json.dumps(view.as_dict(), allow_nan=False, separators=(",", ":")).encode()
         with contextlib.suppress(OSError):
             if self._fd is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+                (self.folder / layout.LIVE).unlink(missing_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
                 self._fd = os.open(self.folder / layout.LIVE, flags, 0o644)
             os.pwrite(self._fd, b"%08x %d\n%s\n" % (zlib.crc32(text), len(text), text), 0)
 

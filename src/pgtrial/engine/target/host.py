@@ -24,7 +24,7 @@ from pgtrial.model.arm import Arm, Variant
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.work_directory import prepare_directory, remove_directories
-from pgtrial.store.state import State
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import Fio, find_fio, layout_argv
 
@@ -108,7 +108,7 @@ class HostTarget:
 
 
 async def prepare_host(
-    plan: Plan, state: State, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
+    plan: Plan, belongings: Belongings, *, host: Host, changes: HostChanges, base: Path | None, tell: Observer
 ) -> HostTarget:
     """Write the files of all jobs, in each place once and as large as the arm with the largest needs them.
 
@@ -121,10 +121,10 @@ async def prepare_host(
     )
     files = largest_files(plan.arms)
     # Files of an interrupted pgtrial are useless: they may be incomplete.
-    remove_directories(host, *state.work_directories())
+    remove_directories(host, *belongings.paths(host.name))
     try:
         for variant in dict.fromkeys(arm.variant for arm in plan.arms):
-            directory = await _make_directory(target, state, variant, base, size=sum(files.values()), tell=tell)
+            directory = await _make_directory(target, belongings, variant, base, size=sum(files.values()), tell=tell)
             for name, size in files.items():
                 tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
                 await host.run([target.fio.path, *layout_argv(str(directory / name), size)])
@@ -135,7 +135,7 @@ async def prepare_host(
 
 
 async def _make_directory(
-    target: HostTarget, state: State, variant: Variant, base: Path | None, *, size: int, tell: Observer
+    target: HostTarget, belongings: Belongings, variant: Variant, base: Path | None, *, size: int, tell: Observer
 ) -> Path:
     host, name = target.host, f"pgtrial-{secrets.token_hex(4)}"
     # A variant's own directory is part of the experiment; --work-directory only moves data without a fixed place.
@@ -153,7 +153,7 @@ async def _make_directory(
         place = Path(Filesystem().mount_point(context, knob))
     _check_space(host, place, size)
     # Recorded before it exists: an unrecorded directory could never be removed.
-    state.add_work_directory(place / name, variant=variant.key)
+    belongings.add_directory(Made(path=place / name, host=host.name, variant=variant.key))
     prepare_directory(host, place / name, None)
     target.directories[variant.key] = place / name
     return place / name

@@ -33,6 +33,7 @@ from pgtrial.postgres.work_directory import (
     prepare_directory,
     remove_directories,
 )
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
 from pgtrial.workloads.pgbench import initialize_argv
@@ -66,6 +67,7 @@ async def prepare_throwaway(
     plan: Plan,
     scripts: Path,
     state: State,
+    belongings: Belongings,
     *,
     host: Host,
     changes: HostChanges,
@@ -93,13 +95,20 @@ async def prepare_throwaway(
         client=_find_client(host, programs.values()),
         caveats=() if host.name == LOCAL else (_THROUGH_SSH,),
     )
-    kept = state.work_directories_by_variant()
+    made = belongings.directories(host.name)
     try:
         for variant, found in programs.items():
             preparation = _Preparation(
-                target=target, plan=plan, scripts=scripts, state=state, variant=variant, programs=found, tell=tell
+                target=target,
+                plan=plan,
+                scripts=scripts,
+                state=state,
+                belongings=belongings,
+                variant=variant,
+                programs=found,
+                tell=tell,
             )
-            await preparation.execute(base, kept.get(variant.key, ()))
+            await preparation.execute(base, [each.path for each in made if each.variant == variant.key])
     except BaseException:
         await target.remove()
         raise
@@ -138,6 +147,7 @@ class _Preparation:
     plan: Plan
     scripts: Path
     state: State
+    belongings: Belongings
     variant: Variant
     programs: Programs
     tell: Observer
@@ -170,9 +180,9 @@ class _Preparation:
         _check_space(host, place, self.variant.scale)
         wal = Path(self.variant.wal) / name if self.variant.wal else None
         # Recorded before it exists: an unrecorded directory could never be removed.
-        self.state.add_work_directory(place / name, variant=self.variant.key)
+        self.belongings.add_directory(Made(path=place / name, host=host.name, variant=self.variant.key))
         for directory in filter(None, (Path("/tmp") / name, wal)):
-            self.state.add_work_directory(directory)
+            self.belongings.add_directory(Made(path=directory, host=host.name))
         work, socket_directory = prepare_directories(host, place, name, self.target.account)
         try:
             self._check_space_for_twins(work)

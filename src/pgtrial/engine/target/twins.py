@@ -18,7 +18,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, prepare_directory
-from pgtrial.store.state import State
+from pgtrial.store.belongings import Belongings, Made
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,10 +137,10 @@ def _has_own(knob: str) -> bool:
     return KNOBS[knob].among_twins is Among.OWN
 
 
-def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> Twins:
+def make_twins(base: ThrowawayTarget, belongings: Belongings, arms: Mapping[str, Arm]) -> Twins:
     """Make a place for each arm's cluster beside that of its variant; the first ``restore`` fills them.
 
-    Raises PreflightError; what was made is known to the state, and removed with the experiment.
+    Raises PreflightError; what was made is on record, and removed with the experiment.
     """
     twins = Twins(base=base, arms=arms)
     for number, (name, arm) in enumerate(arms.items()):
@@ -149,7 +149,7 @@ def make_twins(base: ThrowawayTarget, state: State, arms: Mapping[str, Arm]) -> 
         place, work = original.directory.parent, f"pgtrial-{secrets.token_hex(4)}"
         wal = None if original.wal_directory is None else original.wal_directory.parent / work
         for directory in filter(None, (place / work, Path("/tmp") / work, wal)):
-            state.add_work_directory(directory)
+            belongings.add_directory(Made(path=directory, host=base.host.name))
         directory, socket_directory = prepare_directories(base.host, place, work, base.account)
         if wal is not None:
             prepare_directory(base.host, wal, base.account)

@@ -40,6 +40,7 @@ from pgtrial.report.words import (
     plural,
     sort_caveats,
 )
+from pgtrial.safe_files import write_file
 from pgtrial.units import format_share
 
 _REPORT = Path(__file__).parents[1]  # where style and script of the report are
@@ -226,6 +227,4 @@ def render_comparison(found: ExperimentComparison) -> str:
 
 def write_comparison(found: ExperimentComparison, path: Path) -> None:
     """Put the page at ``path``: whole, or not at all. OSError where that cannot be written."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(render_comparison(found), encoding="utf-8")
-    part.replace(path)
+    write_file(path, render_comparison(found))

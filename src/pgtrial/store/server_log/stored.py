@@ -8,7 +8,7 @@ from datetime import tzinfo
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.safe_files import open_file
+from pgtrial.safe_files import new_file, open_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store.server_log.entry import LogEntry, format_time, parse_time
 from pgtrial.store.server_log.facts import Kind, read_fact, replace_literals, replace_quoted, split_duration
@@ -43,9 +43,9 @@ def read_lines(path: Path) -> Iterator[str]:
 def write_log(entries: Iterable[LogEntry], path: Path) -> None:
     """Write the file. Raises StoreError."""
     try:
-        with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+        with new_file(path) as file:
             for entry in entries:
-                file.write(f"{format_json(entry)}\n")
+                file.write(f"{format_json(entry)}\n".encode(errors="replace"))
     except OSError as err:
         raise StoreError(f'cannot write "{path}": {err.strerror}') from err
 

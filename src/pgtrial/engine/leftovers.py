@@ -1,0 +1,120 @@
+"""What a pgtrial that was killed has left running and lying about: for its folder to go on, or to be cleared."""
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.engine.folder import discard_raw
+from pgtrial.hosts.base import LOCAL
+from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.processes import ProcessId, end, find_marked, find_server_children, identify, is_alive
+from pgtrial.model.run import RunState
+from pgtrial.postgres.work_directory import remove_directories
+from pgtrial.safe_files import read_file
+from pgtrial.store import layout
+from pgtrial.store.belongings import Belongings, Started
+from pgtrial.store.state import State
+
+OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
+_LONGEST_LOCK = 8192  # bytes of postmaster.pid
+_MEMORY = 6  # its line with key and number of the shared memory
+_SEGMENTS = Path("/proc/sysvipc/shm")
+
+
+def mark_of(folder: Path) -> str:
+    """What every process that is started for the folder carries in its environment."""
+    return str(folder.resolve())
+
+
+def sweep(folder: Path) -> int:
+    """End what a killed pgtrial left running for this folder, mark its unfinished run; the number of processes ended.
+
+    Needs the folder's lock. A snapshot that was prepared stays, for a resume.
+    """
+    ended = _end_all(Belongings.of(folder))
+    with contextlib.closing(State.open(folder, write=True)) as state:
+        for run in state.runs():
+            if run.state is RunState.RUNNING:
+                discard_raw(layout.run_folder(folder, run.folder))
+        state.interrupt_running()
+    return ended
+
+
+def _end_all(belongings: Belongings) -> int:
+    """End all processes of a folder but this one; their number."""
+    ended = end(_processes(belongings) - {identify(os.getpid())})
+    # A server's children end with its first process, unless that was killed as well while they were at work.
+    return len(ended + end(_children(belongings)))
+
+
+def _processes(belongings: Belongings) -> set[ProcessId]:
+    """All that are on record, and those that carry the folder's mark."""
+    return {*map(_identity, belongings.processes()), *find_marked(str(belongings.folder))}
+
+
+def _children(belongings: Belongings) -> list[ProcessId]:
+    return [child for place in belongings.paths(LOCAL) for child in find_server_children(f"{place}/data")]
+
+
+def _identity(started: Started) -> ProcessId:
+    return ProcessId(pid=started.pid, start_ticks=started.start_ticks, boot_id=started.boot_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """What a pgtrial that was killed left of ``belongings`` here; ``elsewhere`` are other hosts with data."""
+
+    belongings: Belongings
+    processes: tuple[ProcessId, ...]
+    directories: tuple[Path, ...]
+    elsewhere: tuple[str, ...]
+
+
+def find_leftovers() -> tuple[Leftover, ...]:
+    """Of all folders in which no pgtrial is at work. Raises StoreError."""
+    found = (_look_at(one) for one in Belongings.all() if not _is_in_use(one))
+    return tuple(one for one in found if one.processes or one.directories)
+
+
+def clear(leftover: Leftover) -> None:
+    """End the processes, give back the shared memory of their servers, and remove the directories."""
+    _end_all(leftover.belongings)
+    host = LocalHost()
+    for directory in leftover.directories:
+        remove_memory(directory / "data")
+        remove_directories(host, directory)
+    if not leftover.elsewhere and not any(map(os.path.lexists, leftover.directories)):
+        leftover.belongings.forget()
+
+
+def _is_in_use(belongings: Belongings) -> bool:
+    return any(started.role == OWN_ROLE and is_alive(_identity(started)) for started in belongings.processes())
+
+
+def _look_at(belongings: Belongings) -> Leftover:
+    return Leftover(
+        belongings=belongings,
+        processes=(*filter(is_alive, _processes(belongings)), *_children(belongings)),
+        directories=tuple(path for path in belongings.paths(LOCAL) if os.path.lexists(path)),
+        elsewhere=tuple(sorted(belongings.hosts() - {LOCAL})),
+    )
+
+
+def remove_memory(data: Path) -> None:
+    """Remove the segment that a killed server has left, as postmaster.pid names it.
+
+    That file is the server's, so it may name any: it has to be the data owner's, and used by nobody.
+    """
+    try:
+        owner = data.lstat().st_uid
+        key, number = read_file(data / "postmaster.pid", limit=_LONGEST_LOCK).splitlines()[_MEMORY].split()
+        with _SEGMENTS.open(encoding="ascii") as file:
+            heads = file.readline().split()
+            segments = [dict(zip(heads, line.split(), strict=False)) for line in file]
+        wanted = {"key": key.decode(), "shmid": number.decode(), "nattch": "0", "uid": str(owner)}
+    except (OSError, ValueError, LookupError):
+        return
+    if any(wanted.items() <= segment.items() for segment in segments):
+        subprocess.run(["ipcrm", "-m", wanted["shmid"]], check=False, capture_output=True)
