@@ -7,10 +7,11 @@ import pytest
 
 import pgtrial.postgres.existing.knobs
 from pgtrial.cli.main import main
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import boot_id, identify
 from pgtrial.knobs.base import HostKnob
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.journal import Journal, Owner
 from pgtrial.store.journal_file import VARIABLE
 
@@ -67,8 +68,26 @@ def test_with_nothing_to_do_nothing_is_made(state: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == f"nothing to restore: {state}/journal.sqlite lists no change that is left\n"
 
     assert main(["restore", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"changes": []}
+    assert json.loads(capsys.readouterr().out) == {"changes": [], "leftovers": []}
     assert not state.exists()
+
+
+def test_directories_of_a_killed_pgtrial_are_cleared(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, left = tmp_path / "results", tmp_path / "pgtrial-00000001"
+    folder.mkdir()
+    (left / "data").mkdir(parents=True)
+    Belongings.of(folder).add_directory(Made(path=left, host=LOCAL))
+
+    assert main(["restore", "--dry-run"]) == 0
+    assert f"{left}: to be cleared" in capsys.readouterr().out
+    assert left.exists()
+
+    assert main(["restore", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["leftovers"]
+    assert (found["folder"], found["directories"], found["outcome"]) == (str(folder), [str(left)], "cleared")
+    assert not left.exists()
 
 
 def test_what_was_left_is_put_back_the_last_change_first(change, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@ import contextlib
 import fcntl
 import importlib.util
 import io
+import json
 import os
 import pty
 import re
@@ -146,7 +147,16 @@ class ResultFolder:
         return self.query("SELECT slot, attempt, state, reason FROM run ORDER BY id")
 
     def work_directories(self) -> list[Path]:
-        return [Path(path) for (path,) in self.query("SELECT path FROM work_directory ORDER BY rowid")]
+        """Where data were made for it, in order, as the record in the state directory says."""
+        records = (path.read_text().splitlines() for path in (self.path.parents[1] / "state").glob("belongings/*"))
+        own = [[json.loads(line) for line in lines] for lines in records]
+        return [
+            Path(line["directory"])
+            for head, *lines in own
+            if head["folder"] == str(self.path.resolve())
+            for line in lines
+            if "directory" in line
+        ]
 
     def commands(self) -> list[list[str]]:
         """Command lines of everything that was started for it and still runs."""

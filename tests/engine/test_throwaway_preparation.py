@@ -14,8 +14,10 @@ from pgtrial.engine.target import preparation
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.load import parse_experiment
+from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
+from pgtrial.store.belongings import Belongings
 from pgtrial.store.state import State
 
 TEXT = """
@@ -41,7 +43,15 @@ def prepare(state, tmp_path, *, scale=1, more="", choice=BLOCKS):
     plan = replace(make_plan(loaded.experiment), method=choice)
     changes = HostChanges(journal=None, host=LocalHost(), folder=tmp_path, knobs=(), owner=None, tell=ignore)
     preparing = prepare_throwaway(
-        plan, tmp_path, state, host=LocalHost(), changes=changes, base=tmp_path / "work", tell=ignore
+        plan,
+        tmp_path,
+        state,
+        Belongings.of(tmp_path),
+        host=LocalHost(),
+        changes=changes,
+        base=tmp_path / "work",
+        may_run=False,
+        tell=ignore,
     )
     return asyncio.run(preparing)
 
@@ -64,7 +74,7 @@ def test_data_for_which_there_is_no_space_are_not_begun(state, tmp_path):
         prepare(state, tmp_path, scale=1_000_000)
 
     assert not (tmp_path / "work").exists()
-    assert state.work_directories() == ()
+    assert Belongings.of(tmp_path).paths(LOCAL) == ()
 
 
 @pytest.mark.usefixtures("programs")
@@ -72,8 +82,8 @@ def test_place_for_the_wal_that_cannot_be_used_leaves_nothing_in_that_of_the_dat
     with pytest.raises(PreflightError, match='cannot create a directory in "/proc"'):
         prepare(state, tmp_path, more='[target.storage]\nwal = "/proc"\n')
 
-    assert state.work_directories() != ()
-    assert not [path for path in state.work_directories() if path.exists()]
+    assert Belongings.of(tmp_path).paths(LOCAL) != ()
+    assert not [path for path in Belongings.of(tmp_path).paths(LOCAL) if path.exists()]
 
 
 @pytest.mark.usefixtures("programs")
@@ -92,7 +102,7 @@ def test_data_of_which_each_arm_has_a_copy_need_the_space_for_them(state, tmp_pa
         monkeypatch.setattr(Operations, "space", lambda *_arguments, free=free: (2 * free, free))
         with pytest.raises(expected):
             prepare(state, tmp_path, choice=MethodChoice(method=method, reason="", slice=1.0))
-        assert not [path for path in state.work_directories() if path.exists()]
+        assert not [path for path in Belongings.of(tmp_path).paths(LOCAL) if path.exists()]
 
 
 def test_trying_whether_copies_share_blocks_leaves_nothing(tmp_path):

@@ -152,5 +152,7 @@ def test_scripts_are_those_of_the_file_and_not_of_a_mix(tmp_path: Path) -> None:
     loaded = parse_experiment(with_setup, "e.toml", tmp_path)
     assert scripts_of(loaded.experiment, tmp_path) == {"setup.sql": "SELECT 2", "own.sql": "SELECT 1"}
 
-    mixed = parse_experiment(TEXT.replace("select-only", "oltp"), "e.toml", tmp_path)
+    mixed = parse_experiment(
+        TEXT.replace("clients = 1", "clients = 9").replace("select-only", "oltp"), "e.toml", tmp_path
+    )
     assert scripts_of(mixed.experiment, tmp_path) == {}

@@ -51,8 +51,6 @@ def folder(tmp_path: Path) -> Path:
         state.add_caveat(
             Caveat(code="x", severity=Severity.INFO, text="LINE 1: SELECT * FROM customers", hint="alice@db7.corp")
         )
-        state.add_process(pid=1, start_ticks=2, boot_id="b", role="server db7", t=1.0)
-        state.add_work_directory(Path("/var/tmp/db7"))
     return place
 
 
@@ -103,12 +101,14 @@ def test_the_same_value_has_the_same_name_in_all_tables(folder: Path) -> None:
     assert addresses.startswith(f"{host},host")
 
 
-def test_a_copy_has_no_processes_and_directories_of_the_machine(folder: Path) -> None:
+def test_a_copy_of_an_old_folder_has_no_processes_and_directories_of_the_machine(folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / layout.STATE)) as db, db:
+        db.execute("CREATE TABLE work_directory (path TEXT PRIMARY KEY, variant TEXT NOT NULL) STRICT")
+        db.execute("INSERT INTO work_directory VALUES ('/var/tmp/db7', 'v')")
+
     copy_state(folder, folder.parent / layout.STATE)
 
     with contextlib.closing(State.open(folder.parent)) as state:
-        assert state.processes() == ()
-        assert state.work_directories() == ()
         assert state.settings()[1]["listen_addresses"][0] == "db7.corp,10.1.2.3"
     assert b"/var/tmp/db7" not in (folder.parent / layout.STATE).read_bytes()
 

@@ -2,7 +2,6 @@ import contextlib
 import os
 import sqlite3
 import struct
-import time
 
 import pytest
 
@@ -86,13 +85,6 @@ def test_facts_are_kept_by_moment(state):
     whole = {None: {"kernel/release": "6.1"}}
     assert state.fingerprints() == {**whole, run.id: {"machine/CPU governor": "performance"}}
     assert state.fingerprints(Moment.AFTER) == {**whole, run.id: {"machine/CPU governor": "powersave"}}
-
-
-def test_processes_are_written_without_waiting_for_the_disk_and_the_rest_with(state):
-    state.add_process(pid=1, start_ticks=2, boot_id="x", role="load", t=time.time())
-
-    assert state.processes() == ((1, 2, "x", "load"),)
-    assert state._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 
 
 def test_folder_of_a_newer_format_is_refused(state, tmp_path):

@@ -167,18 +167,6 @@ class CaveatRow(NamedTuple):
     hint: Text
 
 
-class ProcessRow(NamedTuple):
-    pid: Number
-    start_ticks: Number
-    boot_id: Text
-    role: Text
-
-
-class DirectoryRow(NamedTuple):
-    path: Text
-    variant: Text
-
-
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _CHECKED: dict[type, Any] = {EventRow: Annotated[EventRow, AfterValidator(_is_event)]}
@@ -194,8 +182,6 @@ _TABLES: dict[type, str] = {
     SettingRow: "setting",
     FactRow: "fingerprint",
     CaveatRow: "caveat",
-    ProcessRow: "process",
-    DirectoryRow: "work_directory",
 }
 
 

@@ -113,9 +113,10 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 def test_links_and_pipes_are_neither_written_nor_read(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")
     (tmp_path / layout.LIVE).symlink_to("target")
+    assert read_live(tmp_path) is None
     LiveFile(folder=tmp_path).write(VIEW)
     assert (tmp_path / "target").read_text() == "precious"
-    assert read_live(tmp_path) is None
+    assert read_live(tmp_path) == VIEW
 
     (tmp_path / layout.LIVE).unlink()
     os.mkfifo(tmp_path / layout.LIVE)
