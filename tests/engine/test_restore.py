@@ -105,6 +105,51 @@ def test_what_was_left_is_undone_newest_first(place, journal, runner) -> None:
     assert runner.run(place.undo_open(journal)) == []
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "old = '{'",
+        "old = '[' || substr(hex(zeroblob(50000)), 1, 99999)",
+        "new = '[1]'",
+        "got = '{\"a\": 1}'",
+        "old = x'ff00'",
+        "knob = x'07'",
+        "name = x'80'",
+        "owner_pid = 'x'",
+        "t = 'now'",
+        "outcome = 'perhaps'",
+    ],
+)
+def test_a_damaged_entry_keeps_its_bytes_and_hinders_no_other(place, journal, runner, damage) -> None:
+    for name in ("a", "b"):
+        place.set(name, "1")
+        begin(journal, f"{name}.1", path=str(place.directory / f"{name}.1"))
+    column = damage.partition(" ")[0]
+    with journal.db as db:
+        # As a disk damages it, which knows of no types.
+        (schema,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'entry'").fetchone()
+        db.execute("ALTER TABLE entry RENAME TO strict_entry")
+        db.execute(schema.replace(") STRICT", ")"))
+        db.execute("INSERT INTO entry SELECT * FROM strict_entry")
+        db.execute("DROP TABLE strict_entry")
+        db.execute(f"UPDATE entry SET {damage} WHERE id = 2")
+    before = journal.db.execute(f"SELECT {column} FROM entry WHERE id = 2").fetchone()[0]
+
+    with pytest.raises(RestoreError) as caught:
+        runner.run(place.undo_open(journal))
+
+    assert f"is damaged: {column} = " in caught.value.detail
+    assert 'pgtrial restore --forget 2"' in caught.value.hint
+    assert place.values() == "011100"  # the other is as it was
+    if column != "outcome":
+        assert journal.db.execute(f"SELECT {column} FROM entry WHERE id = 2").fetchone()[0] == before
+    with pytest.raises(PreflightError):
+        refuse_unrestored(journal)
+    (forgotten,) = forget(journal, [2])
+    assert forgotten.entry.damage
+    refuse_unrestored(journal)
+
+
 def test_what_is_in_use_is_left_alone(place, journal, runner, start_process) -> None:
     place.set("a", "1")
     begin(journal, "a.1", path=str(place.directory / "a.1"), owner=owner_of(start_process()))

@@ -57,6 +57,8 @@ def refuse_unrestored(journal: Journal, *, own: ProcessId | None = None, host: s
 
 async def undo_entry(knobs: Sequence[HostKnob], host: Host, entry: JournalEntry) -> Undone:
     """Undo one change; whatever goes wrong is Outcome.FAILED, so that the other changes are undone all the same."""
+    if entry.damage:
+        return Undone(outcome=Outcome.FAILED, text=f"Its entry in the journal is damaged: {entry.damage}.")
     knob = next((knob for knob in knobs if knob.name == entry.change.knob), None)
     if knob is None:
         text = f'This pgtrial does not know the knob "{entry.change.knob}"; use the version that made the change.'

@@ -27,7 +27,8 @@ class JournalEntry:
     """A change as recorded in the journal; ``host`` is "local" or the ssh:// address, ``folder`` the result folder.
 
     ``got`` holds the values read back after the change; None until it is confirmed: pgtrial may then have been killed
-    before, during or after the change itself.
+    before, during or after the change itself. ``damage`` says what is wrong with an entry that cannot be read; then the
+    rest is what could be.
     """
 
     id: int
@@ -38,6 +39,7 @@ class JournalEntry:
     run: int | None
     change: Change
     got: Mapping[str, str] | None
+    damage: str = ""
 
 
 class Outcome(StrEnum):

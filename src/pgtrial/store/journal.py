@@ -6,11 +6,16 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pgtrial.errors import StoreError
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.safe_text import parse_json
 from pgtrial.store.journal_file import FILE, journal_error, lock_restoring, open_journal, state_directory
+
+Found = TypeVar("Found")
+_OVER = tuple(outcome for outcome in Outcome if outcome is not Outcome.FAILED)
+_LONGEST_DAMAGE = 1000  # characters of what cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,7 @@ class Journal:
         path = state_directory() / FILE
         db = open_journal(path, write=write)
         db.row_factory = sqlite3.Row
+        db.text_factory = lambda found: found.decode(errors="backslashreplace")
         return cls(path=path, db=db)
 
     def close(self) -> None:
@@ -103,8 +109,9 @@ class Journal:
     def open_entries(self, *, host: str | None = None, folder: str | None = None) -> tuple[JournalRecord, ...]:
         """Entries still to be undone, newest first: all, or those of a host or a result folder."""
         return self._records(
-            "WHERE (outcome IS NULL OR outcome = 'failed') AND host = coalesce(?, host)"
+            f"WHERE (outcome IS NULL OR outcome NOT IN ({', '.join('?' * len(_OVER))})) AND host = coalesce(?, host)"
             " AND folder = coalesce(?, folder) ORDER BY id DESC",
+            *_OVER,
             host,
             folder,
         )
@@ -137,28 +144,58 @@ def _json(values: Mapping[str, str]) -> str:
 
 
 def _record(row: sqlite3.Row) -> JournalRecord:
+    """The record; one that is damaged keeps its bytes in the journal, and what of it can be read is for people."""
+    damage: list[str] = []
+
+    def or_else(found: object, kind: type[Found], name: str) -> Found:
+        if isinstance(found, kind):
+            return found
+        damage.append(f"{name} = {row[name]!r}")
+        return kind()
+
+    def text(name: str) -> str:
+        return or_else(row[name], str, name)
+
+    def values(name: str) -> Mapping[str, str]:
+        try:
+            found = parse_json(row[name])
+        except (ValueError, TypeError):
+            found = None
+        is_of_texts = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+        return or_else(found if is_of_texts else None, dict, name)
+
     change = Change(
-        knob=row["knob"],
-        name=row["name"],
-        old=json.loads(row["old"]),
-        new=json.loads(row["new"]),
-        old_text=row["old_text"],
-        new_text=row["new_text"],
+        knob=text("knob"),
+        name=text("name"),
+        old=values("old"),
+        new=values("new"),
+        old_text=text("old_text"),
+        new_text=text("new_text"),
     )
+    owner = Owner(
+        pid=or_else(row["owner_pid"], int, "owner_pid"),
+        start_ticks=or_else(row["owner_start_ticks"], int, "owner_start_ticks"),
+        boot_id=text("owner_boot_id"),
+    )
+    outcome = row["outcome"]
+    if outcome is not None and outcome not in tuple(Outcome):
+        damage.append(f"outcome = {outcome!r}")
+        outcome = Outcome.FAILED
     entry = JournalEntry(
         id=row["id"],
-        t=row["t"],
-        host=row["host"],
-        boot_id=row["boot_id"],
-        folder=row["folder"],
-        run=row["run"],
+        t=or_else(row["t"], float, "t"),
+        host=text("host"),
+        boot_id=text("boot_id"),
+        folder=text("folder"),
+        run=None if row["run"] is None else or_else(row["run"], int, "run"),
         change=change,
-        got=None if row["got"] is None else json.loads(row["got"]),
+        got=None if row["got"] is None else values("got"),
+        damage=", ".join(damage)[:_LONGEST_DAMAGE],
     )
     return JournalRecord(
         entry=entry,
-        owner=Owner(pid=row["owner_pid"], start_ticks=row["owner_start_ticks"], boot_id=row["owner_boot_id"]),
-        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        text=row["text"],
-        ended=row["ended"],
+        owner=owner,
+        outcome=None if outcome is None else Outcome(outcome),
+        text=text("text"),
+        ended=row["ended"] if isinstance(row["ended"], float) else None,
     )

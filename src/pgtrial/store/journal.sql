@@ -29,8 +29,6 @@ CREATE TABLE entry (
     ended             REAL
 ) STRICT;
 
-CREATE INDEX still_open ON entry (id) WHERE outcome IS NULL OR outcome = 'failed';
-
 INSERT INTO meta VALUES ('format', '{format}');
 
 COMMIT;
