@@ -27,7 +27,6 @@ OTHERS = {
     "hosts/operations.py": "the files of hosts: settings of the kernel and of servers, which the journal knows",
     "hosts/ssh/agent_programs.py": "the logs of programs on another host",
     "hosts/ssh/host.py": "copies from another host into directories that are made for them",
-    "knobs/memory_pressure.py": "the kernel's file of the process itself",
     "safe_files.py": "the one way",
     "store/attempts.py": "appends in the state directory, which nobody else enters; never through a link",
     "store/belongings.py": "appends in the state directory, which nobody else enters; never through a link",

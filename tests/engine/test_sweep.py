@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.leftovers import OWN_ROLE, clear, find_leftovers, mark_of, remove_memory, sweep
+from pgtrial.engine.leftovers import OWN_ROLE, WORKER, clear, find_leftovers, mark_of, remove_memory, sweep, worker_text
 from pgtrial.engine.status import read_status
+from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.processes import MARK, find_marked, find_server_children, identify
 from pgtrial.model.arm import Arm, Role
@@ -110,6 +111,28 @@ def test_copy_of_a_folder_ends_nothing(folder, start_sleeper, tmp_path_factory):
 
     assert sweep(copy) == 0
     assert server.poll() is None
+
+
+def test_copy_of_a_folder_in_use_is_left_alone(folder, start_sleeper, tmp_path_factory):
+    pgtrial = start_sleeper()
+    with contextlib.closing(State.open(folder, write=True)) as state:
+        state.set_meta(**{WORKER: worker_text(identify(pgtrial.pid))})
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "copy")
+
+    with pytest.raises(StoreError, match="copy of one that is in use"):
+        sweep(copy)
+
+    assert pgtrial.poll() is None
+    with contextlib.closing(State.open(copy)) as state:
+        assert [run.state for run in state.runs()] == [RunState.RUNNING]
+
+
+@pytest.mark.parametrize("worker", ["", "1", "x y z", "1 2 3 4", f"{2**70} 1 b"])
+def test_a_worker_that_is_none_is_nobody(folder, worker):
+    with contextlib.closing(State.open(folder, write=True)) as state:
+        state.set_meta(**{WORKER: worker})
+
+    assert sweep(folder) == 0
 
 
 def test_what_the_state_of_a_folder_says_is_not_touched(folder, start_sleeper, tmp_path):

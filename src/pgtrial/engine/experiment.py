@@ -15,7 +15,7 @@ from pgtrial.engine.consent import refuse_code, uses_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
-from pgtrial.engine.leftovers import OWN_ROLE, mark_of, sweep
+from pgtrial.engine.leftovers import OWN_ROLE, WORKER, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
@@ -152,6 +152,7 @@ async def _run_schedule(
         own = identify(os.getpid())
         assert own is not None  # it is this process
         remember(own, OWN_ROLE)
+        state.set_meta(**{WORKER: worker_text(own)})
         uses = () if permission.code else uses_of(experiment, plan.arms, folder / layout.FILES)
         if uses:
             raise refuse_code(uses)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.engine.folder import discard_raw
+from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import ProcessId, end, find_marked, find_server_children, identify, is_alive
@@ -17,6 +18,7 @@ from pgtrial.store import layout
 from pgtrial.store.belongings import Belongings, Started
 from pgtrial.store.state import State
 
+WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at work in it
 OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
 _LONGEST_LOCK = 8192  # bytes of postmaster.pid
 _MEMORY = 6  # its line with key and number of the shared memory
@@ -31,15 +33,35 @@ def mark_of(folder: Path) -> str:
 def sweep(folder: Path) -> int:
     """End what a killed pgtrial left running for this folder, mark its unfinished run; the number of processes ended.
 
-    Needs the folder's lock. A snapshot that was prepared stays, for a resume.
+    Needs the folder's lock. A snapshot that was prepared stays, for a resume. Raises StoreError if the folder is a copy
+    of one in which a pgtrial is at work.
     """
-    ended = _end_all(Belongings.of(folder))
     with contextlib.closing(State.open(folder, write=True)) as state:
+        if _is_other_alive(state.meta().get(WORKER, "")):
+            raise StoreError(
+                f'result folder "{folder}" is a copy of one that is in use by another pgtrial',
+                hint="Wait until that pgtrial ends, then copy the folder again.",
+            )
+        ended = _end_all(Belongings.of(folder))
         for run in state.runs():
             if run.state is RunState.RUNNING:
                 discard_raw(layout.run_folder(folder, run.folder))
         state.interrupt_running()
     return ended
+
+
+def worker_text(process: ProcessId) -> str:
+    """A process as WORKER in the record of a folder: what it says there is only ever looked at."""
+    return f"{process.pid} {process.start_ticks} {process.boot_id}"
+
+
+def _is_other_alive(worker: str) -> bool:
+    try:
+        pid, ticks, boot = worker.split()
+        process = ProcessId(pid=int(pid), start_ticks=int(ticks), boot_id=boot)
+    except ValueError:
+        return False
+    return process.pid != os.getpid() and is_alive(process)
 
 
 def _end_all(belongings: Belongings) -> int:
