@@ -36,6 +36,7 @@ from pgtrial.findings.catalogue.world import WORLD_CAVEATS
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
+from pgtrial.knobs.sysctl_rules import REFUSALS
 from pgtrial.knobs.values import Form, Name
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
@@ -257,6 +258,12 @@ sets another directory.
 ## On an existing server
 
 {server}
+
+## Kernel settings that are refused
+
+| sysctl | Value | Why |
+|---|---|---|
+{refusals}
 """
 
 
@@ -265,7 +272,14 @@ def render_knobs() -> str:
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
-    return _KNOBS.format(cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False))
+    refusals = "\n".join(
+        f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
+        + " |"
+        for refusal in REFUSALS
+    )
+    return _KNOBS.format(
+        cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False), refusals=refusals
+    )
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:

@@ -81,6 +81,12 @@ def test_what_goes_together_is_not_refused(find: Find, text: str) -> None:
             '"vm.dirty_ratio" and "vm.dirty_bytes" exclude each other',
         ),
         ("[arms.b.sysctl]\nswappiness = 5\n", "arms.b.sysctl.swappiness", "is not the name of a kernel setting"),
+        (
+            "[arms.b.sysctl]\n'kernel.core_pattern' = '|/tmp/x'\n",
+            'arms.b.sysctl."kernel.core_pattern"',
+            "cannot be varied",
+        ),
+        ("[arms.b.sysctl]\n'kernel/core_pattern' = '|x'\n", 'arms.b.sysctl."kernel/core_pattern"', "is not the name"),
         ("[arms.b.sysctl]\n'vm.' = 5\n", 'arms.b.sysctl."vm."', "is not the name of a kernel setting"),
         ("[arms.b.sysctl]\n'vm/../x' = 5\n", 'arms.b.sysctl."vm/../x"', "is not the name of a kernel setting"),
         ("[arms.b.sysctl]\n'net/a.b/' = 5\n", 'arms.b.sysctl."net/a.b/"', "is not the name of a kernel setting"),

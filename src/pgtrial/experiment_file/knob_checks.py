@@ -25,7 +25,8 @@ def check_names(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     found: list[Found] = []
     for declared in all_declared(experiment):
         knob = KNOBS.get(declared.knob)
-        if knob is not None and (wrong := knob.find_wrong_key(declared.key)) is not None:
+        wrong = knob and (knob.find_wrong_key(declared.key) or knob.find_refused(declared.key, declared.value))
+        if wrong:
             # A factor has its setting's name once, however many levels.
             found.append((declared.path[:2] if declared.path[0] == "factors" else declared.path, *wrong))
         elif (declared.knob, declared.key) == ("server", "postgres"):

@@ -139,6 +139,10 @@ class Knob:
         """Message and hint where a table takes any key, but not this one."""
         return None
 
+    def find_refused(self, key: str, value: str) -> tuple[str, str] | None:
+        """Message and hint where a key that the table takes, or this value of it, is never set."""
+        return None
+
     def rule_of(self, key: str) -> Rule:
         """How a key settles, or for a list one of its elements."""
         lower = key.lower()

@@ -107,6 +107,10 @@ class Sysctl(HostKnob):
     def standard_key(self, key: str) -> str:
         return standard_name(key) if _is_name(key) else key
 
+    def find_refused(self, key: str, value: str) -> tuple[str, str] | None:
+        refusal = find_refusal(path_of(key).removeprefix(f"{ROOT}/"), value)
+        return None if refusal is None else (f"{key} cannot be varied", f"{refusal.reason} {refusal.hint}".rstrip())
+
     def find_wrong_key(self, key: str) -> tuple[str, str] | None:
         if _is_name(key):
             return None

@@ -93,7 +93,27 @@ _COUNTS = "The kernel itself changes it, so that nobody can say what to put back
 _NETWORK = "It changes other settings of the network, addresses or routes as well, which could not be put back."
 _SECRET = "It is a secret, which must not be written to the journal of changes."
 
+_STARTS = "It names a program that the kernel starts as root, or by which the machine is recovered."
+_PROTECTS = "It protects the users of the machine from each other."
+_BREAKS = "With a wrong value no program can be started any more, not even to put it back."
+_ENDS = "It decides whether the machine goes down."
+
 REFUSALS = (
+    *(
+        Refusal(pattern=pattern, reason=reason)
+        for reason, patterns in (
+            (_STARTS, ("kernel/core_pattern", "kernel/core_pipe_limit", "kernel/modprobe", "kernel/hotplug")),
+            (_STARTS, ("kernel/poweroff_cmd", "kernel/ctrl-alt-del", "kernel/sysrq")),
+            (_BREAKS, ("kernel/pid_max", "kernel/threads-max", "fs/file-max", "fs/nr_open", "vm/mmap_min_addr")),
+            (_BREAKS, ("user/max_*", "vm/hugetlb_shm_group")),
+            (_ENDS, ("kernel/panic*", "kernel/*_panic", "kernel/*_panic_*", "vm/panic_on_oom", "fs/xfs/panic_mask")),
+            (_PROTECTS, ("fs/suid_dumpable", "fs/protected_*", "kernel/kptr_restrict", "kernel/dmesg_restrict")),
+            (_PROTECTS, ("kernel/perf_event_paranoid", "kernel/unprivileged_*", "kernel/yama/*", "kernel/keys/*")),
+            (_PROTECTS, ("vm/unprivileged_userfaultfd", "net/core/bpf_jit_harden", "kernel/io_uring_group")),
+            (_PROTECTS, ("kernel/apparmor*", "kernel/sysctl_writes_strict", "kernel/oops_all_cpu_backtrace")),
+        )
+        for pattern in patterns
+    ),
     Refusal(pattern="vm/drop_caches", reason=_ACTS, hint='cache = "cold" in [design] empties the caches before runs.'),
     Refusal(pattern="vm/compact_memory", reason=_ACTS),
     Refusal(pattern="vm/stat_refresh", reason=_ACTS),
@@ -111,13 +131,6 @@ REFUSALS = (
     Refusal(pattern="kernel/modules_disabled", value="1", reason=_ONE_WAY),
     Refusal(pattern="kernel/kexec_load_disabled", value="1", reason=_ONE_WAY),
     Refusal(pattern="kernel/kexec_load_limit_*", reason=_ONE_WAY),
-    Refusal(pattern="kernel/yama/ptrace_scope", value="3", reason=_ONE_WAY),
-    Refusal(
-        pattern="kernel/unprivileged_bpf_disabled",
-        value="1",
-        reason=_ONE_WAY,
-        hint="2 forbids the same, and can be put back.",
-    ),
     Refusal(pattern="kernel/usermodehelper/*", reason=_ONE_WAY),
     Refusal(pattern="kernel/tainted", reason=_ONE_WAY),
     Refusal(pattern="vm/memfd_noexec", reason=f"{_ONE_WAY[:-1]}, on kernels before 6.6."),
