@@ -1,6 +1,7 @@
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -232,3 +233,43 @@ def test_disk_of_the_results_that_fills_up_is_one_clear_error(place, small_disk)
     status = place.run("status", str(folder.path))
     assert "interrupted" in status.stdout
     assert [row[2] for row in folder.runs()].count("running") == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("--time=1", "a load generator ended after "),
+        ("stop", "a load generator stood still for "),
+    ],
+)
+def test_load_that_is_less_than_it_should_be_does_not_count(place, pg_config, fault, reason):
+    """pgbench ends with status 0 before its time, or is stopped for a while as by a debugger."""
+    programs = place.directory / "programs"
+    programs.mkdir()
+    for program in Path(pg_config).parent.iterdir():
+        (programs / program.name).symlink_to(program)
+    for name, text in (
+        ("pg_config", f'[ "$*" != --bindir ] && exec {pg_config} "$@"\necho {programs}'),
+        (
+            "pgbench",
+            f'case "$*" in *--log-prefix*) ;; *) exec {pg_config[:-9]}pgbench "$@" ;; esac\n'
+            + (
+                f'for each; do case "$each" in --time=*) each={fault} ;; esac; set -- "$@" "$each"; shift; done\n'
+                if fault != "stop"
+                else 'sh -c \'sleep 1; kill -STOP "$1"; sleep 4; kill -CONT "$1"\' - $$ &\n'
+            )
+            + f'exec {pg_config[:-9]}pgbench "$@"',
+        ),
+    ):
+        (programs / name).unlink(missing_ok=True)
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    place.write_light_experiment(*ONE_BLOCK, ('duration = "1s"', 'duration = "6s"'))
+
+    result = place.run("run", "small.toml", environment={"PG_CONFIG": str(programs / "pg_config")})
+
+    runs = place.only_folder().runs()
+    assert result.returncode != 0
+    assert {state for _, _, state, _ in runs} == {"invalid"}
+    assert all(reason in why for _, _, _, why in runs), runs
+    place.only_folder().assert_nothing_left()

@@ -16,7 +16,15 @@ LEVEL = LoadLevel(index=0, clients=2)
 def check(*, processed=10, failed=0, logged=10, errors=(), gaps=(), clock_step=0.0, ended=True):
     """A run with a measured window from 100 s to 110 s."""
     text = f"number of transactions actually processed: {processed}\nnumber of failed transactions: {failed} (0.000%)\n"
-    outcome = LoadOutcome(started=99.0, all_started=99.0, summaries=(parse_summary(text if ended else ""),), errors=())
+    outcome = LoadOutcome(
+        started=99.0,
+        all_started=99.0,
+        shortest=12.0,
+        silence=1.0,
+        reports=(100.0, 111.0),
+        summaries=(parse_summary(text if ended else ""),),
+        errors=(),
+    )
     log = LevelLog(
         level=0, scenarios=("a",), files=(), window=(100.0, 110.0), latency_limit=None, has_rate=False, max_tries=1
     )

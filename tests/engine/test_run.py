@@ -127,7 +127,15 @@ class Measured(Measurement):
                     max_tries=1,
                 )
             )
-            outcome = LoadOutcome(started=now, all_started=now, summaries=(Summary(processed=1),), errors=())
+            outcome = LoadOutcome(
+                started=now,
+                all_started=now,
+                shortest=6.0,
+                silence=1.0,
+                reports=(None, None),
+                summaries=(Summary(processed=1),),
+                errors=(),
+            )
             member.outcomes.append((LEVEL, outcome))
             member.counted_seconds = 4.0
         return dict.fromkeys(self.group.members, WHOLE)

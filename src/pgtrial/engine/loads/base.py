@@ -104,11 +104,17 @@ def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
 class LoadOutcome:
     """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
 
-    From ``started`` on, each runs at least as long as it was told to; both are in seconds since the epoch.
+    From ``started`` on, each is to run at least as long as it was told to; both are in seconds since the epoch.
+    ``shortest`` is how long the one that ended first ran, and ``silence`` the longest time between two reports of one,
+    both in seconds: one that stands still reports nothing, one that waits for its server says that nothing was done.
+    ``reports`` are the latest first and the earliest last one, None where the program gives no times.
     """
 
     started: float
     all_started: float
+    shortest: float
+    silence: float
+    reports: tuple[float | None, float | None]
     summaries: tuple[Summary, ...]
     errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
 
@@ -156,7 +162,7 @@ async def run_generators(
     enough = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         processes = []
-        started = time.time()
+        started, begun = time.time(), time.monotonic()
         for generator in generators:
             process = await host.start(
                 [program, *generator.argv_tail],
@@ -191,13 +197,19 @@ async def run_generators(
         ]
     errors = [
         f"{', '.join(generator.scenario_names)}: {line}"
-        for generator, (status, stdout, stderr) in ended
-        for line in _complaints(output, status, stdout, stderr)
+        for generator, end in ended
+        for line in _complaints(output, end.status, end.stdout, end.stderr)
     ]
     return LoadOutcome(
         started=started,
         all_started=all_started,
-        summaries=tuple(output.parse_summary(stdout, stderr) for _, (_, stdout, stderr) in ended),
+        shortest=min((end.at for _, end in ended), default=time.monotonic()) - begun,
+        silence=max((end.silence for _, end in ended), default=0.0),
+        reports=(
+            max((end.reports[0] for _, end in ended if end.reports), default=None),
+            min((end.reports[1] for _, end in ended if end.reports), default=None),
+        ),
+        summaries=tuple(output.parse_summary(end.stdout, end.stderr) for _, end in ended),
         errors=tuple(errors),
     )
 
@@ -218,6 +230,18 @@ def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequen
     return stderr.strip().splitlines()[-3:] or [f"{output.program} ended with status {status} and printed nothing"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """``at`` is on the monotonic clock; the outputs are without progress lines."""
+
+    status: int
+    stdout: str
+    stderr: str
+    at: float
+    reports: tuple[float, float] | None  # the first and the last report, in seconds since the epoch
+    silence: float
+
+
 async def _listen(
     process: HostProcess,
     index: int,
@@ -226,15 +250,16 @@ async def _listen(
     enough: asyncio.Event,
     *,
     output: Output,
-) -> tuple[int, str, str]:
-    """Read both outputs of a generator to their ends; (exit status, stdout, stderr), without progress lines.
-
-    One that fails is enough to end the others: their run cannot count any more.
+) -> _End:
+    """Read both outputs of a generator to their ends. One that fails is enough to end the others: their run
+    cannot count any more.
     """
     assert process.stdout is not None  # both were asked for as pipes
     assert process.stderr is not None
     first: list[str] = []
     last: deque[str] = deque(maxlen=_LINES_KEPT)
+    silence = 0.0
+    reports: tuple[float, float] | None = None
     told, rest = process.stdout, process.stderr
     if output.progress == "stderr":
         told, rest = rest, told
@@ -245,14 +270,18 @@ async def _listen(
             if progress is None:
                 (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue
+            if progress.t is not None:
+                earliest, latest = reports or (progress.t, progress.t)
+                silence, reports = max(silence, progress.t - latest), (earliest, progress.t)
             second = seconds.add(index, progress)
             if second is not None and on_second(*second):
                 enough.set()
-        status = await process.wait()
+        status, at = await process.wait(), time.monotonic()
         if status != 0:
             enough.set()
         others, text = "\n".join((*first, *last)), (await reading).decode("utf-8", "replace")
-        return (status, others, text) if output.progress == "stdout" else (status, text, others)
+        stdout, stderr = (others, text) if output.progress == "stdout" else (text, others)
+        return _End(status=status, stdout=stdout, stderr=stderr, at=at, reports=reports, silence=silence)
     finally:
         reading.cancel()
 

@@ -15,7 +15,7 @@ from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts
-from pgtrial.engine.measure import MACHINE, Measurement
+from pgtrial.engine.measure import MACHINE, Measurement, check_whole
 from pgtrial.engine.sampler.control import (
     Disks,
     SamplerConfig,
@@ -230,6 +230,8 @@ class SlicedMeasurement(Measurement):
         outcome = await self._run_load(label, generators, conduct=conduct)
         if not slices:
             raise InvalidRunError(f"{label}: the load ended early")
+        last = max(piece.ended for own in slices.values() for piece in own)
+        check_whole(outcome, seconds=last - outcome.started, label=label)
         if logged:
             for name, own in slices.items():
                 window = (own[0].counted, own[-1].ended)
