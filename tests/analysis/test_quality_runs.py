@@ -34,6 +34,7 @@ def test_a_clean_experiment_has_no_caveat_about_its_runs(assess: Assess) -> None
     for check in (
         runs.check_warmup,
         runs.check_steadiness,
+        runs.check_stalls,
         runs.check_checkpoints,
         runs.check_failures,
         runs.check_open_loop,
@@ -164,3 +165,20 @@ def test_a_generator_that_takes_the_last_cpu_is_told(
     found = list(runs.check_generator(assess(reduced={**reduced, "waits": waits})))
 
     assert [(caveat.code, caveat.runs) for caveat in found] == ([("generator-saturated", (4,))] if is_saturated else [])
+
+
+def test_seconds_without_a_transaction_among_many_are_told(assess: Assess, reduction: Reduction) -> None:
+    (caveat,) = runs.check_stalls(assess(reduced={"stalls": {**reduction.stalls, (2, 0): 1, (5, 0): 3}}))
+
+    assert (caveat.code, caveat.severity, caveat.runs) == ("stalled", Severity.WARNING, (2, 5))
+    assert caveat.text.startswith("In 2 of 18 runs no transaction ended for up to 3 s")
+
+
+def test_long_or_rare_transactions_do_not_stall(assess: Assess, values: Values, reduction: Reduction) -> None:
+    stalls = {**reduction.stalls, (2, 0): 1}
+    times = reduction.histograms[2, 0, None]
+    long = {**reduction.histograms, (2, 0, None): replace(times, buckets=times.buckets + 1000)}
+    rare = {**values, (2, "pgbench.tps", None, 0): runs.STALL_RATE - 1}
+
+    assert list(runs.check_stalls(assess(values=values, reduced={"stalls": stalls, "histograms": long}))) == []
+    assert list(runs.check_stalls(assess(values=rare, reduced={"stalls": stalls}))) == []

@@ -97,6 +97,18 @@ def test_a_second_has_its_own_95th_percentile(one: Path) -> None:
     assert (last.count, last.latency_mean, last.latency_p95) == (0, None, None)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "stall"), [((0, 1, 2, 3), 0), ((0, 3), 2), ((2, 3), 2), ((0, 1), 2), ((1, 2), 1), ((), None)]
+)
+def test_seconds_in_a_row_without_a_transaction_are_a_stall(
+    one: Path, seconds: tuple[int, ...], stall: int | None
+) -> None:
+    rows = [TransactionRow(level=0, second=second, scenario="a", count=9, latency=0.01) for second in seconds]
+    write_transactions(rows, run_file(one, layout.TRANSACTIONS))
+
+    assert reduce_folder(one).stalls.get((1, 0)) == stall
+
+
 def test_a_long_run_has_wider_bins(tmp_path: Path) -> None:
     folder = write_result_folder(tmp_path / "r", text=EXPERIMENT.replace('"10s"', '"10min"'), runs=1)
 

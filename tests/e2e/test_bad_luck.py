@@ -1,10 +1,18 @@
+import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pgtrial.engine.slicer.freeze import family
+from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.processes import identify
 
 QUICK = (('duration = "2s"', 'duration = "1s"'), ('warmup   = "1s"', "warmup = 0"))
@@ -235,41 +243,93 @@ def test_disk_of_the_results_that_fills_up_is_one_clear_error(place, small_disk)
     assert [row[2] for row in folder.runs()].count("running") == 0
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        ("--time=1", "a load generator ended after "),
-        ("stop", "a load generator stood still for "),
-    ],
-)
-def test_load_that_is_less_than_it_should_be_does_not_count(place, pg_config, fault, reason):
-    """pgbench ends with status 0 before its time, or is stopped for a while as by a debugger."""
-    programs = place.directory / "programs"
-    programs.mkdir()
-    for program in Path(pg_config).parent.iterdir():
-        (programs / program.name).symlink_to(program)
-    for name, text in (
-        ("pg_config", f'[ "$*" != --bindir ] && exec {pg_config} "$@"\necho {programs}'),
-        (
-            "pgbench",
-            f'case "$*" in *--log-prefix*) ;; *) exec {pg_config[:-9]}pgbench "$@" ;; esac\n'
-            + (
-                f'for each; do case "$each" in --time=*) each={fault} ;; esac; set -- "$@" "$each"; shift; done\n'
-                if fault != "stop"
-                else 'sh -c \'sleep 1; kill -STOP "$1"; sleep 4; kill -CONT "$1"\' - $$ &\n'
-            )
-            + f'exec {pg_config[:-9]}pgbench "$@"',
-        ),
-    ):
-        (programs / name).unlink(missing_ok=True)
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
-    place.write_light_experiment(*ONE_BLOCK, ('duration = "1s"', 'duration = "6s"'))
+def find_generators(folder) -> list[int]:
+    """Process ids of pgbench that was started for the folder, for what is measured."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_own = f"{MARK}={folder.path.resolve()}".encode() in (path / "environ").read_bytes().split(b"\0")
+            command = (path / "cmdline").read_bytes().split(b"\0")
+            if is_own and command[0].endswith(b"pgbench") and b"--log" in command:
+                found.append(int(path.name))
+    return found
 
-    result = place.run("run", "small.toml", environment={"PG_CONFIG": str(programs / "pg_config")})
 
-    runs = place.only_folder().runs()
-    assert result.returncode != 0
-    assert {state for _, _, state, _ in runs} == {"invalid"}
-    assert all(reason in why for _, _, _, why in runs), runs
-    place.only_folder().assert_nothing_left()
+@pytest.fixture(scope="module")
+def halted(new_place, ended):
+    """Two experiments at the same time: pgbench is told to end early, then made to stand still; the server of the other
+    stands still in every run.
+    """
+    places = new_place("generator"), new_place("server")
+    processes = []
+    for place, blocks in zip(places, (1, 2), strict=True):
+        place.write_light_experiment(
+            ('duration = "2s"', 'duration = "6s"'), QUICK[1], ("blocks = 2", f"blocks = {blocks}")
+        )
+        processes.append(place.start("run", "small.toml"))
+    ended.extend(processes)
+    with ThreadPoolExecutor() as pool:
+        harm_generator, harm_server = (
+            pool.submit(harm, place) for harm, place in zip((_harm_generator, _harm_server), places, strict=True)
+        )
+        harm_generator.result()
+        harm_server.result()
+    return tuple((place, place.finish(process)) for place, process in zip(places, processes, strict=True))
+
+
+def _wait_for_load(place, run) -> tuple[Any, list[int]]:
+    """Wait until a run has been measured for more than its guard time of a second; the folder and pgbench's id."""
+    folder = place.wait_until(
+        lambda folder: folder.query("SELECT max(id) FROM run") == [(run,)] and find_generators(folder)
+    )
+    time.sleep(2.2)
+    return folder, find_generators(folder)
+
+
+def _harm_generator(place) -> None:
+    _, pids = _wait_for_load(place, 1)
+    os.kill(pids[0], signal.SIGALRM)  # it ends as at the end of its time, with status 0
+    _, pids = _wait_for_load(place, 2)
+    _stand_still(pids)
+
+
+def _harm_server(place) -> None:
+    for run in (1, 2, 3, 4):
+        folder, _ = _wait_for_load(place, run)
+        (data,) = (path / "data" for path in folder.work_directories() if (path / "data/postmaster.pid").exists())
+        _stand_still(family(int((data / "postmaster.pid").read_text().split()[0])), seconds=2.0)
+
+
+def _stand_still(pids, *, seconds=2.5) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_generator_that_ends_early_or_stands_still_makes_the_run_invalid(halted):
+    place, result = halted[0]
+
+    assert result.returncode == 0, result.stderr
+    states = place.only_folder().runs()
+    assert [row[:3] for row in states] == [(1, 1, "invalid"), (1, 2, "invalid"), (1, 3, "done"), (2, 1, "done")]
+    assert re.fullmatch(r"2 clients: pgbench ended [3-5]\.\d s before the end of its time", states[0][3])
+    assert re.fullmatch(r"2 clients: pgbench stood still for [23]\.\d s", states[1][3])
+
+
+def test_server_that_stands_still_is_told(halted):
+    place, result = halted[1]
+
+    assert result.returncode == 0, result.stderr
+    folder = place.only_folder()
+    assert [row[2] for row in folder.runs()] == ["done"] * 4
+    (caveat,) = (
+        caveat
+        for caveat in json.loads((folder.path / "findings.json").read_text())["caveats"]
+        if caveat["code"] == "stalled"
+    )
+    assert caveat["severity"] == "warning"
+    assert "In 4 of 4 runs no transaction ended for up to " in " ".join(
+        place.run("report", str(folder.path)).stdout.split()
+    )

@@ -1,6 +1,6 @@
 import pytest
 
-from pgtrial.engine.collect import InvalidRunError, check_run
+from pgtrial.engine.collect import InvalidRunError, check_presence, check_run
 from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.loads.base import LoadOutcome
 from pgtrial.engine.sampler.control import Gap, SamplerReport
@@ -17,13 +17,7 @@ def check(*, processed=10, failed=0, logged=10, errors=(), gaps=(), clock_step=0
     """A run with a measured window from 100 s to 110 s."""
     text = f"number of transactions actually processed: {processed}\nnumber of failed transactions: {failed} (0.000%)\n"
     outcome = LoadOutcome(
-        started=99.0,
-        all_started=99.0,
-        shortest=12.0,
-        silence=1.0,
-        reports=(100.0, 111.0),
-        summaries=(parse_summary(text if ended else ""),),
-        errors=(),
+        started=99.0, all_started=99.0, first_ended=110.5, summaries=(parse_summary(text if ended else ""),), errors=()
     )
     log = LevelLog(
         level=0, scenarios=("a",), files=(), window=(100.0, 110.0), latency_limit=None, has_rate=False, max_tries=1
@@ -78,3 +72,34 @@ def test_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):
 
     with pytest.raises(StoreError, match="File exists"):
         make_raw_folders(tmp_path / "run")
+
+
+def presence(*, first_ended=112.0, silences=(), takes_turns=False):
+    """A load that was measured from 100 s to 110 s."""
+    outcome = LoadOutcome(
+        started=99.0, all_started=99.0, first_ended=first_ended, silences=silences, summaries=(), errors=()
+    )
+    check_presence("2 clients", outcome, window=(100.0, 110.0), program="pgbench", takes_turns=takes_turns)
+
+
+def test_generator_that_works_through_the_whole_window_counts():
+    presence()
+    presence(first_ended=110.0)
+    presence(silences=((95.0, 100.9), (109.1, 115.0)))  # not yet, or no longer, measured
+    presence(silences=((101.0, 105.0),), takes_turns=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"first_ended": 105.5}, "2 clients: pgbench ended 4.5 s before the end of its time"),
+        ({"first_ended": 105.5, "takes_turns": True}, "2 clients: pgbench ended 4.5 s before the end of its time"),
+        ({"silences": ((101.0, 104.0),)}, "2 clients: pgbench stood still for 3.0 s"),
+        ({"silences": ((95.0, 103.0),)}, "2 clients: pgbench stood still for 8.0 s"),
+    ],
+)
+def test_generator_that_ends_or_halts_inside_the_window_makes_the_run_invalid(fault, reason):
+    with pytest.raises(InvalidRunError) as caught:
+        presence(**fault)
+
+    assert str(caught.value) == reason

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.loads.base import run_generators
-from pgtrial.engine.measure import check_whole, find_standstill
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import find_marked
 from pgtrial.workloads.pgbench import Generator
@@ -174,30 +172,3 @@ def test_seconds_without_transactions_have_no_latency(load):
 
     assert told[0] == (0, None)
     assert all(latency is None or math.isfinite(latency) for _, latency in told)
-
-
-@pytest.mark.parametrize(
-    ("series", "seconds"),
-    [
-        ([100.0, 100.0, 0.0, 0.0, 100.0], "2 s"),
-        ([100.0, 0.0, 0.0, 0.0, 0.0], "4 s"),
-        ([100.0, 0.0, 100.0, 0.0, 100.0], None),
-        ([2.0, 0.0, 0.0, 3.0], None),  # as may be by chance
-        ([0.0, 0.0, 0.0], None),  # no transaction at all is another matter
-        ([], None),
-    ],
-)
-def test_a_server_that_stands_still_is_said(series, seconds):
-    found = [caveat.text for caveat in find_standstill(series, label="4 clients")]
-
-    assert len(found) == (seconds is not None)
-    assert all(f"no transaction ended for {seconds}" in text for text in found)
-
-
-def test_how_long_generators_ran_and_were_silent_is_known(load):
-    outcome, _ = load({"a": LIGHT, "b": LIGHT}, seconds=3)
-
-    check_whole(outcome, seconds=3, label="2 clients")
-    with pytest.raises(InvalidRunError, match=r"2 clients: a load generator ended after 3\.\d s of 10\.0 s"):
-        check_whole(outcome, seconds=10, label="2 clients")
-    assert 0.5 < outcome.silence < 3

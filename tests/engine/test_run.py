@@ -128,13 +128,7 @@ class Measured(Measurement):
                 )
             )
             outcome = LoadOutcome(
-                started=now,
-                all_started=now,
-                shortest=6.0,
-                silence=1.0,
-                reports=(None, None),
-                summaries=(Summary(processed=1),),
-                errors=(),
+                started=now, all_started=now, first_ended=now, summaries=(Summary(processed=1),), errors=()
             )
             member.outcomes.append((LEVEL, outcome))
             member.counted_seconds = 4.0

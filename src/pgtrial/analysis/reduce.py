@@ -1,5 +1,6 @@
 """Reduce the Parquet files of the valid runs; the queries are in sql/."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -64,6 +65,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 histograms=_histograms(db),
                 bins=_bins(db, buckets),
                 latency_rows=_latency_rows(buckets),
+                stalls=_stalls(db, evidence),
                 widths=widths,
                 increases=counters.increases,
                 gaps=counters.gaps,
@@ -177,6 +179,14 @@ def _bins(db: duckdb.DuckDBPyConnection, buckets: _Columns) -> dict[tuple[int, i
     return {key: tuple(value) for key, value in bins.items()}
 
 
+def _stalls(db: duckdb.DuckDBPyConnection, evidence: Evidence) -> dict[tuple[int, int], int]:
+    counted = {(run.id, window.level): window.counted for run in evidence.valid for window in windows(run)}
+    return {
+        (run, level): max(pause, first, math.floor(counted[run, level]) - 1 - last)
+        for run, level, pause, first, last in _rows(db, "stalls")
+    }
+
+
 def _latency_rows(buckets: _Columns) -> dict[tuple[int, int], NDArray[np.int64]]:
     known, place = np.unique(buckets["bucket"], return_inverse=True)
     rows = np.array([row_of(bucket) for bucket in known.tolist()], dtype=np.int64)[place]
@@ -188,6 +198,8 @@ def _latency_rows(buckets: _Columns) -> dict[tuple[int, int], NDArray[np.int64]]
     run, level, index, rows = (column[starts] for column in columns)
     cells = np.column_stack([index, rows, counts]).astype(np.int64, copy=False)
     windows_ = _starts(run, level)
+    if not windows_.size:  # which np.split does not know
+        return {}
     return {
         (int(run[start]), int(level[start])): mine
         for start, mine in zip(windows_, np.split(cells, windows_[1:]), strict=True)

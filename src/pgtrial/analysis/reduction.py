@@ -85,7 +85,8 @@ class Reduction:
     seconds of a run's bins. ``parts`` has the transactions by slice and quarter of its counted time, (slices, 4), in
     the order of the run's slices at that level, ``washout`` those of their guard time. ``latency_rows`` are the
     transactions of all scenarios by bin and row of a heat map, (n, 3): index of the bin, row of model/histogram.py,
-    count; what has none is left out.
+    count; what has none is left out. ``stalls`` is the largest number of whole seconds of measured time in a row in
+    which no transaction ended, where any did.
     """
 
     totals: Mapping[Cell, Totals] = field(default_factory=dict)
@@ -101,6 +102,7 @@ class Reduction:
     parts: Mapping[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict)
     washout: Mapping[tuple[int, int], float] = field(default_factory=dict)
     latency_rows: Mapping[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict)
+    stalls: Mapping[tuple[int, int], int] = field(default_factory=dict)
     without_samples: tuple[int, ...] = ()
     without_waits: tuple[int, ...] = ()
     without_slices: tuple[int, ...] = ()

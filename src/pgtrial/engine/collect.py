@@ -19,6 +19,7 @@ from pgtrial.store import layout
 from pgtrial.store.samples import StatementRow, WaitRow, write_samples, write_statements, write_waits
 from pgtrial.store.transactions import IngestReport, LevelLog, LoadLog, ingest
 
+_LOST = 1.0  # s of a window in which a generator was silent; less than its first report, which is of a whole second
 _CLOCK_STEP = 0.2  # s; far above what reading two clocks one after the other makes, below what confuses the samples
 
 
@@ -43,6 +44,21 @@ def clock_offset(ops: Operations) -> float:
     """Seconds between a machine's wall clock and its monotonic clock, which nobody can set."""
     now, steady = ops.clock()
     return now - steady
+
+
+def check_presence(
+    label: str, outcome: LoadOutcome, *, window: tuple[float, float], program: str, takes_turns: bool = False
+) -> None:
+    """Raise InvalidRunError where a generator did not work for all of the window, which its status does not tell.
+
+    One that ``takes_turns`` stands still while others work, and is only not to end before.
+    """
+    start, end = window
+    if outcome.first_ended < end:
+        raise InvalidRunError(f"{label}: {program} ended {end - outcome.first_ended:.1f} s before the end of its time")
+    for begin, until in () if takes_turns else outcome.silences:
+        if min(until, end) - max(begin, start) > _LOST:
+            raise InvalidRunError(f"{label}: {program} stood still for {until - begin:.1f} s")
 
 
 def check_run(

@@ -2,17 +2,15 @@
 
 import asyncio
 import math
-import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 
 from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.engine.collect import InvalidRunError
+from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.loads.base import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
@@ -31,7 +29,6 @@ from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.hosts.base import LOCAL, Host, HostProcess
 from pgtrial.hosts.clock import HostClock, measure_offset
 from pgtrial.model.arm import Arm
-from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.stats.steady import is_steady, steady_window
@@ -41,10 +38,6 @@ from pgtrial.workloads.base import Generator
 MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
 _POLITE = 1.0  # s for the load's sessions to end by themselves after the load has
 _PATIENCE = 10.0  # s for them to end at all
-STANDSTILL = 2  # s without a transaction
-_EXPECTED = 20  # transactions in that time, so that it is no chance that there was none
-_LONGEST_SILENCE = 3.0  # s between two reports of a generator, which makes one each second
-_CLOCKS = 0.25  # s by which the clocks of two processes, and what each does before its time begins, may differ
 _SESSIONS = """
     SELECT count(CASE WHEN %s THEN pg_terminate_backend(pid) ELSE true END)
     FROM pg_catalog.pg_stat_activity WHERE application_name LIKE 'pgtrial/%%'
@@ -289,10 +282,7 @@ class WholeMeasurement(Measurement):
         record, (name, _) = self.group.record, self._only
         guard, duration = guard_time(level), self.group.plan.workload.duration
 
-        series: list[float] = []
-
         def on_second(tps: float, latency: float | None) -> bool:
-            series.append(tps)
             record.tell(LoadProgress(tps=tps, latency=latency))
             return False
 
@@ -306,35 +296,9 @@ class WholeMeasurement(Measurement):
             raise InvalidRunError(
                 f"{level.label}: the load generators took {outcome.all_started - outcome.started:.1f} s to start"
             )
-        check_whole(outcome, seconds=guard + duration, label=level.label)
-        first, last = outcome.reports
-        silence = max(outcome.silence, (first or start) - start, start + duration - (last or start + duration))
-        if silence > _LONGEST_SILENCE:
-            raise InvalidRunError(f"{level.label}: a load generator stood still for {silence:.1f} s")
-        record.add_caveats(find_standstill(series[math.ceil(guard) :], label=level.label))
-        self._keep(name, level, generators, outcome, window=(start, start + duration))
-
-
-def check_whole(outcome: LoadOutcome, *, seconds: float, label: str) -> None:
-    """InvalidRunError where a generator ended before its time, whatever it said of itself."""
-    if outcome.shortest < seconds - _CLOCKS:
-        raise InvalidRunError(f"{label}: a load generator ended after {outcome.shortest:.1f} s of {seconds:.1f} s")
-
-
-def find_standstill(series: Sequence[float], *, label: str) -> Iterator[Caveat]:
-    """A caveat where nothing was done for STANDSTILL seconds or more, though many transactions were to be expected.
-
-    series : transactions per second, second by second
-    """
-    longest = max((len([*group]) for is_zero, group in groupby(series, lambda tps: tps == 0) if is_zero), default=0)
-    usual = statistics.median([tps for tps in series if tps > 0] or [0.0])
-    if longest >= STANDSTILL and usual * longest >= _EXPECTED:
-        yield Caveat(
-            code="stood-still",
-            severity=Severity.WARNING,
-            text=f"{label}: no transaction ended for {longest} s; at other times {usual:.3g} do in each.",
-            hint="Look at the server's log and the waits of that time: locks, a checkpoint, a device that stalls.",
-        )
+        window = start, start + duration
+        check_presence(level.label, outcome, window=window, program=self.group.plan.load.output.program)
+        self._keep(name, level, generators, outcome, window=window)
 
 
 async def end_sessions(server: RunningServer) -> None:

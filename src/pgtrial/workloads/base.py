@@ -68,12 +68,14 @@ class Summary:
 class Output:
     """Parsers for the output of a kind of load generator.
 
-    Progress appears as lines of one output stream, among other lines (for which ``parse_progress`` returns None).
+    Progress appears as lines of one output stream, among other lines (for which ``parse_progress`` returns None), each
+    second; one that ``is_prompt`` tells of its first second at once, and not when it has settled.
     ``parse_summary`` and ``find_errors`` receive both streams, without progress lines, after the program has ended.
     """
 
     program: str  # its name
     progress: Literal["stdout", "stderr"]
+    is_prompt: bool
     parse_progress: Callable[[str], Progress | None]
     parse_summary: Callable[[str, str], Summary]
     find_errors: Callable[[str, str], Sequence[str]]

@@ -234,6 +234,7 @@ def _split(stderr: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
 OUTPUT = Output(
     program="fio",
     progress="stdout",
+    is_prompt=False,
     parse_progress=parse_progress,
     parse_summary=parse_summary,
     find_errors=find_errors,

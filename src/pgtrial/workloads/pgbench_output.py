@@ -143,6 +143,7 @@ def _seconds(milliseconds: str | None) -> float | None:
 OUTPUT = Output(
     program="pgbench",
     progress="stderr",
+    is_prompt=True,
     parse_progress=parse_progress,
     parse_summary=lambda stdout, _stderr: parse_summary(stdout),
     find_errors=lambda _stdout, stderr: find_errors(stderr),

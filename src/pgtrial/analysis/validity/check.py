@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     blocks.check_counts,
     runs.check_warmup,
     runs.check_steadiness,
+    runs.check_stalls,
     runs.check_checkpoints,
     runs.check_failures,
     runs.check_open_loop,

@@ -23,6 +23,7 @@ from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.message import message
 from pgtrial.model.caveat import Severity
 from pgtrial.model.file_job import FileJob
+from pgtrial.model.histogram import bucket_value
 from pgtrial.model.run import Phase, RunRow
 from pgtrial.stats.interval import mean_log_interval
 
@@ -32,6 +33,8 @@ FAILURE_SHARE = 0.001
 LATE_SHARE = 0.05
 SKIPPED_SHARE = 0.01
 HALVES_CHANGE = 0.05
+STALL_RATE = 20.0  # 1/s; of independent transactions none ends in a second with a probability of 2e-9
+STALL_LATENCY = 0.1  # of a stall; the median is that of the transactions that did not wait for its end
 CHECKPOINT_DIFFERENCE = 0.5  # checkpoints per run
 BUSY_SHARE = 0.95
 ACTIVE_SHARE = 0.5  # of the clients
@@ -75,6 +78,22 @@ def _second_against_first(assessment: Assessment, run: RunRow) -> float | None:
         if first > 0 and second > 0:
             logs.append(np.log(second / first))
     return float(np.exp(np.mean(logs))) if logs else None
+
+
+def check_stalls(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Whole seconds without a transaction, where many end in each and few last for long: something stood still."""
+    reduction = assessment.reduction
+    found: dict[int, int] = {}
+    for (run, level), stall in reduction.stalls.items():
+        times = reduction.histograms.get((run, level, None))
+        rate = assessment.values.get((run, assessment.evidence.load.throughput.name, None, level), 0.0)
+        if stall and rate >= STALL_RATE and times is not None and times.counts.size:
+            middle = int(np.searchsorted(np.cumsum(times.counts) * 2, times.counts.sum()))
+            if bucket_value(int(times.buckets[middle])) <= stall * STALL_LATENCY:
+                found[run] = max(stall, found.get(run, 0))
+    if found:
+        in_runs_ = in_runs(len(found), len(assessment.evidence.valid))
+        yield caveat("stalled", about=sorted(found), in_runs=in_runs_, seconds=float(max(found.values())))
 
 
 def check_checkpoints(assessment: Assessment) -> Iterator[CaveatFinding]:

@@ -28,6 +28,7 @@ from pgtrial.workloads.scenarios import scenarios_of
 
 _LINES_KEPT = 1000  # of a generator's messages, from their beginning and once more from their end
 _LONGEST_LINE = 4000  # characters of one of them
+_LONGEST_SILENCE = 2.0  # s between two lines of progress, of which there is one each second
 
 
 class Load(Protocol):
@@ -104,17 +105,15 @@ def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
 class LoadOutcome:
     """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
 
-    From ``started`` on, each is to run at least as long as it was told to; both are in seconds since the epoch.
-    ``shortest`` is how long the one that ended first ran, and ``silence`` the longest time between two reports of one,
-    both in seconds: one that stands still reports nothing, one that waits for its server says that nothing was done.
-    ``reports`` are the latest first and the earliest last one, None where the program gives no times.
+    From ``started`` on, each runs at least as long as it was told to. ``first_ended`` is when the first of them had
+    ended, ``silences`` are the times in which one of them said nothing, although it tells of each second. All are in
+    seconds since the epoch.
     """
 
     started: float
     all_started: float
-    shortest: float
-    silence: float
-    reports: tuple[float | None, float | None]
+    first_ended: float
+    silences: tuple[tuple[float, float], ...] = ()
     summaries: tuple[Summary, ...]
     errors: tuple[str, ...]  # in the generators' and the server's own words; empty if all went well
 
@@ -140,6 +139,19 @@ class _Seconds:
         return tps, math.fsum(weighted) / tps if weighted else None
 
 
+@dataclass(slots=True)
+class _Silences:
+    """Finds the times in which a generator said nothing; ``last`` is when it was heard last, if ever."""
+
+    last: float | None
+    found: list[tuple[float, float]] = field(default_factory=list)
+
+    def heard(self, t: float) -> None:
+        if self.last is not None and t - self.last > _LONGEST_SILENCE:
+            self.found.append((self.last, t))
+        self.last = t if self.last is None else max(self.last, t)
+
+
 async def run_generators(
     host: Host,
     program: Path,
@@ -162,7 +174,7 @@ async def run_generators(
     enough = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         processes = []
-        started, begun = time.time(), time.monotonic()
+        started = time.time()
         for generator in generators:
             process = await host.start(
                 [program, *generator.argv_tail],
@@ -198,17 +210,13 @@ async def run_generators(
     errors = [
         f"{', '.join(generator.scenario_names)}: {line}"
         for generator, end in ended
-        for line in _complaints(output, end.status, end.stdout, end.stderr)
+        for line in _complaints(output, end)
     ]
     return LoadOutcome(
         started=started,
         all_started=all_started,
-        shortest=min((end.at for _, end in ended), default=time.monotonic()) - begun,
-        silence=max((end.silence for _, end in ended), default=0.0),
-        reports=(
-            max((end.reports[0] for _, end in ended if end.reports), default=None),
-            min((end.reports[1] for _, end in ended if end.reports), default=None),
-        ),
+        first_ended=min((end.time for _, end in ended), default=time.time()),
+        silences=tuple(silence for _, end in ended for silence in end.silences),
         summaries=tuple(output.parse_summary(end.stdout, end.stderr) for _, end in ended),
         errors=tuple(errors),
     )
@@ -223,23 +231,23 @@ def _finish(process: HostProcess) -> None:
         process.send_signal(signal.SIGALRM)
 
 
-def _complaints(output: Output, status: int, stdout: str, stderr: str) -> Sequence[str]:
-    found = output.find_errors(stdout, stderr)
-    if found or status == 0:
-        return found
-    return stderr.strip().splitlines()[-3:] or [f"{output.program} ended with status {status} and printed nothing"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """``at`` is on the monotonic clock; the outputs are without progress lines."""
+    """How and when a generator ended, both its outputs without progress lines, and when it was silent until then."""
 
     status: int
+    time: float
     stdout: str
     stderr: str
-    at: float
-    reports: tuple[float, float] | None  # the first and the last report, in seconds since the epoch
-    silence: float
+    silences: tuple[tuple[float, float], ...]
+
+
+def _complaints(output: Output, end: _End) -> Sequence[str]:
+    found = output.find_errors(end.stdout, end.stderr)
+    if found or end.status == 0:
+        return found
+    said = end.stderr.strip().splitlines()[-3:]
+    return said or [f"{output.program} ended with status {end.status} and printed nothing"]
 
 
 async def _listen(
@@ -251,37 +259,38 @@ async def _listen(
     *,
     output: Output,
 ) -> _End:
-    """Read both outputs of a generator to their ends. One that fails is enough to end the others: their run
-    cannot count any more.
+    """Read both outputs of a generator to their ends.
+
+    One that fails is enough to end the others: their run cannot count any more.
     """
     assert process.stdout is not None  # both were asked for as pipes
     assert process.stderr is not None
     first: list[str] = []
     last: deque[str] = deque(maxlen=_LINES_KEPT)
-    silence = 0.0
-    reports: tuple[float, float] | None = None
     told, rest = process.stdout, process.stderr
     if output.progress == "stderr":
         told, rest = rest, told
     reading = asyncio.create_task(rest.read())
+    silences = _Silences(last=time.time() if output.is_prompt else None)
     try:
         async for line in _read_lines(told):
             progress = output.parse_progress(line)
+            # Its own time where it tells that: we may be the ones who come late.
+            silences.heard(time.time() if progress is None or progress.t is None else progress.t)
             if progress is None:
                 (first if len(first) < _LINES_KEPT else last).append(line[:_LONGEST_LINE])
                 continue
-            if progress.t is not None:
-                earliest, latest = reports or (progress.t, progress.t)
-                silence, reports = max(silence, progress.t - latest), (earliest, progress.t)
             second = seconds.add(index, progress)
             if second is not None and on_second(*second):
                 enough.set()
-        status, at = await process.wait(), time.monotonic()
+        status = await process.wait()
+        end = time.time()
+        silences.heard(end)
         if status != 0:
             enough.set()
         others, text = "\n".join((*first, *last)), (await reading).decode("utf-8", "replace")
         stdout, stderr = (others, text) if output.progress == "stdout" else (text, others)
-        return _End(status=status, stdout=stdout, stderr=stderr, at=at, reports=reports, silence=silence)
+        return _End(status=status, time=end, stdout=stdout, stderr=stderr, silences=tuple(silences.found))
     finally:
         reading.cancel()
 

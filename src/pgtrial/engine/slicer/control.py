@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.slices import Step, split_cpus
-from pgtrial.engine.collect import InvalidRunError
+from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts
-from pgtrial.engine.measure import MACHINE, Measurement, check_whole
+from pgtrial.engine.measure import MACHINE, Measurement
 from pgtrial.engine.sampler.control import (
     Disks,
     SamplerConfig,
@@ -230,8 +230,9 @@ class SlicedMeasurement(Measurement):
         outcome = await self._run_load(label, generators, conduct=conduct)
         if not slices:
             raise InvalidRunError(f"{label}: the load ended early")
-        last = max(piece.ended for own in slices.values() for piece in own)
-        check_whole(outcome, seconds=last - outcome.started, label=label)
+        whole = min(own[0].started for own in slices.values()), max(own[-1].ended for own in slices.values())
+        program = self.group.plan.load.output.program
+        check_presence(label, outcome, window=whole, program=program, takes_turns=True)
         if logged:
             for name, own in slices.items():
                 window = (own[0].counted, own[-1].ended)

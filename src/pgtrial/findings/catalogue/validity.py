@@ -211,6 +211,16 @@ VALIDITY_CAVEATS = {
         when="second half of the measured time against the first: more than 5 %, and the interval over the runs "
         "excludes no change",
     ),
+    "stalled": Entry(
+        severity=Severity.WARNING,
+        text=N_("{in_runs} no transaction ended for up to {seconds:duration}: the server or the machine stood still."),
+        hint=N_(
+            "See the server's log and the waits at that time. If the setting does not cause it, it is no effect of "
+            "the setting either: find what does, and run again."
+        ),
+        when="no transaction ended in a whole second or more, where 20 or more a second do on average and the median "
+        "latency is at most a tenth of that stretch",
+    ),
     "unequal-checkpoints": Entry(
         severity=Severity.WARNING,
         text=N_("The arms had different numbers of checkpoints in their measured time: {counts:list}."),
