@@ -1,8 +1,12 @@
-"""JSON and TOML that somebody else may have written: nested no deeper than code can follow."""
+"""Texts that somebody else may have written: JSON and TOML no deeper than code can follow, and nothing that steers a
+terminal.
+"""
 
 import json
 import re
+import struct
 import tomllib
+import unicodedata
 from typing import Any
 
 _DEEPEST = 100  # our own have some ten
@@ -53,3 +57,32 @@ def _check_depth(value: Any) -> None:
 
 def _inside(value: dict[str, Any] | list[Any]) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value
+
+
+_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+_NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
+
+
+def make_visible(text: str, *, keep: str = "") -> str:
+    """Characters that would steer a terminal or reverse a line are written out, except those in ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(c) in _HIDDEN_CATEGORIES and c not in keep
+        else c
+        for c in text
+    )
+
+
+def escape_json(text: str) -> str:
+    """JSON for a terminal: the same characters in its strings as JSON's own escapes; the line breaks between stay."""
+    return _NO_ASCII.sub(lambda found: _escape_hidden(found[0]), text)
+
+
+def _escape_hidden(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN_CATEGORIES:
+        return character
+    return "".join(
+        f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", character.encode("utf-16-be", "surrogatepass"))
+    )

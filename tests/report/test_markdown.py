@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pgtrial.report.markdown import bullets, code, escape, heading, table
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 RENDERER = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 HOSTILE = (

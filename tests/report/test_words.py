@@ -11,13 +11,12 @@ from pgtrial.report.words import (
     change_text,
     claim_text,
     detectable_text,
-    escape_json,
     format_metric,
     format_p,
     interval_text,
-    make_visible,
     sort_caveats,
 )
+from pgtrial.safe_text import escape_json, make_visible
 
 
 @pytest.mark.parametrize(

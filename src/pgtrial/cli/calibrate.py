@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
 from pgtrial.errors import PgTrialError, WorkloadError
 from pgtrial.units import format_duration, parse_duration
 
@@ -117,7 +118,7 @@ def _calibrate(
         if folder.is_dir():
             with contextlib.suppress(PgTrialError):  # the first error is the one to be told
                 _conclude(loaded, plan, folder, created=created, complete=False, as_json=as_json)
-            click.echo(f'what is finished is kept in "{folder}", and not used by "pgtrial plan"', err=True)
+            echo(f'what is finished is kept in "{folder}", and not used by "pgtrial plan"', err=True)
         raise
     if not _conclude(loaded, plan, folder, created=created, complete=True, as_json=as_json):
         raise WorkloadError("no method has enough blocks that differ from each other, so the noise is not known")
@@ -143,7 +144,7 @@ def _conclude(
     write_calibration(folder, text)
     if complete:
         keep_calibration(calibration_key(loaded), text)
-    click.echo(text if as_json else render_calibration(found, folder), nl=False)
+    echo(text if as_json else render_calibration(found, folder), nl=False)
     return True
 
 

@@ -14,6 +14,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked, host_to_ask
+from pgtrial.cli.terminal import echo
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
@@ -59,7 +60,7 @@ def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool
         if not as_json:
             raise
         problems = [asdict(problem) for problem in error.problems]
-        click.echo(json.dumps({"ok": False, "file": str(file), "error": error.message, "problems": problems}, indent=2))
+        echo(json.dumps({"ok": False, "file": str(file), "error": error.message, "problems": problems}, indent=2))
         sys.exit(error.exit_code)
     answer: dict[str, Any] = {"ok": True}
     if checked is not None:
@@ -68,18 +69,18 @@ def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool
         facts, notes = describe_facts(checked)
         answer |= {"file": str(file), **facts, "notes": notes}
         if not as_json:
-            click.echo(f"ok: {file}")
+            echo(f"ok: {file}")
             for name, text in facts.items():
-                click.echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
+                echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:
-                click.echo(f"note: {note}")
+                echo(f"note: {note}")
     if not no_host:
         report = check_host(checked, host)
         answer |= {"host": host_data(report)}
         if not as_json:
-            click.echo(("\n" if "file" in answer else "") + render_host(report))
+            echo(("\n" if "file" in answer else "") + render_host(report))
     if as_json:
-        click.echo(json.dumps(answer, indent=2))
+        echo(json.dumps(answer, indent=2))
 
 
 # What check says of the host: what would disturb a measurement there, with what the file asks for in mind.

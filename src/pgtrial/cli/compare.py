@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 
 @click.command()
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
@@ -29,7 +31,7 @@ def command(*, folders: tuple[Path, ...], output: Path | None, as_json: bool) ->
     from pgtrial.errors import StoreError
     from pgtrial.report.comparison.page import write_comparison
     from pgtrial.report.comparison.text import render_experiments
-    from pgtrial.report.words import escape_json
+    from pgtrial.safe_text import escape_json
 
     _check(folders)
     if output is not None:
@@ -41,16 +43,16 @@ def command(*, folders: tuple[Path, ...], output: Path | None, as_json: bool) ->
         except OSError as error:
             raise StoreError(f'cannot write "{output}": {error.strerror}') from error
     if as_json:
-        click.echo(escape_json(comparison.model_dump_json(indent=2)))
+        echo(escape_json(comparison.model_dump_json(indent=2)))
         return
-    click.echo(render_experiments(comparison))
+    echo(render_experiments(comparison))
     if output is not None:
-        click.echo(f"\npage: {output}")
+        echo(f"\npage: {output}")
 
 
 def _check(folders: tuple[Path, ...]) -> None:
     """Raise UsageError unless there are at least two folders, each given once, and no pgbench log."""
-    from pgtrial.report.words import make_visible
+    from pgtrial.safe_text import make_visible
 
     for path in folders:
         if _is_log(path):

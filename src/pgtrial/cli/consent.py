@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from pgtrial.cli.terminal import echo
 from pgtrial.engine.consent import refuse_code
 from pgtrial.experiment_file.code_uses import CodeUse
 
@@ -18,9 +19,9 @@ def get_consent(uses: Sequence[CodeUse], *, allowed: bool) -> bool:
         return allowed
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise refuse_code(uses)
-    click.echo("The experiment executes code of its own, with the rights of the server's account:", err=True)
+    echo("The experiment executes code of its own, with the rights of the server's account:", err=True)
     for use in uses:
-        click.echo(f"  {use.where}: {use.what}", err=True)
+        echo(f"  {use.where}: {use.what}", err=True)
     if not click.confirm("Execute it?", default=False, err=True):
         raise refuse_code(uses)
     return True

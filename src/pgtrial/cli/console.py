@@ -28,7 +28,7 @@ from pgtrial.model.arm import Role
 from pgtrial.model.run import RunState
 from pgtrial.report.summary_words import running_effect_text
 from pgtrial.report.text import wrap_lines
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_count, format_duration, format_percent
 
 # The live display as lines of styled text: a pure function of what there is to see and of the terminal's width.
@@ -291,7 +291,7 @@ class _Display:
     def flush(self) -> None:
         while self.waiting:
             text, style = self.waiting.popleft()
-            self.console.print(text, style=style or None, markup=False, highlight=False)
+            self.console.print(make_visible(text), style=style or None, markup=False, highlight=False)
 
 
 def _describe(event: Event) -> tuple[str, str] | None:
@@ -330,4 +330,4 @@ class _Plain:
 
     def _say(self, text: str) -> None:
         self.said = time.monotonic()
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(make_visible(text), markup=False, highlight=False, soft_wrap=True)

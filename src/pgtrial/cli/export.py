@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pgtrial.export.bundle import Bundled
@@ -95,7 +96,7 @@ def _export(folder: Path, form: str, output: Path | None, tables: Sequence[str])
 
 
 def _say_where(path: Path, files: int) -> None:
-    click.echo(f"wrote {path}" if files == 1 else f"wrote {files} files in {path}", err=True)
+    echo(f"wrote {path}" if files == 1 else f"wrote {files} files in {path}", err=True)
 
 
 def _bundle(folder: Path, output: Path | None, redact: Sequence[str]) -> None:
@@ -118,8 +119,8 @@ def _say_bundle(made: "Bundled") -> None:
     from pgtrial.units import format_bytes
 
     packed, copied = made.packed, made.copied
-    click.echo(f"bundle: {packed.path} ({plural(packed.files, 'file')}, {format_bytes(packed.size)})")
-    click.echo(f"SHA-256: {packed.sha256}")
+    echo(f"bundle: {packed.path} ({plural(packed.files, 'file')}, {format_bytes(packed.size)})")
+    echo(f"SHA-256: {packed.sha256}")
     notes = []
     if made.redacted:
         notes.append(f"Taken out: {', '.join(made.redacted)}. Look at the report in it before you send it.")
@@ -128,4 +129,4 @@ def _say_bundle(made: "Bundled") -> None:
     if copied.still_in:
         notes.append(f"Names that you gave stay, and tell what was taken out elsewhere: {', '.join(copied.still_in)}.")
     for note in notes:
-        click.echo("\n".join(wrap_lines(note, 80, indent="  ", first="")), err=True)
+        echo("\n".join(wrap_lines(note, 80, indent="  ", first="")), err=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgtrial.cli.terminal import echo
 from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import write_file
@@ -66,7 +67,7 @@ class Gate:
 
         missing = unfinished_text(findings)
         if missing and findings.hypothesis.verdict is not Verdict.INVALID:
-            click.echo(f"not finished: {missing}, which --assert takes as inconclusive", err=True)
+            echo(f"not finished: {missing}, which --assert takes as inconclusive", err=True)
         sys.exit(STATUS[gate_verdict(findings)])
 
     def _texts(self, findings: "Findings") -> Iterator[tuple[Path, str, bool]]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 EXAMPLE = Path(__file__).with_name("example.toml")
 
 
@@ -28,5 +30,5 @@ def command(*, path: Path, force: bool) -> None:
         write_file(path, EXAMPLE.read_bytes())
     except OSError as error:
         raise SpecError(f'cannot write "{path}": {error.strerror}') from error
-    click.echo(f"wrote {path}")
-    click.echo(f"next: pgtrial check {path}, pgtrial plan {path}, pgtrial run {path}")
+    echo(f"wrote {path}")
+    echo(f"next: pgtrial check {path}, pgtrial plan {path}, pgtrial run {path}")

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import ClassVar, TextIO
@@ -18,6 +17,7 @@ from typing import ClassVar, TextIO
 import click
 
 from pgtrial import __version__
+from pgtrial.cli.terminal import VisibleFormatter, echo, visible, visible_traceback
 from pgtrial.cli.text import NoSuchCommandError, render_error, render_usage
 from pgtrial.errors import PgTrialError
 
@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
 
 def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(f"pgtrial {__version__}")
+        echo(f"pgtrial {__version__}")
         context.exit()
 
 
@@ -90,9 +90,11 @@ def _print_version(context: click.Context, _: click.Parameter, value: bool) -> N
 def group(context: click.Context, *, verbose: int, debug: bool) -> None:
     """Validate a claim about PostgreSQL performance by experiment."""
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    log = logging.StreamHandler(sys.stderr)
+    log.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[log])
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        echo(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -173,6 +175,6 @@ def _render_bug(error: Exception) -> str:
 def _show(text: str, error: BaseException | None) -> None:
     with contextlib.suppress(BrokenPipeError):
         if error is not None:
-            traceback.print_exception(error, file=sys.stderr)
-        sys.stderr.write(text)
+            sys.stderr.write(visible_traceback(error))
+        sys.stderr.write(visible(text))
         sys.stderr.flush()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
 from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.units import parse_duration
 
@@ -148,9 +149,9 @@ def _ask(model: str | None, dossier: "Dossier", *, timeout: float) -> "ModelText
 
 
 def _warn(text: str) -> None:
-    from pgtrial.report.words import make_visible
+    from pgtrial.safe_text import make_visible
 
-    click.echo(f"warning: {make_visible(text)}", err=True)
+    echo(f"warning: {make_visible(text)}", err=True)
 
 
 def _check_file(path: Path, dossier: "Dossier") -> "ModelText":
@@ -173,7 +174,7 @@ def _tell(findings: "Findings", said: "ModelText | None", *, form: str, sources:
     from pgtrial.report.markdown import heading
     from pgtrial.report.narrative.story import tell_story
     from pgtrial.report.narrative.write import write_markdown, write_text
-    from pgtrial.report.words import make_visible
+    from pgtrial.safe_text import make_visible
 
     name, story = findings.experiment.name, tell_story(findings)
     if form == "markdown":
@@ -205,10 +206,10 @@ def _put(text: str, path: Path) -> None:
     from pgtrial.safe_files import write_file
 
     if str(path) == _STANDARD:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         write_file(path, text)
     except OSError as error:
         raise StoreError(f'cannot write "{path}": {error.strerror}') from error
-    click.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)

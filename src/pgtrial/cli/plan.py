@@ -13,6 +13,7 @@ from pgtrial.cli.plan_facts import changed_settings, claim_sentence, code_uses, 
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_text, looks_text, method_lines, order_lines
 from pgtrial.cli.plan_target import data_text, host_changes, own_settings_text, place_texts, server_text, starts_text
+from pgtrial.cli.terminal import echo
 from pgtrial.cli.text import render_table
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import WarmupTable
@@ -211,6 +212,6 @@ def command(*, file: Path, host: str | None, as_json: bool) -> None:
     duration = checked.loaded.experiment.workload.duration
     noise = calibration.noise(checked.plan.method, duration) if calibration else None
     if as_json:
-        click.echo(json.dumps(plan_data(checked, previews, noise=noise), indent=2))
+        echo(json.dumps(plan_data(checked, previews, noise=noise), indent=2))
     else:
-        click.echo(render_plan(checked, previews, noise=noise), nl=False)
+        echo(render_plan(checked, previews, noise=noise), nl=False)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
@@ -35,11 +37,11 @@ def command(*, file: Path, as_json: bool) -> None:
         "commit": _commit_of(file),
     }
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        echo(json.dumps(facts, indent=2))
         return
     for name, text in facts.items():
         if text:
-            click.echo(f"{name:<7} {text}")
+            echo(f"{name:<7} {text}")
 
 
 def _commit_of(file: Path) -> str:

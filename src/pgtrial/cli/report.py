@@ -6,6 +6,7 @@ import click
 
 from pgtrial.cli import options
 from pgtrial.cli.gate import Gate
+from pgtrial.cli.terminal import echo
 from pgtrial.language import Language
 from pgtrial.model.rules import RULES
 
@@ -41,12 +42,12 @@ def command(
       pgtrial report results/first-20260120T101500Z --assert --junit first.xml
     """
     from pgtrial.cli.session import print_report, write_report
-    from pgtrial.report.words import escape_json
+    from pgtrial.safe_text import escape_json
 
     gate.prepare()
     reported = write_report(folder, output=output, language=language, rules=None if rules is None else int(rules))
     if as_json:
-        click.echo(escape_json(reported.findings.model_dump_json(indent=2)))
+        echo(escape_json(reported.findings.model_dump_json(indent=2)))
     else:
         print_report(reported)
     gate.write(reported.findings)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 if TYPE_CHECKING:
     from pgtrial.engine.leftovers import Leftover
     from pgtrial.model.change import Undone
@@ -71,7 +73,7 @@ def command(*, dry_run: bool, forgotten: tuple[int, ...], as_json: bool) -> None
                     )
                 )
         elif not leftovers and not as_json:
-            click.echo(f"nothing to restore: {journal.path} lists no change that is left")
+            echo(f"nothing to restore: {journal.path} lists no change that is left")
     finally:
         report.close()
 
@@ -89,10 +91,10 @@ class _Report:
         left = [str(path) for path in leftover.directories]
         if not self.as_json:
             what = [f"{processes} process{'' if processes == 1 else 'es'}"] if processes else []
-            click.echo(f"{', '.join((*what, *left))}: {outcome}")
-            click.echo(f"   Left by a pgtrial that was killed, for {json.dumps(folder)}.")
+            echo(f"{', '.join((*what, *left))}: {outcome}")
+            echo(f"   Left by a pgtrial that was killed, for {json.dumps(folder)}.")
             for host in leftover.elsewhere:
-                click.echo(f'   It has data on {host} too: "pgtrial resume" removes them.')
+                echo(f'   It has data on {host} too: "pgtrial resume" removes them.')
         facts = {"folder": folder, "processes": processes, "directories": left, "hosts": leftover.elsewhere}
         self.leftovers.append({**facts, "outcome": outcome})
 
@@ -100,9 +102,9 @@ class _Report:
         entry, change = record.entry, record.entry.change
         if not self.as_json:
             way = f"{change.name} {change.new_text} → {change.old_text}"
-            click.echo(f"#{entry.id} {entry.host}, {change.knob}: {way}, {outcome}")
+            echo(f"#{entry.id} {entry.host}, {change.knob}: {way}, {outcome}")
             if text:
-                click.echo(f"   {text}")
+                echo(f"   {text}")
         self.changes.append(
             {
                 "id": entry.id,
@@ -125,4 +127,4 @@ class _Report:
 
     def close(self) -> None:
         if self.as_json:
-            click.echo(json.dumps({"changes": self.changes, "leftovers": self.leftovers}, indent=2))
+            echo(json.dumps({"changes": self.changes, "leftovers": self.leftovers}, indent=2))

@@ -2,6 +2,8 @@
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 
 @click.command()
 def command() -> None:
@@ -13,4 +15,4 @@ def command() -> None:
     """
     from pgtrial.experiment_file.fields import render_schema
 
-    click.echo(render_schema(), nl=False)
+    echo(render_schema(), nl=False)

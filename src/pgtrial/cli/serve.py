@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from pgtrial.cli.terminal import echo
+
 _PORT = 8417
 
 
@@ -34,8 +36,8 @@ def command(*, folder: Path, port: int) -> None:
     try:
         with open_server(folder, port=port) as server:
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-            click.echo(server.address)
-            click.echo("Ctrl-C ends it.", err=True)
+            echo(server.address)
+            echo("Ctrl-C ends it.", err=True)
             server.serve_forever()
     except KeyboardInterrupt:
-        click.echo("ended", err=True)  # as asked; nothing has been broken off
+        echo("ended", err=True)  # as asked; nothing has been broken off

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from pgtrial.cli.gate import NO_GATE, Gate
+from pgtrial.cli.terminal import echo
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.model.run import RunState
+from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
 from pgtrial.store.state import State
 
@@ -50,7 +50,9 @@ class _Announcer:
         if isinstance(event, RunStarted) and not self.has_begun:
             self.has_begun = True
             if not self.quiet:
-                self.console.print(f"results: {self.folder}", highlight=False, markup=False, soft_wrap=True)
+                self.console.print(
+                    make_visible(f"results: {self.folder}"), highlight=False, markup=False, soft_wrap=True
+                )
         self.tell(event)
 
 
@@ -99,13 +101,13 @@ def run_and_report(
                     print_report(reported)
                     gate.write(reported.findings)
             if isinstance(error, KeyboardInterrupt):
-                click.echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
+                echo(f'finished runs are kept; go on with "pgtrial resume {folder}"', err=True)
         raise
     reported = write_report(folder, language=language)
     findings = reported.findings
     if not announcer.has_begun and not quiet:
         done = sum(arm.runs_done for arm in findings.experiment.arms)
-        click.echo(f"all {done} runs are done; nothing to run", err=True)
+        echo(f"all {done} runs are done; nothing to run", err=True)
     print_report(reported)
     gate.write(findings)
     gate.leave(findings)
@@ -147,5 +149,5 @@ def print_report(reported: Reported) -> None:
     from pgtrial.report.text import render_text
 
     with speak(reported.language):
-        click.echo(render_text(reported.findings))
-    click.echo(f"\nreport: {reported.page}")
+        echo(render_text(reported.findings))
+    echo(f"\nreport: {reported.page}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
 
 FEWEST_BLOCKS = 3  # before that an interval says next to nothing
 
@@ -31,21 +32,21 @@ def command(*, folder: Path, as_json: bool) -> None:
     status = read_status(folder)
     estimate = _estimate(folder) if status.blocks >= FEWEST_BLOCKS else None
     if as_json:
-        click.echo(json.dumps({**status.as_dict(), "estimate": estimate}, indent=2))
+        echo(json.dumps({**status.as_dict(), "estimate": estimate}, indent=2))
         return
-    click.echo(f"{status.name}: {status.done} of {status.slots} runs done, {status.state}")
+    echo(f"{status.name}: {status.done} of {status.slots} runs done, {status.state}")
     if status.invalid:
         attempts = plural(status.invalid, "invalid or interrupted attempt")
-        click.echo(f"  {attempts}, which {'does' if status.invalid == 1 else 'do'} not count")
+        echo(f"  {attempts}, which {'does' if status.invalid == 1 else 'do'} not count")
     if status.current:
-        click.echo(f"  now: {status.current}")
+        echo(f"  now: {status.current}")
     for line in status.arms:
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     if estimate is not None:
         after = f"{'After' if status.state == 'complete' else 'So far, after'} {status.blocks} blocks"
-        click.echo("\n".join(wrap_lines(f"{after}: {estimate}", 80, indent="  ", first="")))
+        echo("\n".join(wrap_lines(f"{after}: {estimate}", 80, indent="  ", first="")))
     if status.state == "interrupted":
-        click.echo(f'Go on with "pgtrial resume {folder}".')
+        echo(f'Go on with "pgtrial resume {folder}".')
 
 
 def _estimate(folder: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
 
 
 @click.command()
@@ -21,13 +22,13 @@ def command(*, bundle: Path, results: Path, check: bool) -> None:
       pgtrial unpack first-20260120T101500Z.pgtrial.zip
     """
     from pgtrial.export.archive import unpack, verify
-    from pgtrial.report.words import make_visible
+    from pgtrial.safe_text import make_visible
 
     name, facts = verify(bundle)
     taken_out = f"; taken out: {', '.join(facts.redacted)}" if facts.redacted else ""
     about = make_visible(f"{name}, packed by pgtrial {facts.pgtrial_version}{taken_out}")
-    click.echo(f"checksums are right: {about}")
+    echo(f"checksums are right: {about}")
     if not check:
         folder = unpack(bundle, results)
-        click.echo(f"results: {folder}")
-        click.echo(f'Analyse it again with "pgtrial report {folder}".')
+        echo(f"results: {folder}")
+        echo(f'Analyse it again with "pgtrial report {folder}".')

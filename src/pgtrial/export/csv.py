@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from pgtrial.export.tables import Kind, Table, Value
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 # A spreadsheet takes a text that begins so for a formula, also behind blanks and in the wide forms of East Asian
 # scripts (OWASP, "CSV Injection").

@@ -11,7 +11,8 @@ from pgtrial.export.tables.results import unit_of
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.words import ALL, level_label, make_visible
+from pgtrial.report.words import ALL, level_label
+from pgtrial.safe_text import make_visible
 
 _Labels = Mapping[str, str]
 _Samples = Sequence[tuple[_Labels, float | None]]

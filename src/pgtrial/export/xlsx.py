@@ -12,7 +12,7 @@ import xlsxwriter
 
 from pgtrial.export.tables import Column, Kind, Table, Value, describe_columns, tables_of
 from pgtrial.findings.findings import Findings
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format

@@ -7,7 +7,8 @@ from pgtrial.narrate.check import PlacedValue
 from pgtrial.narrate.facts import Fact
 from pgtrial.report.markdown import bullets, escape, heading
 from pgtrial.report.text import wrap_lines
-from pgtrial.report.words import make_visible, plural
+from pgtrial.report.words import plural
+from pgtrial.safe_text import make_visible
 
 _BAR = "| "
 _STRUCTURE = re.compile(r"\s*(?:(?P<heading>#{1,6})\s+|(?P<item>[-*•]\s+))(?P<rest>\S.*)")

@@ -18,7 +18,8 @@ from pgtrial.narrate.facts import Fact, tell_facts
 from pgtrial.narrate.pseudonyms import Pseudonyms, choose_pseudonyms
 from pgtrial.report.markdown import escape
 from pgtrial.report.narrative.story import TELLERS
-from pgtrial.report.words import make_visible, plural
+from pgtrial.report.words import plural
+from pgtrial.safe_text import make_visible
 
 _LONGEST = 400  # characters of one cell; what is longer is cut
 

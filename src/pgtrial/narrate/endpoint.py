@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pgtrial.errors import PgTrialError
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 URL = "PGTRIAL_NARRATE_URL"
 KEY = "PGTRIAL_NARRATE_KEY"

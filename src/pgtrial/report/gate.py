@@ -39,7 +39,6 @@ from pgtrial.report.words import (
     interval_text,
     is_finished,
     level_label,
-    make_visible,
     metric_label,
     p_of,
     placebo_arm,
@@ -47,6 +46,7 @@ from pgtrial.report.words import (
     primary_effect,
     sort_caveats,
 )
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_share
 
 

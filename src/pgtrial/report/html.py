@@ -20,8 +20,9 @@ from pgtrial.model.caveat import Severity
 from pgtrial.report.markup import code, ntr_markup, ptr_markup, tie_markup, tr_markup
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.terms import script_words, severity_word, verdict_word
-from pgtrial.report.words import SEVERITY_SYMBOLS, make_visible
+from pgtrial.report.words import SEVERITY_SYMBOLS
 from pgtrial.safe_files import write_file
+from pgtrial.safe_text import make_visible
 from pgtrial.store.cache import cached_text, keep, load
 from pgtrial.units import format_duration
 

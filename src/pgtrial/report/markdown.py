@@ -27,12 +27,12 @@ from pgtrial.report.words import (
     format_p,
     interval_text,
     level_label,
-    make_visible,
     metric_label,
     p_of,
     plural,
     sort_caveats,
 )
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_duration, format_share
 
 # Entities where a backslash would not do everywhere: it does not hide a bar inside code from a table.

@@ -7,7 +7,7 @@ text, and the text itself, is escaped. Apostrophes are not: attributes have quot
 from markupsafe import Markup, escape
 
 from pgtrial.language import ntr, ptr, tr
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 from pgtrial.units import tie_units
 
 

@@ -29,7 +29,6 @@ from pgtrial.report.words import (
     interval_text,
     is_finished,
     latency_of,
-    make_visible,
     metric_label,
     needed_text,
     p_of,
@@ -38,6 +37,7 @@ from pgtrial.report.words import (
     sort_caveats,
     throughput_of,
 )
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 HEADS = (N_("change"), N_("interval"), N_("p"), N_("decision"))

@@ -4,9 +4,6 @@ All of it is in the language in use.
 """
 
 import math
-import re
-import struct
-import unicodedata
 
 from pgtrial.experiment_file.experiment import Expect
 from pgtrial.findings.caveat import CaveatFinding
@@ -85,33 +82,6 @@ _TESTED: dict[str, str] = {
 
 
 # Control and format characters (terminal escapes, direction marks), lone surrogates, unassigned, line separators.
-_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
-_NO_ASCII = re.compile(r"[^\n\x20-\x7e]")
-
-
-def make_visible(text: str, *, keep: str = "") -> str:
-    """Characters that would steer a terminal or reverse a line are written out, except those in ``keep``."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(c) in _HIDDEN_CATEGORIES and c not in keep
-        else c
-        for c in text
-    )
-
-
-def escape_json(text: str) -> str:
-    """JSON for a terminal: the same characters in its strings as JSON's own escapes; the line breaks between stay."""
-    return _NO_ASCII.sub(lambda found: _escape_hidden(found[0]), text)
-
-
-def _escape_hidden(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN_CATEGORIES:
-        return character
-    return "".join(
-        f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", character.encode("utf-16-be", "surrogatepass"))
-    )
 
 
 def metric_label(metric: str) -> str:

@@ -17,8 +17,7 @@ from pgtrial.engine.folder import is_locked
 from pgtrial.engine.status import Status, read_status
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.model.verdict import Verdict
-from pgtrial.report.words import make_visible
-from pgtrial.safe_text import parse_json
+from pgtrial.safe_text import make_visible, parse_json
 from pgtrial.store import layout
 from pgtrial.store.findings_file import MOST_FINDINGS
 from pgtrial.store.state import State

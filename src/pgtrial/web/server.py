@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 from pgtrial.engine.live.pace import next_pause
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.findings.findings import Findings
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
 from pgtrial.store.findings_file import read_findings
 from pgtrial.web.access import DATA, ENTRY, PAGE, REPORT, Access, is_own_host

@@ -18,9 +18,9 @@ from pgtrial.report.words import (
     detectable_text,
     effect_text,
     level_label,
-    make_visible,
     metric_label,
 )
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_count, format_duration, format_percent, format_share, tie_units
 from pgtrial.web.folders import Place, Summary
 

@@ -9,7 +9,7 @@ import pytest
 from pgtrial.export.csv import render_csv, safe_text
 from pgtrial.export.tables import Kind, Table, tables_of
 from pgtrial.export.tables.base import integer, number, table, text, time, truth
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 
 def read(source: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from pgtrial.export import xlsx
 from pgtrial.export.tables import Kind, describe_columns, tables_of
 from pgtrial.export.xlsx import head_of, render_xlsx
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 
 def _load(name: str):

@@ -29,11 +29,11 @@ from pgtrial.report.words import (
     SEVERITY_SYMBOLS,
     change_text,
     interval_text,
-    make_visible,
     metric_label,
     plural,
     sort_caveats,
 )
+from pgtrial.safe_text import make_visible
 from pgtrial.units import format_share
 
 MOST_DIFFERENCES = 15

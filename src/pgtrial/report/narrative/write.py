@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pgtrial.report.markdown import bullets, code, escape, heading
 from pgtrial.report.narrative.parts import Cited, Paragraph
 from pgtrial.report.text import wrap_lines
-from pgtrial.report.words import make_visible
+from pgtrial.safe_text import make_visible
 
 
 def write_text(paragraphs: Sequence[Paragraph], *, width: int = 80, with_sources: bool = False) -> str:
