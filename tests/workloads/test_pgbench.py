@@ -1,3 +1,4 @@
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -145,6 +146,15 @@ def test_the_seed_is_the_same_again_and_another_for_each_process_level_and_block
 
 def test_without_a_seed_pgbench_chooses_one() -> None:
     assert options(plan(seed=None)[0], "--random-seed") == []
+
+
+def test_with_a_rate_pgbench_may_end_when_nothing_is_due_any_more() -> None:
+    assert [generator.slack for generator in plan()] == [0.0, 0.0, 0.0]
+
+    for generator in plan(rate=200.0):
+        (rate,) = options(generator, "--rate")
+        chance = math.exp(-generator.slack * float(rate))  # that nothing is due for so long
+        assert 1e-10 < chance < 1e-8
 
 
 def test_the_rate_is_split_by_share_where_the_clients_had_to_be_rounded() -> None:

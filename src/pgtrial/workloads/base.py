@@ -13,7 +13,7 @@ class Generator:
     ``argv_tail`` follows the program's name. The environment (PGHOST and the like) locates the server; ``environment``
     is added to it. ``scenario_names`` are in the order of pgbench's script numbers. The names of its logs begin with
     ``log_prefix`` and a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in
-    which it starts.
+    which it starts. ``slack`` is how many seconds before its time it may end, because nothing was due any more.
     """
 
     argv_tail: tuple[str, ...]
@@ -22,6 +22,7 @@ class Generator:
     clients: int
     log_prefix: str | None
     groups: tuple[str, ...] = ()
+    slack: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,9 @@ __all__ = [
 ALL = "all"  # stands for the scenario where one process runs all of them
 LARGEST_WEIGHT = 1_000_000
 _RATE_STEP = Decimal("0.000001")  # 1/s
+# With a rate, a client of pgbench ends as soon as its next transaction would be due after its time (pgbench.c,
+# CSTATE_PREPARE_THROTTLE). The gap is exponential, and longer than this many of its means once in 1e9 times.
+_LONGEST_GAPS = 21.0
 
 # pgbench is translated and coloured where the environment says so; its words are parsed here.
 _ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never"}
@@ -122,6 +125,7 @@ def _generator(
         scenario_names=tuple(scenario.name for scenario in scenarios),
         clients=clients,
         log_prefix=log_prefix,
+        slack=0.0 if rate is None else _LONGEST_GAPS / float(rate),
     )
 
 
