@@ -106,8 +106,8 @@ class LoadOutcome:
     """How the generators ended. ``started`` is just before the first one was started, ``all_started`` after the last.
 
     From ``started`` on, each runs at least as long as it was told to. ``first_ended`` is when the first of them had
-    ended, its slack added, ``silences`` are the times in which one of them said nothing, although it tells of each second. All are in
-    seconds since the epoch.
+    ended, its slack added; ``silences`` are the times in which one of them said nothing, although it tells of each
+    second. All are in seconds since the epoch.
     """
 
     started: float
