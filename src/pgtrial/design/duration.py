@@ -4,6 +4,7 @@ The load is known exactly; the rest is guessed from the size of the data, on the
 does. The guess is only for planning: the engine records what each part really took.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made 
 WARMUP_SHARE = 0.7  # of its cap, until a load is found steady
 CHECKPOINT_RATE = 200 * 1024**2  # bytes per second
 FEWEST_BLOCKS = 2  # one block gives no interval
+BLOCKS_WANTED = DEFAULT_BLOCKS  # of a budget that can hold them
 MOST_BLOCKS = 1000
 
 
@@ -114,11 +116,9 @@ def estimate_total(
 
 def blocks_for_budget(experiment: Experiment, arms: Sequence[Arm], budget: float, choice: MethodChoice = BLOCKS) -> int:
     """Whole blocks that fit into ``budget`` seconds with the preparation; SpecError when fewer than two do."""
-    one = estimate_total(experiment, arms, blocks=1, choice=choice)
-    block = one.total - one.prepare
-    blocks = int((budget - one.prepare) / block)
+    blocks = fitting_blocks(experiment, arms, budget, choice)
     if blocks < FEWEST_BLOCKS:
-        needed = one.prepare + FEWEST_BLOCKS * block
+        needed = estimate_total(experiment, arms, blocks=FEWEST_BLOCKS, choice=choice).total
         message = f"a budget of {format_duration(budget)} is too short for {FEWEST_BLOCKS} blocks"
         hint = (
             f"Two blocks, the fewest that give an interval, take about {format_duration(needed)}. Raise the budget, or "
@@ -126,6 +126,12 @@ def blocks_for_budget(experiment: Experiment, arms: Sequence[Arm], budget: float
         )
         raise SpecError(message, problems=(SpecProblem(path="design.budget", message=message, hint=hint),), hint=hint)
     return min(blocks, MOST_BLOCKS)
+
+
+def fitting_blocks(experiment: Experiment, arms: Sequence[Arm], budget: float, choice: MethodChoice = BLOCKS) -> int:
+    """Whole blocks that fit into ``budget`` seconds with the preparation; 0 or less where it does not fit itself."""
+    one = estimate_total(experiment, arms, blocks=1, choice=choice)
+    return math.floor((budget - one.prepare) / (one.total - one.prepare))
 
 
 def blocks_of(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> int:

@@ -34,7 +34,8 @@ class MethodChoice:
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
     in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
-    effect that builds up shows by how much it is larger there.
+    effect that builds up shows by how much it is larger there. ``duration``: measured seconds of a run, where it was
+    chosen together with the number of blocks.
     """
 
     method: Method
@@ -42,6 +43,7 @@ class MethodChoice:
     guard: float = 0.0
     slice: float = 0.0
     doubled: bool = False
+    duration: float | None = None
 
     def slice_in(self, block: int) -> float:
         """Length of a slice in a block, from 1."""
