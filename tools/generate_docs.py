@@ -339,7 +339,9 @@ paced by the clock, such as the kernel's write-back every 5 s, then falls mostly
 causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
 because its clock keeps running while a server is frozen.
 
-The twins' data are restored at the beginning of each block, unless `restore = "never"`.
+The twins' data are restored at the beginning of each block, unless `restore = "never"`. Where the load only reads, all
+arms have the same data and no arm sets anything on the host, they are still as they were restored: then copies are not
+made anew but change hands from block to block, and every arm has each copy equally often.
 
 ## Duet
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
+from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
 from pgtrial.model.arm import Arm
@@ -64,7 +65,7 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     """One run; where the runs of a block share its time, an equal part of the block for each."""
     size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
     workload, levels = experiment.workload, load_levels(experiment.workload)
-    restore = experiment.restore
+    restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
     if choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
@@ -73,7 +74,8 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
         copies = 0.0 if restore == "never" else 1.0
         cap = warmup_cap(workload)
-        warmup = _shared_seconds(choice, names, levels[:1], cap) if cap else 0.0
+        warmed = sum(step.length for step in warmup_steps(choice, names, seconds=cap, seed="")) if cap else 0.0
+        warmup = (guard_time(levels[0]) + warmed) / len(arms) if cap else 0.0
         measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
