@@ -14,6 +14,7 @@ from scipy import stats
 from pgtrial.stats.interval import t_interval
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.sequential import nominal_levels, precision_confidence
+from support.noise import machine
 
 STRETCHES = 16  # of work for each arm in a block
 OWN_NOISE = 0.03  # of a stretch, that no other has
@@ -25,30 +26,6 @@ QUICK, THOROUGH = 1000, 4000
 FIRST_LOOK = 6
 
 
-def machine(kind, experiments, stretches, rng):
-    """Log speed, without each stretch's own noise: (experiments, stretches)."""
-    shape = (experiments, stretches)
-    name, _, parameter = kind.partition(" ")
-    if name == "white":
-        return np.zeros(shape)
-    if name == "drift":  # one per cent per block, up or down, and a slow wave of unknown phase
-        time = np.arange(stretches) / (2 * STRETCHES)
-        slope = 0.01 * rng.choice((-1, 1), (experiments, 1))
-        return slope * time + 0.1 * np.sin(2 * np.pi * (time / 3.7 + rng.random((experiments, 1))))
-    state = rng.normal(size=experiments) if name == "ar" else (rng.random(experiments) < 0.2).astype(float)
-    speed = np.empty(shape)
-    draws = rng.normal(size=shape) if name == "ar" else rng.random(shape)
-    for stretch in range(stretches):
-        if name == "ar":
-            rho = float(parameter)
-            state = rho * state + math.sqrt(1 - rho**2) * draws[:, stretch]
-            speed[:, stretch] = 0.1 * state
-        else:  # a neighbour that takes half of the machine, comes every 40 s and stays for 10 s on average
-            state = np.where(state > 0, draws[:, stretch] > 0.1, draws[:, stretch] < 0.025).astype(float)
-            speed[:, stretch] = -math.log(2) * state
-    return speed
-
-
 def log_ratios(design, kind, blocks, *, experiments, seed, effect=0.0):
     """Log ratio treated / control of each block: (experiments, blocks)."""
     rng = np.random.default_rng([seed, blocks, DESIGNS.index(design), NOISES.index(kind)])
@@ -56,15 +33,20 @@ def log_ratios(design, kind, blocks, *, experiments, seed, effect=0.0):
     coins = rng.integers(0, 2, (experiments, blocks, 1))
     if design == "duet":
         # Two halves of the machine, one faster; part of the noise is that of the half alone. The arms exchange them.
-        both = machine(kind, experiments, blocks * STRETCHES, rng).reshape(shape)
-        halves = [machine(kind, experiments, blocks * STRETCHES, rng).reshape(shape) / 2 for _ in range(2)]
+        both = machine(kind, experiments, blocks * STRETCHES, rng, block=2 * STRETCHES).reshape(shape)
+        halves = [
+            machine(kind, experiments, blocks * STRETCHES, rng, block=2 * STRETCHES).reshape(shape) / 2
+            for _ in range(2)
+        ]
         halves[0] += 0.05
         pairs = rng.integers(0, 2, (experiments, blocks, STRETCHES // 2, 1))
         is_first = (pairs ^ np.array([0, 1])).reshape(shape).astype(bool)
         control = both + np.where(is_first, *halves)
         treated = both + np.where(is_first, halves[1], halves[0])
     else:
-        speed = machine(kind, experiments, 2 * blocks * STRETCHES, rng).reshape(experiments, blocks, 2 * STRETCHES)
+        speed = machine(kind, experiments, 2 * blocks * STRETCHES, rng, block=2 * STRETCHES).reshape(
+            experiments, blocks, 2 * STRETCHES
+        )
         if design == "blocks":
             is_treated = np.broadcast_to((np.arange(2 * STRETCHES) < STRETCHES) == coins.astype(bool), speed.shape)
         else:
