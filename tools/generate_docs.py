@@ -6,7 +6,7 @@ python tools/generate_docs.py docs
 import argparse
 import textwrap
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from pydantic.fields import FieldInfo
 from pgtrial.cli import init
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
+    LEAST_SWITCH,
+    LEAST_SWITCH_BUILDING_UP,
     LONGEST_DUET_SLICE,
     MOST_DUET_SLICES,
     SECONDS_PER_CLIENT,
@@ -306,7 +308,8 @@ why the others are not. The result folder records the method and the reason for 
 | `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
 | `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
-| `auto` | the first of interleaved, duet and blocks to which there is no objection | everything |
+| `switchback` | one server, with one load, is switched to and fro between the arms | settings that hold at run time |
+| `auto` | the first of interleaved, duet, switchback and blocks to which there is no objection | everything |
 
 Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and
 cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
@@ -353,6 +356,36 @@ time.
 The arms share disk and memory bandwidth, so `auto` does not choose a duet where commits wait for the disk. Machine
 settings cannot differ between arms, and a control group's CPU limit has no meaning.
 
+## Switchback
+
+In each block one server is started once, with the settings of the control, and has one load from beginning to end.
+While it runs, pgtrial switches it between the arms: it writes the values of the kernel, or the server's settings and
+has it reload them, and reads each back. Nothing is frozen, so arrivals at a rate, timeouts and clocks are as they are.
+All arms have the same memory, the same page cache and the same luck of a start, which cancels. Two arms alternate, and
+then come backwards; more arms are rows of Williams squares. Slices are longer or shorter by up to a half, and their
+first half does not count. Their usual length is {switch:g} s where an effect builds up, twice that in every second
+block, and else {least_switch:g} s; `slice` sets another one.
+
+The tables below say in the column **Switched** what can be switched: it holds for all that a running server and its
+sessions do next. What holds only for memory, files or sessions that are begun after it cannot, such as `read_ahead_kb`
+or `transparent_huge_pages`: what is there already would keep the other arm's value. pgtrial also refuses this method
+for:
+
+- existing servers, servers on other machines, and `cache = "cold"`;
+- what the clock paces (`checkpoint_timeout`, `autovacuum_naptime`);
+- settings of PostgreSQL with `protocol = "prepared"`, whose sessions keep their plans;
+- slices below {least_building:g} s where an effect builds up.
+
+The values of the kernel are in the journal before the first switch, as open changes: whoever has to undo them, also
+after `kill -9` in the midst of a switch, puts back what was before, whichever arm's value is there.
+
+**When it is wrong.** Where an effect takes longer than a washout, it looks smaller than it is, never larger
+([statistics.md](statistics.md#one-server-switched-to-and-fro) says by how much). The caveat `effect-grows-with-slices`
+compares blocks with long and short slices. `auto` leaves out what acts over the minutes in which memory is reclaimed
+(`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer than half a slice belong
+to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by arm, so the report has an
+effect, but no cause.
+
 ## How effects settle
 
 The tables below show what `pgtrial` knows about each setting. **Shared** is the resource that twins have in common,
@@ -380,11 +413,16 @@ def render_methods() -> str:
     tables = []
     for name, knob in KNOBS.items():
         rows = "\n".join(f"| {' | '.join(_timing_cells(rule))} |" for rule in knob.rules)
-        tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+        tables.append(
+            f"### `{name}`\n\n| Setting | Settles | Shared | Switched | Because it |\n|---|---|---|---|---|\n{rows}\n"
+        )
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
         duet=DUET_GUARD,
+        switch=spec.DEFAULT_SWITCH_SLICE,
+        least_switch=LEAST_SWITCH,
+        least_building=LEAST_SWITCH_BUILDING_UP,
         duet_slice=spec.DEFAULT_DUET_SLICE,
         duet_longest=LONGEST_DUET_SLICE,
         duet_most=MOST_DUET_SLICES,
@@ -399,11 +437,17 @@ def _among(among: Among) -> list[str]:
     return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
-def _timing_cells(rule: Rule) -> tuple[str, ...]:
+def _timing_cells(rule: Rule) -> Sequence[str]:
     settles = str(rule.timing) + (f", {rule.seconds:g} s" if rule.seconds else "")
     if rule.by_clock:
         settles += ", by the clock"
-    return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason
+    return (
+        ", ".join(f"`{pattern}`" for pattern in rule.patterns),
+        settles,
+        ", ".join(rule.shares) or "–",
+        "yes" if rule.at_run_time and not rule.by_clock else "–",
+        rule.reason,
+    )
 
 
 _CAVEATS = """\
