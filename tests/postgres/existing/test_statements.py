@@ -70,7 +70,7 @@ def test_without_a_value_the_setting_is_reset():
     ("name", "value"),
     [
         ("work_mem", "64MB"),
-        ("my.text", 'it\'s a \\ and a "quote"'),
+        ("log_line_prefix", 'it\'s a \\ and a "quote"'),
         ("search_path", '"$user", public'),
         ("session_preload_libraries", "auto_explain, plpgsql"),
     ],
