@@ -9,6 +9,7 @@ from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
+from pgtrial.design.budget import is_open
 from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.consent import uses_of
 from pgtrial.engine.preview import Preview
@@ -215,6 +216,8 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     if plan.blocks < plan.rules.fewest_blocks:
         blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
         yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"
+        if plan.experiment.design.budget is not None and not is_open(plan.experiment):
+            yield "without duration in [workload] the budget would be spent on shorter runs, and more blocks"
 
 
 def _arm_label(arm: Arm) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, uses_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
@@ -209,7 +210,7 @@ async def _try_and_plan(
         baseline=baseline,
         mark=mark_of(folder),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
-        restore=experiment.restore,
+        restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(

@@ -10,6 +10,7 @@ from pathlib import Path
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.plan import Plan as ExperimentPlan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
@@ -157,6 +158,8 @@ class Schedule:
             servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
         else:
             servers = self.twins
+            if stays_as_prepared(self._experiment, self.planned.arms):
+                self.twins.exchange(rows[0].slot.block, seed=self.planned.seed)
         group = RunGroup(
             plan=self.plan,
             servers=servers,

@@ -47,6 +47,7 @@ MIX_SCENARIOS = {
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
+DEFAULT_DURATION = 30.0  # s
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -287,7 +288,11 @@ class WorkloadTable(Table):
         description="Transactions that take longer count as late; with a rate, transactions already late before "
         "they start are skipped and counted.",
     )
-    duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
+    duration: Duration = Field(
+        default=DEFAULT_DURATION,
+        description=f"Measured time per load level, in whole seconds. Left out: {DEFAULT_DURATION:g} s; with a budget "
+        "as long as tells most in that time.",
+    )
     warmup: Warmup = Field(
         default="auto",
         description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
@@ -362,7 +367,11 @@ class DesignTable(Table):
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
     )
-    budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    budget: Duration | None = Field(
+        default=None,
+        description="Time for everything, instead of a number of blocks. Where no duration is given it is chosen with "
+        f"their number: {DEFAULT_BLOCKS} blocks at least, if the budget can hold them.",
+    )
     stop: Literal["never", "decision", "precision"] = Field(
         default="never",
         description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
