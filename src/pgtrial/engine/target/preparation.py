@@ -27,7 +27,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import (
@@ -88,7 +88,10 @@ async def prepare_throwaway(
     """
     experiment = plan.experiment
     variants = dict.fromkeys(arm.variant for arm in plan.arms)
-    programs = {variant: find_programs(variant.postgres, host=host, may_run=may_run) for variant in variants}
+    versions = dict.fromkeys(variant.postgres for variant in variants)
+    by_version = {wanted: find_programs(wanted, host=host, may_run=may_run) for wanted in versions}
+    by_version = prefer_one_kind(by_version, host=host)
+    programs = {variant: by_version[variant.postgres] for variant in variants}
     _check_versions(state, programs.values())
     target = ThrowawayTarget(
         experiment=experiment,
