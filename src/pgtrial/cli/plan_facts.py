@@ -22,6 +22,7 @@ from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
+from pgtrial.postgres.programs import kind_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
@@ -204,6 +205,10 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     for server in checked.servers:
         if server.is_unknown:
             yield server.missing
+    found = [server.programs for server in checked.servers if server.programs is not None]
+    if len({kind_of(programs) for programs in found}) > 1:
+        listed = ", ".join(f"{programs.version} is of {kind_of(programs)}" for programs in found)
+        yield f"the servers were not built alike ({listed}), and what their builds differ in is in the effect"
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
         key = json.dumps([arm.settings, arm.knobs], sort_keys=True)

@@ -20,7 +20,7 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "hypothesis": experiment.hypothesis.model_dump(mode="json"),
             "arms": _arms(arms),
             "target": experiment.target.model_dump(mode="json"),
-            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup"}),
+            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}),
             "workload": _workload(experiment),
             "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
             "design": experiment.design.model_dump(mode="json", exclude={"seed"}),

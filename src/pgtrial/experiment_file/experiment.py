@@ -15,6 +15,7 @@ from pgtrial.experiment_file.values import (
     Command,
     Connection,
     DatabaseName,
+    DataFiles,
     Duration,
     FixedTime,
     Host,
@@ -157,17 +158,22 @@ class DatasetTable(Table):
 
     kind: Literal["pgbench", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what the set-up file creates. existing: the data "
-        "in the database named in [target].",
+        description="pgbench: its tables at a scale. sql: only what is loaded, and what the set-up file creates. "
+        "existing: the data in the database named in [target].",
     )
     scale: Scale = Field(
         default=10,
         description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
     foreign_keys: Flag = Field(default=False, description="Create pgbench's tables with foreign keys.")
+    load: DataFiles = Field(
+        default=(),
+        description="Data to load once, with psql and pg_restore: an archive or a directory of pg_dump, its plain "
+        "output, a file for psql, or a list of them. Relative to the experiment file. For kind sql.",
+    )
     setup: str | None = Field(
         default=None,
-        description="SQL file, relative to the experiment file, run once after the tables are created.",
+        description="SQL file, relative to the experiment file, run once after the tables are created and loaded.",
     )
 
 
