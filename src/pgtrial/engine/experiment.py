@@ -178,10 +178,11 @@ async def _run_schedule(
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    stack.callback(lambda: remove_directories(host, *belongings.paths(host.name)))
+                    for each in {host.name: host, here.name: here}.values():
+                        stack.callback(_remove_all, each, belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
-                    schedule = await _try_and_plan(plan, folder, state, target, here=here, tell=tell)
+                    schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
@@ -190,12 +191,16 @@ async def _run_schedule(
                     await schedule.run(pending)
 
 
+def _remove_all(host: Host, belongings: Belongings) -> None:
+    remove_directories(host, *belongings.paths(host.name))
+
+
 async def _try_and_plan(
-    plan: Plan, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
+    plan: Plan, folder: Path, state: State, target: Target, belongings: Belongings, *, here: Host, tell: Observer
 ) -> Schedule:
     """Try every arm, and build what all runs share."""
     experiment, arms = plan.experiment, plan.arms
-    load = make_load(plan, target, here=here, scripts=folder / layout.FILES)
+    load = await make_load(plan, target, belongings, here=here, scripts=folder / layout.FILES)
     baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)

@@ -120,6 +120,8 @@ async def prepare_throwaway(
     except BaseException:
         await target.remove()
         raise
+    if host.name == LOCAL:  # those that the account may execute
+        target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target
 
 
