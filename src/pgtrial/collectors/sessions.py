@@ -2,7 +2,8 @@
 
 The server tells of each session; the sampler groups those of all polls of a second, and takes the literals out of their
 statements before anything of them is written. An average over a stretch of time is the sum of sessions divided by the
-number of polls, the metric sessions.polls.
+number of polls, the metric sessions.polls. Of these sessions.late came too late for a moment of their own: the poll before
+or after, whichever got an answer, counts for them too.
 """
 
 import re
@@ -15,7 +16,9 @@ from pgtrial.model.metric import Metric
 
 NAME = "sessions"
 POLLS = "sessions.polls"
+LATE = "sessions.late"
 QUERY = "query"  # the column with the statement
+QUERY_ID = "query_id"  # the column with what is the same of all statements that differ in literals only; may be NULL
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
 # Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers.
@@ -30,9 +33,15 @@ _LITERAL = re.compile(
 )
 
 
+# A minus before a number that belongs to it, as the server's parser has it: after an operator or a keyword.
+_SIGN = re.compile(
+    r"([+*/%(,=<>|]\s*|-\s+|\b(?:AND|BETWEEN|ELSE|IN|OR|RETURNING|SELECT|THEN|WHEN)\s+)-\s*\?", re.IGNORECASE
+)
+
+
 def without_literals(query: str) -> str:
     """A statement with "?" in place of its strings and numbers; it may be cut anywhere, also inside a string."""
-    return _LITERAL.sub("?", query)
+    return _SIGN.sub(r"\1?", _LITERAL.sub("?", query))
 
 
 class SessionGroup(NamedTuple):
@@ -66,4 +75,4 @@ class SessionCollector:
             yield SessionGroup(backend_type, application, state, wait_type, wait_event, query, sessions)
 
 
-COLLECTOR = SessionCollector(name=NAME, metrics=gauges(NAME, "", "polls"))
+COLLECTOR = SessionCollector(name=NAME, metrics=gauges(NAME, "", "polls", "late"))
