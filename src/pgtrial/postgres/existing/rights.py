@@ -46,9 +46,11 @@ _ALTERABLE = """
 class Rights:
     """``settings`` says of each setting asked for whether ALTER SYSTEM may change it; ``read_auto_conf`` whether
     postgresql.auto.conf can be read, in whichever way. ``provider`` is "" for a server that looks like no provider's.
+    ``database`` is the one that was connected to: rights on functions are those in it.
     """
 
     user: str
+    database: str
     superuser: bool
     create_database: bool
     read_statistics: bool
@@ -86,6 +88,7 @@ async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -
     return Rights(
         **found,
         user=server.control.address.user,
+        database=server.control.address.database,
         read_auto_conf=await server.read_auto_conf() is not None,
         settings={name: alterable.get(name, bool(found["superuser"])) for name in settings},
         provider=PROVIDERS[roles[0]] if roles else "",
