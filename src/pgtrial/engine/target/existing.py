@@ -24,7 +24,7 @@ from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.existing.checks import find_missing, refuse_missing
+from pgtrial.postgres.existing.checks import Missing, find_missing, refuse_missing
 from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
 from pgtrial.postgres.existing.inventory import Inventory, compare_catalogues, compare_data, read_inventory
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
@@ -35,7 +35,7 @@ from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_of, read_session, split_settings
 from pgtrial.postgres.existing.settings import is_already
 from pgtrial.postgres.programs import Programs, find_programs
-from pgtrial.postgres.settings import Setting, read_settings
+from pgtrial.postgres.settings import read_settings
 from pgtrial.store.state import State
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
@@ -142,7 +142,8 @@ class ServerTarget:
             on_host=facts.local,
             altered=altered,
             is_foreign=not self.prepared,
-            may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
+            # On somebody else's server nothing is written back for a load that only reads.
+            may_checkpoint=self.rights.checkpoint and not facts.in_recovery and not self.is_read_only,
         )
 
     def _groups(self) -> tuple[str, ...]:
@@ -286,27 +287,13 @@ async def prepare_server(
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
-    actual = await read_settings(server.conninfo(wanted.database))
-    split = {arm.name: _split(arm, actual, settings=wanted.settings) for arm in plan.arms}
-    shared = {name: both[1] for name, both in split.items()}
-    changing = {
-        name: value
-        for settings in shared.values()
-        for name, value in settings.items()
-        if not is_already(value, actual.get(setting_key(name)))
-    }
-    if changing and not may_change:
-        raise refuse_host_changes([f"{name} = {value} for the whole server" for name, value in changing.items()])
-    rights = await probe_rights(server, changing)
-    own = {name: both[0] for name, both in split.items()}
-    missing = find_missing(
-        rights,
-        system=list(changing),
-        session=await _find_refused(server, wanted.database, own.values()),
-        own_database=wanted.database is None,
-    )
-    if missing:
-        raise refuse_missing(rights, missing)
+    survey = await survey_server(server, experiment, plan.arms)
+    if survey.changing and not may_change:
+        settings = [f"{name} = {value} for the whole server" for name, value in survey.changing.items()]
+        raise refuse_host_changes(settings)
+    if survey.missing:
+        raise refuse_missing(survey.rights, survey.missing)
+    rights = survey.rights
     token = secrets.token_hex(4)
     target = ServerTarget(
         experiment=experiment,
@@ -320,9 +307,13 @@ async def prepare_server(
         database=wanted.database or run_database(token),
         prepared="" if wanted.database else data_database(token),
         note=state.add_caveat,
-        own=own,
-        shared=shared,
-        caveats=(*rights.caveats(), *await log_caveats(server), *_own_caveats(server, here)),
+        own=survey.own,
+        shared=survey.shared,
+        caveats=(
+            *rights.caveats(writes=wanted.database is None or wanted.writes),
+            *await log_caveats(server),
+            *_own_caveats(server, here),
+        ),
     )
     changes.knobs = (
         ServerDatabase(server=server, caller=caller),
@@ -342,10 +333,40 @@ async def prepare_server(
     return target
 
 
-def _split(arm: Arm, actual: Mapping[str, Setting], *, settings: str) -> tuple[dict[str, str], dict[str, str]]:
-    """(settings of the load's sessions, those of the whole server)."""
-    wanted = wanted_settings(arm)
-    return ({}, wanted) if settings == "server" else split_settings(wanted, actual)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What an experiment finds on an existing server, before anything is touched.
+
+    ``own`` are the settings of the load's sessions, ``shared`` those of the whole server, by arm; ``changing`` those of
+    them that are not so already. ``missing`` is every right that the role lacks for them.
+    """
+
+    rights: Rights
+    own: Mapping[str, Mapping[str, str]]
+    shared: Mapping[str, Mapping[str, str]]
+    changing: Mapping[str, str]
+    missing: tuple[Missing, ...]
+
+
+async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]) -> Survey:
+    """Ask the server how it can have the arms' settings. Raises SettingError for those that it does not take."""
+    target = experiment.target
+    actual = await read_settings(server.conninfo(target.database))
+    own, shared = {}, {}
+    for arm in arms:
+        wanted = wanted_settings(arm)
+        by_session = ({}, wanted) if target.settings == "server" else split_settings(wanted, actual)
+        own[arm.name], shared[arm.name] = by_session
+    changing = {
+        name: value
+        for settings in shared.values()
+        for name, value in settings.items()
+        if not is_already(value, actual.get(setting_key(name)))
+    }
+    rights = await probe_rights(server, changing)
+    refused = await _find_refused(server, target.database, own.values())
+    missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
+    return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
 
 
 async def _find_refused(
