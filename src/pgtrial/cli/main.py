@@ -32,6 +32,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("check", "Find errors in a file, and sources of noise on a host."),
     ("plan", "Show what an experiment will do, without running it."),
     ("register", "Print the digest of a claim, to publish it before the run."),
+    ("copy", "Copy an existing database, to try things on the copy."),
     ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
     ("resume", "Continue an interrupted experiment."),

@@ -1,8 +1,11 @@
 """Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -26,9 +29,12 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
+from pgtrial.safe_files import make_directory, write_file
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,8 +134,9 @@ class Schedule:
             outcome, reason = RunState.INVALID, _reason(err)
             raise
         except Exception as err:
-            reason = f"an error that was not expected: {err!r}"
-            raise
+            # A bug in reading or understanding one run is no reason to lose the others.
+            outcome, reason = RunState.INVALID, f"this is a bug in pgtrial: {type(err).__name__}: {err}"
+            self._keep_traceback(rows[0], err)
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:
@@ -148,6 +155,13 @@ class Schedule:
                     )
                 )
         return reason
+
+    def _keep_traceback(self, row: RunRow, err: Exception) -> None:
+        _log.error("%s is repeated after a bug in pgtrial; please report it", row.folder, exc_info=err)
+        folder = layout.run_folder(self.folder, row.folder)
+        with suppress(OSError):  # where nothing can be written, the reason in the state is what there is
+            make_directory(self.folder, *folder.parts[-2:])
+            write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
 
     async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""

@@ -136,6 +136,17 @@ class TargetTable(KnobTables):
         description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
         "Left out: pgtrial creates one and drops it.",
     )
+    writes: Flag = Field(
+        default=False,
+        description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
+        "out: the load's sessions are read-only.",
+    )
+    settings: Literal["session", "server"] = Field(
+        default="session",
+        description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
+        "session can have, and only the others are changed for the whole server. server: all are changed for the "
+        "whole server, by ALTER SYSTEM.",
+    )
     restart: Command = Field(
         default=(),
         description="Command that restarts an existing server, for settings that need it. Left out: it is never "

@@ -1,4 +1,4 @@
-"""Databases on an existing server: create and drop pgtrial's own, and inspect an existing one.
+"""Databases on an existing server: create and drop pgtrial's own.
 
 pgtrial chooses the object identifier of its database and journals it before creating the database. The identifier, not
 just the name, identifies the database again, even if pgtrial was killed before it could add a comment.
@@ -31,21 +31,6 @@ _FIND = """
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
 """
 _TAKEN = "SELECT count(*) FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s"
-_OBJECTS = """
-    SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n
-    WHERE n.nspname !~ '^pg_(toast|temp)'
-    UNION ALL
-    SELECT CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
-            WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'function ' || p.oid::regprocedure::text
-    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'extension ' || pg_catalog.quote_ident(e.extname) FROM pg_catalog.pg_extension AS e
-"""
 
 
 def run_database(token: str) -> str:
@@ -59,17 +44,11 @@ def data_database(token: str) -> str:
 
 
 def check_may_create(rights: Rights) -> None:
-    """Raise PreflightError if the role cannot have a database of its own."""
+    """Raise PreflightError where nobody can create a database."""
     if rights.in_recovery:
         raise PreflightError(
             "the server is a standby, where no database can be created",
             hint="Name an existing one with database in [target], and read only.",
-        )
-    if not rights.create_database:
-        raise PreflightError(
-            f'role "{rights.user}" may not create a database',
-            hint=f'Let a superuser ALTER ROLE "{rights.user}" CREATEDB, or name an existing database with database in '
-            "[target], which is left as found.",
         )
 
 
@@ -139,25 +118,6 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
                 text=f"The server refuses: {err.diag.message_primary or err}. By hand: {statement.as_string()};",
             )
     return Undone(outcome=Outcome.RESTORED)
-
-
-async def read_inventory(server: ExistingServer, database: str) -> frozenset[str]:
-    """Schemas, relations, functions and extensions in a database, as one names them ("table public.orders")."""
-    async with connect(server.conninfo(database)) as connection:
-        # So that each name stands with its schema, whatever the search path of the role is.
-        await connection.execute("SET search_path = ''")
-        return frozenset(str(row[0]) for row in await (await connection.execute(_OBJECTS)).fetchall())
-
-
-def compare_inventories(before: frozenset[str], after: frozenset[str]) -> str:
-    """What is left over or missing in a database that was to be left as found, as full sentences; "" if nothing."""
-    left, gone = sorted(after - before), sorted(before - after)
-    said = []
-    if left:
-        said.append(f"Left over: {', '.join(left)}.")
-    if gone:
-        said.append(f"No longer there: {', '.join(gone)}.")
-    return " ".join(said)
 
 
 async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> None:

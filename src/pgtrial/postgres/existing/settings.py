@@ -95,7 +95,7 @@ async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, da
     """
     actual = await read_settings(server.conninfo(database), also=wanted)
     check_names(wanted, actual)
-    changing = {name: value for name, value in wanted.items() if not _is_already(value, actual.get(setting_key(name)))}
+    changing = {name: value for name, value in wanted.items() if not is_already(value, actual.get(setting_key(name)))}
     names = [actual[key].name if (key := setting_key(name)) in actual else name for name in changing]
     rights = await probe_rights(server, names)
     check_sources(names, actual, in_database=database is not None)
@@ -176,7 +176,7 @@ async def find_lost(server: ExistingServer, change: Change) -> str:
     return f"{'; '.join(lost)}: somebody else has changed it meanwhile." if lost else ""
 
 
-def _is_already(value: str, setting: Setting | None) -> bool:
+def is_already(value: str, setting: Setting | None) -> bool:
     """Whether there is nothing to do; a value that the server worked out (wal_buffers = -1) is not one that was set."""
     return setting is not None and setting.source not in ("override", "dynamic default") and is_same(value, setting)
 
