@@ -27,7 +27,6 @@ from gym.live.disturber import disturbed, disturbed_share, read_bursts
 from gym.live.page import publish
 from gym.live.record import Record, Series, read_series, write_series
 from gym.live.runs import clear_up, run_all
-
 from pgtrial.units import format_duration, parse_duration
 
 RESULTS = "results.json"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gym.live.plan import Kind, Trial, draw_plan
-
 from pgtrial.safe_files import write_file
 
 _DIGITS = 6

@@ -6,15 +6,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gallery.runs import newest_folder
+
 from gym.live.experiment import write_experiment
 from gym.live.plan import Trial
 from gym.live.record import Record
-
 from pgtrial.findings.findings import Findings
 from pgtrial.store.findings_file import read_findings
 from pgtrial.store.journal_file import VARIABLE
@@ -34,7 +34,7 @@ class _Running:
     deadline: float
 
 
-def run_all(trials: Sequence[Trial], results: Path, *, jobs: int, may_begin: Callable[[], bool]) -> Iterator[Record]:
+def run_all(trials: Sequence[Trial], results: Path, *, jobs: int, may_begin: Callable[[], bool]) -> Generator[Record]:
     """The records of the trials, as they end; ``jobs`` of them run at a time.
 
     Those that run when the caller ends, in whatever way, are ended with it, and put all back.
