@@ -50,9 +50,8 @@ def series_of(*records: record.Record) -> record.Series:
 
 @pytest.fixture
 def quiet(monkeypatch):
-    """No neighbour and nothing to clear up."""
+    """No neighbour."""
     monkeypatch.setattr(runner, "disturbed", lambda **_: nullcontext())
-    monkeypatch.setattr(runner, "clear_up", lambda results: None)
 
 
 def test_a_plan_follows_from_its_seed():
@@ -139,6 +138,32 @@ def test_who_is_interrupted_goes_on_with_what_remains(monkeypatch, tmp_path, qui
     kept = record.read_series(tmp_path / runner.RESULTS)
     assert [each.number for each in kept.records] == list(range(1, 7))
     assert [trial.number for trial in kept.remaining] == list(range(7, 11))
+
+
+def test_a_series_waits_for_experiments_of_one_that_was_killed(monkeypatch, tmp_path):
+    with runs.alone(tmp_path) as lock:
+        left = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[lock])
+    is_free, found = runs._lock, []
+
+    def look(file: int) -> bool:
+        found.append(is_free(file))
+        if not found[-1]:
+            left.communicate()  # it ends when it has no input
+        return found[-1]
+
+    monkeypatch.setattr(runs, "_lock", look)
+    with runs.alone(tmp_path):
+        assert found == [False, True]
+
+
+def test_a_series_does_not_begin_beside_another(monkeypatch, tmp_path, quiet, capsys):
+    monkeypatch.setattr(runs, "PATIENCE", 0.0)
+
+    with runs.alone(tmp_path):
+        status = runner.main(["--results", str(tmp_path)])
+
+    assert status == 1
+    assert "are at work in" in capsys.readouterr().err
 
 
 def test_a_series_with_another_plan_is_not_mixed_with_the_one_that_is_there(tmp_path, capsys):
@@ -297,7 +322,7 @@ def test_the_neighbour_is_busy_and_ends_with_the_block(tmp_path):
     log = tmp_path / "bursts.jsonl"
 
     with disturber.disturbed(seed=1, log=log):
-        wait_until(lambda: disturber.read_bursts(log), timeout=60)
+        wait_until(lambda: disturber.read_bursts(log))
 
     assert not processes_of(log)
     assert [path.name for path in tmp_path.iterdir()] == ["bursts.jsonl"]
@@ -313,13 +338,13 @@ def test_the_neighbour_ends_with_a_series_that_is_killed(tmp_path):
     )
     series = subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=experiment.FOLDER.parents[1])
     try:
-        wait_until(lambda: disturber.read_bursts(log), timeout=60)
+        wait_until(lambda: disturber.read_bursts(log))
         assert processes_of(log)
     finally:
         series.send_signal(signal.SIGKILL)
         series.wait()
 
-    wait_until(lambda: not processes_of(log), timeout=60)
+    wait_until(lambda: not processes_of(log))
 
 
 def processes_of(log: Path) -> list[int]:
