@@ -133,11 +133,20 @@ def test_who_is_interrupted_goes_on_with_what_remains(monkeypatch, tmp_path, qui
         runner.main(arguments)
     again = runner.main(arguments[:-2])  # the seed is that of the first time
 
-    assert asked == [list(range(1, 11)), list(range(4, 11))]
+    order = [trial.number for trial in record.read_series(tmp_path / runner.RESULTS).plan]
+    assert sorted(asked[0]) == order
+    assert asked[1] == asked[0][3:]
     assert again == runner._NOT_ALL
     kept = record.read_series(tmp_path / runner.RESULTS)
-    assert [each.number for each in kept.records] == list(range(1, 7))
-    assert [trial.number for trial in kept.remaining] == list(range(7, 11))
+    assert [each.number for each in kept.records] == asked[0][:6]
+    assert [trial.number for trial in kept.remaining] == asked[0][6:]
+
+
+def test_what_measures_the_planted_work_is_run_first():
+    kinds = [trial.kind for trial in series_of().remaining]
+
+    assert set(kinds[:6]) == {Kind.IDLE, Kind.DOUBLE}
+    assert set(kinds[6:]) == {Kind.NULL, Kind.PLANTED}
 
 
 def test_a_series_waits_for_experiments_of_one_that_was_killed(monkeypatch, tmp_path):
