@@ -7,14 +7,15 @@
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
+# make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
-# the ground truth and of the gallery.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GALLERY="..." and
+# GYM_LIVE="..." those of the ground truth, of the gallery and of the live experiments.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -23,13 +24,14 @@ DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
 GALLERY ?=
+GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery gym-live docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -70,6 +72,9 @@ ground-truth: setup-test
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
 
+gym-live: setup-test
+	$(BIN)/python -m gym.live $(GYM_LIVE)
+
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site begins at site/index.html"
@@ -82,4 +87,4 @@ lock: setup-test
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth gallery -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth gallery gym -name __pycache__ -type d -prune -exec rm -rf {} +
