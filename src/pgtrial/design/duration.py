@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
+from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
 from pgtrial.model.arm import Arm
@@ -71,7 +71,8 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
         copies = 0.0 if restore == "never" else 1.0
         cap = warmup_cap(workload)
-        warmup = _shared_seconds(choice, names, levels[:1], cap) if cap else 0.0
+        steps = warmup_steps(choice, names, seconds=cap, seed="") if cap else ()
+        warmup = sum(step.length for step in steps) / len(names) + (guard_time(levels[0]) / len(names) if cap else 0.0)
         measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,

@@ -148,6 +148,10 @@ class Knob:
         lower = key.lower()
         return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
 
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """The same where it depends on the values of the arms that differ in the key."""
+        return self.rule_of(key)
+
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""
         return matches(fact, self.facts)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed, warmup_steps
 from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.folder import make_shared_spool
@@ -173,7 +173,10 @@ class SlicedMeasurement(Measurement):
 
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
-        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        block, members = self.group.block, sorted(self.group.members)
+        seed = turn_seed(self.group.plan.seed, block, "warm-up")
+        cap = warmup_cap(self.group.plan.workload)
+        steps = warmup_steps(self.slice_plan.choice, members, seconds=cap, seed=seed, block=block)
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
 
