@@ -40,8 +40,9 @@ FEWEST_TO_PREDICT = 3
 class Pooled:
     """``mean``, ``error``, ``tau`` and all intervals are in the unit of the effects.
 
-    ``of_these`` is of the mean of the experiments' own true effects. ``error`` is the standard error of the mean; it has ``degrees`` degrees of freedom. ``f`` is the variance of the
-    effects in units of what their own errors explain, and ``f_p`` the chance of one so large without heterogeneity.
+    ``error`` is the standard error of the mean; it has ``degrees`` degrees of freedom. ``of_these`` is of the mean of
+    the experiments' own true effects. ``f`` is the variance of the effects in units of what their own errors explain,
+    and ``f_p`` the chance of one so large without heterogeneity.
     """
 
     mean: float
