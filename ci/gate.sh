@@ -34,7 +34,7 @@ whole=${experiment%.toml}-with-migration.toml
     cat "$experiment"
     printf "\n[arms.%s.sql]\napply = '''\n" "$arm"
     cat "$migration"
-    printf "\n'''\n"
+    printf "'''\n"
 } >"$whole"
 
 pgtrial check --no-host "$whole"
