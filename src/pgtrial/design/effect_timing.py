@@ -40,7 +40,8 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
         for name in _not_in_all(values) if libraries else (key,):
             table = "extensions" if libraries else knob
             label = name if table in (POSTGRESQL, "sysctl") else f"{table} {name}"
-            found.setdefault((table, name), Difference(knob=table, label=label, rule=KNOBS[table].rule_of(name)))
+            rule = KNOBS[table].rule_among(name, [value for value in values if value is not None])
+            found.setdefault((table, name), Difference(knob=table, label=label, rule=rule))
     return tuple(found.values())
 
 

@@ -1,12 +1,14 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
+import math
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
 from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length
-from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
+from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -112,9 +114,20 @@ def plan_steps(
     return ()
 
 
-def warmup_steps(choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str) -> tuple[Step, ...]:
-    """The same before anything is measured: load is load, whether the other arm is still felt or not, so all counts."""
-    return plan_steps(replace(choice, guard=0.0, doubled=False), arms, seconds=seconds, seed=seed)
+def warmup_steps(
+    choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str, block: int = 1
+) -> tuple[Step, ...]:
+    """How ``arms`` share the time of a warm-up, in which each has ``seconds``.
+
+    Nothing of it counts, so turns need neither a balanced order nor a part that is left out: in each round every arm
+    has one, not longer than a slice.
+    """
+    if choice.method != "interleaved":
+        return plan_steps(choice, arms, seconds=seconds, seed=seed, block=block)
+    rounds = max(1, math.ceil(seconds / choice.slice_in(block)))
+    rng = random.Random(seed)
+    names = [name for _ in range(rounds) for name in shuffled(arms, rng)]
+    return tuple(Step(arms=(name,), length=seconds / rounds, guard=0.0) for name in names)
 
 
 def turn_seed(seed: int, block: int, what: int | str) -> str:

@@ -97,8 +97,8 @@ class Schedule:
         """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
         attempts = 1 + self._experiment.design.repeats
         reason = ""
-        for _ in range(attempts):
-            reason = await self._attempt(unit, left=left)
+        for attempt in range(attempts):
+            reason = await self._attempt(unit, left=left, is_last=attempt == attempts - 1)
             if not reason:
                 return
         slot = unit[0]
@@ -108,8 +108,8 @@ class Schedule:
             hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
         )
 
-    async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
-        """Run each slot once; return why the runs are invalid, or ""."""
+    async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:
+        """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
@@ -124,7 +124,7 @@ class Schedule:
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
         tps: Mapping[str, float | None] = {}
         try:
-            tps = await self._execute(rows)
+            tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)
@@ -163,7 +163,7 @@ class Schedule:
             make_directory(self.folder, *folder.parts[-2:])
             write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
 
-    async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
+    async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
         record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
@@ -189,6 +189,7 @@ class Schedule:
             measurement=measurement,
             restore=self._needs_restore(rows[0].slot),
             keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and self.twins is None),
+            most_disturbed=most_disturbed,
         )
         return await execution.execute()
 

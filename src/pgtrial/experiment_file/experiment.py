@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
+from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import DiskTable
 from pgtrial.experiment_file.values import (
     Command,
@@ -421,6 +421,12 @@ class DesignTable(Table):
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )
+    disturbed: Ratio | None = Field(
+        default=None,
+        description="Repeat a run, or a block whose arms share its time, in which other programs and the hypervisor "
+        'took more than this share of the CPU time: "30%". The last of the repeats counts in any case. Left out: none '
+        "is repeated for that.",
+    )
 
 
 class Experiment(Table):
@@ -440,6 +446,7 @@ class Experiment(Table):
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )

@@ -168,6 +168,10 @@ class Knob:
         """
         return ()
 
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """The same where it depends on the values of the arms that differ in the key."""
+        return self.rule_of(key)
+
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""
         return matches(fact, self.facts)

@@ -173,13 +173,10 @@ class SlicedMeasurement(Measurement):
 
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
-        seed = turn_seed(self.group.plan.seed, self.group.block, "warm-up")
-        steps = warmup_steps(
-            self.slice_plan.choice,
-            sorted(self.group.members),
-            seconds=warmup_cap(self.group.plan.workload),
-            seed=seed,
-        )
+        block, members = self.group.block, sorted(self.group.members)
+        seed = turn_seed(self.group.plan.seed, block, "warm-up")
+        cap = warmup_cap(self.group.plan.workload)
+        steps = warmup_steps(self.slice_plan.choice, members, seconds=cap, seed=seed, block=block)
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
 
