@@ -1,4 +1,4 @@
-"""A model's endpoint that is slow, huge, wrong, or never ends: narrate ends in time, with little memory, and says so."""
+"""A model's endpoint that is slow, huge, wrong, or never ends: narrate gives up in time, and with little memory."""
 
 import contextlib
 import itertools

@@ -30,7 +30,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip archive can have
 _PACKED = (".parquet",)  # has been compressed already
 _CHUNK = 1 << 20  # bytes
 _DEEPEST = 8  # parts of a name; ours have four
-_LONGEST_LIST = 16 << 20  # bytes of the list of files; one of 1,000 runs has some 500 kB
+_LONGEST_LIST = 1 << 20  # bytes of the list of files; one of 1,000 runs has some 500 kB
 _LONGEST_END = 65_557 + 20  # bytes of what comes behind it
 _MOST_DENSE, _NO_MATTER = 50, 1 << 30  # packed text takes a tenth; that much is read at once
 _LARGEST_TEXT = 64 << 20  # bytes, of the list of checksums: more is no list of ours
@@ -244,7 +244,7 @@ def _read_text(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfi
         raise StoreError(f'"{bundle}" is not a bundle: it has no {name}', hint=_NO_BUNDLE)
     try:
         return archive.read(files[name]).decode()
-    except (*_DAMAGES, UnicodeDecodeError) as err:
+    except (*_DAMAGES, OSError) as err:
         raise StoreError(f'"{bundle}" is damaged: cannot read {name} in it', hint=_AGAIN) from err
 
 
@@ -255,7 +255,7 @@ def _hash(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
         with archive.open(info) as file:
             for chunk in iter(lambda: file.read(_CHUNK), b""):
                 digest.update(chunk)
-    except _DAMAGES:
+    except (*_DAMAGES, OSError):  # one of the disk, or of an entry that is said to lie before the file
         return ""
     return digest.hexdigest()
 

@@ -17,7 +17,7 @@ from support.attack import folders, others
 from support.attack.trial import Attack, Outcome, attack
 
 KINDS = ("folder", "bundle", "state", "file")
-_SHARES = (3, 2, 2, 3)
+_SHARES = (2, 2, 3, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from pgtrial.store.journal import Journal, Owner
 from support.attack.values import SCALARS, TEXTS, any_value, mutate_bytes, mutate_text, mutate_tree
 from support.simulation import DUET, EXPERIMENT, INTERLEAVED
 
-_LARGE = 200 << 20  # bytes of zeros, of which a bundle takes little
+_LARGE = 30 << 20  # bytes of zeros, of which a bundle takes little
 _KNOBS = ("sysctl", "transparent_huge_pages", "huge_pages", "cgroup", "filesystem", "block_device", "server", "x")
 _MORE = """
 [target]
@@ -82,7 +82,7 @@ def mutate_bundle(bundle: Path, rng: random.Random) -> None:
     elif way == "large":
         entries[at] = name, b"\0" * _LARGE
     elif way == "many":
-        entries += [(f"{top}/x{i}", b"") for i in range(rng.choice((100, 20_000)))]
+        entries += [(f"{top}/x{i}", b"") for i in range(rng.choice((100, 2000)))]
     elif way == "sums":
         at = next(i for i, (name, _) in enumerate(entries) if name.endswith(SUMS))
         entries[at] = entries[at][0], mutate_bytes(rng, entries[at][1])
@@ -198,6 +198,8 @@ def mutate_state(directory: Path, rng: random.Random) -> None:
                 if column in ("old", "new", "got") and rng.random() < 0.6:
                     value = mutate_tree(rng, {"/proc/sys/vm/swappiness": "1", "x": ["y"]})
                 stored = json.dumps(value) if isinstance(value, list | dict) else value
+                if isinstance(stored, str):
+                    stored = stored.encode("utf-8", "replace").decode()
                 db.execute(f'UPDATE OR IGNORE entry SET "{column}" = ? WHERE id = ?', (stored, row))
             db.commit()
     elif way <= 7:
