@@ -1,7 +1,7 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
 # make test       set up, then the checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
-# make check      format, lint, types, who imports whom, spelling
+# make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
@@ -50,6 +50,7 @@ check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_writes.py
 	$(BIN)/codespell
 
 # While types are checked, the other processor compiles the tests, which each of pytest's would do for itself.
