@@ -38,7 +38,7 @@ from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
 from pgtrial.knobs.sysctl_rules import REFUSALS
 from pgtrial.knobs.values import Form, Name
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -271,7 +271,7 @@ def render_knobs() -> str:
     """Another page: what each knob says about itself."""
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
-    server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
+    server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
         f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
         + " |"
