@@ -54,7 +54,10 @@ def test_the_cpus_of_somebody_elses_server_are_not_divided() -> None:
         ({"target": {**SHOP["target"], "settings": "server"}}, "they change for the whole server"),
         ({"target": {**SHOP["target"], "writes": True}}, "keeps its locks"),
         ({"arms": {"a": {}, "b": {"sql": {"apply": "SELECT 1", "undo": "SELECT 1"}}}}, "is not a setting"),
-        ({"workload": {"mix": "oltp"}, "target": {"kind": "server"}, "dataset": {"kind": "pgbench"}}, "keeps its locks"),
+        (
+            {"workload": {"mix": "oltp"}, "target": {"kind": "server"}, "dataset": {"kind": "pgbench"}},
+            "keeps its locks",
+        ),
         ({"workload": {"mix": "select-only", "rate": 10}}, "keep arriving"),
     ],
 )

@@ -27,7 +27,9 @@ def shop(foreign) -> Iterator[object]:
 
 
 def indexes(shop) -> set[str]:
-    return {name for (name,) in shop.sql("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'", database="shop")}
+    return {
+        name for (name,) in shop.sql("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'", database="shop")
+    }
 
 
 def test_sql_is_undone_from_the_journal_alone(shop, runner):
@@ -51,7 +53,7 @@ def test_what_was_applied_in_part_is_undone_as_far_as_it_came(shop, runner):
     server = runner.run(shop.open())
     table = wanted("CREATE INDEX a ON orders (id); CREATE INDEX b ON nowhere (id)", "DROP INDEX b; DROP INDEX a")
     change = runner.run(plan_sql(server, "shop", table))
-    with pytest.raises(TargetError, match='arms.b.sql.apply, line 1: relation "nowhere" does not exist'):
+    with pytest.raises(TargetError, match='arms.b.sql.apply: relation "nowhere" does not exist'):
         runner.run(apply_sql(server, change))
 
     assert runner.run(undo_sql(server.control, shop.entry(change))).outcome is Outcome.RESTORED

@@ -184,8 +184,9 @@ class ServerTarget:
         finally:
             undone = await self.changes.undo(self.changed)
             self.running, self.changed = None, ()
-        if self.is_trial:
-            _refuse_undo(arm, undone)
+        if self.is_trial and (refusal := _refuse_undo(arm, undone)):
+            self.before = None  # what is different is told by this
+            raise refusal
         if self.found is not None:
             found, self.found = self.found, None
             await self._refuse_writing(found)
@@ -259,15 +260,16 @@ def _sql_of(arm: Arm) -> dict[str, str]:
     }
 
 
-def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> None:
+def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> TargetError | None:
     """Before anything is measured, an arm's undo has to put back what its SQL has changed."""
     for entry, result in undone:
         if entry.change.knob == ServerSql.name and result.outcome is Outcome.CHANGED:
-            raise TargetError(
+            return TargetError(
                 f'the undo of arm "{arm.name}" does not put the database back as it was',
                 detail=result.text,
                 hint=f"Complete {arm.origin('sql', 'undo')}, and put back by hand what is named here.",
             )
+    return None
 
 
 async def prepare_server(
