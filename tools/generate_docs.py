@@ -337,16 +337,19 @@ The twins' data are restored at the beginning of each block, unless `restore = "
 
 ### On an existing server
 
-An existing server has no twin, but arms that differ only by what each session can set can take turns on it: the load of an arm is frozen while the
-other's is at work. Nothing of the server is ever frozen, since a process that stands still may hold a lock. Three things follow:
+An existing server has no twin, but arms that differ only by what each session can set can take turns on it: the
+load of an arm is frozen while the other's is at work. Nothing of the server is ever frozen, since a process that
+stands still may hold a lock. Three things follow:
 
-- Loads that write are refused: a transaction that waits for its turn keeps its locks. The load of a database that is read-only for it never writes.
-- All arms share one server and its caches. A setting whose effect builds up, or lies in what sessions share, is refused; what the plans of one arm
-  have read is there for the other, so an effect on what is cached looks smaller.
-- A statement that is at work when the turn of its arm ends goes on in the next turn. The first half of a turn does not count; with statements longer than
-  that, use longer slices, or blocks.
+- Loads that write are refused: a transaction that waits for its turn keeps its locks. The load of a database that
+  is read-only for it never writes.
+- All arms share one server and its caches. A setting whose effect builds up, or lies in what sessions share, is
+  refused; what the plans of one arm have read is there for the other, so an effect on what is cached looks smaller.
+- A statement that is at work when the turn of its arm ends goes on in the next turn. The first half of a turn does
+  not count; with statements longer than that, use longer slices, or blocks.
 
-What the server counts (blocks, WAL, commits) is of all arms together, and is left out; times, transactions and sampled waits are each arm's own.
+What the server counts (blocks, WAL, commits) is of all arms together, and is left out; times, transactions and
+sampled waits are each arm's own.
 
 ## Duet
 

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from pgtrial.errors import TargetError
@@ -53,7 +54,7 @@ def test_what_was_applied_in_part_is_undone_as_far_as_it_came(shop, runner):
     server = runner.run(shop.open())
     table = wanted("CREATE INDEX a ON orders (id); CREATE INDEX b ON nowhere (id)", "DROP INDEX b; DROP INDEX a")
     change = runner.run(plan_sql(server, "shop", table))
-    with pytest.raises(TargetError, match='arms.b.sql.apply: relation "nowhere" does not exist'):
+    with pytest.raises(TargetError, match=r'arms\.b\.sql\.apply: relation "nowhere" does not exist'):
         runner.run(apply_sql(server, change))
 
     assert runner.run(undo_sql(server.control, shop.entry(change))).outcome is Outcome.RESTORED
@@ -76,11 +77,11 @@ def test_a_statement_that_a_killed_pgtrial_left_at_work_is_ended_first(shop, run
 
 
 def _run_left(shop, application: str) -> None:
-    import psycopg
-
-    with psycopg.connect(shop.conninfo(database="shop"), application_name=application) as connection:
-        with pytest.raises(psycopg.Error, match="terminating connection"):
-            connection.execute("SELECT pg_sleep(600)")
+    with (
+        psycopg.connect(shop.conninfo(database="shop"), application_name=application) as connection,
+        pytest.raises(psycopg.Error, match="terminating connection"),
+    ):
+        connection.execute("SELECT pg_sleep(600)")
 
 
 def test_an_undo_that_leaves_something_says_what(shop, runner):
