@@ -22,8 +22,7 @@ from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
-from pgtrial.engine.target.base import Servers, SingleServer, Target
-from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.target.base import Servers, SingleServer, Target, TurnTaking
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
@@ -51,7 +50,7 @@ class Schedule:
     arms: Mapping[str, Arm]
     tell: Observer
     slice_plan: SlicePlan | None = None
-    twins: Twins | None = None
+    twins: TurnTaking | None = None
     restored_block: int | None = field(default=None, init=False)
 
     async def run(self, pending: Sequence[Slot]) -> None:

@@ -156,12 +156,12 @@ class Postgresql(Knob):
     name = POSTGRESQL
     about = About(
         sets="PostgreSQL settings",
-        takes_effect="throw-away cluster: at server start; existing server: at a reload, or at a restart by the "
-        "file's command",
-        rights="existing server: ALTER SYSTEM on the setting, pg_reload_conf()",
+        takes_effect="throw-away cluster: at server start; existing server: in the load's sessions where a session can "
+        "have it, else at a reload, or at a restart by the file's command",
+        rights="existing server: SET; for what no session can have ALTER SYSTEM on the setting, pg_reload_conf()",
         verified="every setting of the server is read back with its source (pg_settings)",
-        undone="throw-away cluster: removed with the cluster; existing server: postgresql.auto.conf is byte for "
-        "byte as before",
+        undone="throw-away cluster: removed with the cluster; existing server: ends with the sessions; "
+        "postgresql.auto.conf is byte for byte as before",
     )
     scope = Scope.SETTINGS
     among_twins = Among.OWN

@@ -112,7 +112,7 @@ class Twins:
         member, arm = self.members[name], self.arms[name]
         return member.context(member.cluster(arm), wanted_settings(arm))
 
-    def server_pid(self, name: str) -> int:
+    def server_pid(self, name: str) -> int | None:
         process = self.members[name].cluster(self.arms[name]).process
         assert process is not None  # it was started
         return process.pid
