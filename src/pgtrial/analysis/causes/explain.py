@@ -70,7 +70,7 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
     limits: tuple[Limit, ...] = ()
     kinds: tuple[LoadKind, ...] = ()
     if not evidence.is_on_files:  # whose limit is told without sessions and transactions
-        facts = gather_facts(evidence, events or (), cpus=_cpus(evidence), reduction=reduction)
+        facts = gather_facts(evidence, events or (), cpus=_cpus(evidence), reduction=reduction, budgets=budgets, differences=differences)
         limits = find_limits(evidence, timelines, budgets, facts)
         kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
