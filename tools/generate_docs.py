@@ -312,6 +312,12 @@ Machines have good and bad minutes. Anything that changes more slowly than the a
 cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
 resources, through which an effect can leak.
 
+A `budget` in [design] is turned into blocks. Without a `duration` in [workload] it also decides how long a run is: two
+starts of the same server differ by a few percent whatever their length, so a run is as long as makes the interval
+narrowest for the time, 5 to 30 s, and shorter, down to 3 s, where 6 blocks would not fit. If an effect builds up, a run
+takes 30 s as long as 6 blocks of that fit. This is wrong where a load shows its effect only after minutes, or where
+single statements take longer than seconds: give a `duration` there.
+
 ## Interleaved
 
 The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
@@ -333,7 +339,9 @@ paced by the clock, such as the kernel's write-back every 5 s, then falls mostly
 causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
 because its clock keeps running while a server is frozen.
 
-The twins' data are restored at the beginning of each block, unless `restore = "never"`.
+The twins' data are restored at the beginning of each block, unless `restore = "never"`. Where the load only reads, all
+arms have the same data and no arm sets anything on the host, they are still as they were restored: then copies are not
+made anew but change hands from block to block, and every arm has each copy equally often.
 
 ## Duet
 

@@ -157,3 +157,43 @@ def test_a_clean_experiment_has_no_caveat_about_its_world(assess: Assess) -> Non
         world.check_recorded,
     ):
         assert list(check(clean)) == []
+
+
+DEBIAN = (
+    "'--prefix=/usr' '--with-icu' '--with-llvm' 'LLVM_CONFIG=/usr/bin/llvm-config-14' '--with-lz4' '--with-openssl'"
+)
+WHEEL = " '--prefix=/project/pgbuild/../src' '--without-icu' 'PKG_CONFIG_PATH=/usr/local/lib/pkgconfig'"
+
+
+def of_builds(evidence: Evidence, first: dict[str, str], second: dict[str, str]) -> dict[str, Any]:
+    """Arms that declare different servers, with facts of the one and of the other in group PostgreSQL."""
+    facts = {
+        run.id: {f"PostgreSQL/{name}": value for name, value in (second if run.slot.arm == "off" else first).items()}
+        for run in evidence.valid
+    }
+    return {**of_servers(evidence), "fingerprints": facts, "fingerprints_after": {}}
+
+
+def test_servers_that_were_built_in_different_ways_are_a_warning(assess: Assess, evidence: Evidence) -> None:
+    debian = {"configured with": DEBIAN, "compiler flags": "-g -O2 -fstack-protector", "version": "15.18"}
+    wheel = {"configured with": WHEEL, "compiler flags": "-O0 -O3", "version": "18.4"}
+    (caveat,) = world.check_servers(assess(**of_builds(evidence, debian, wheel)))
+
+    assert (caveat.code, caveat.severity) == ("server-build", Severity.WARNING)
+    assert caveat.text == (
+        "The servers of the arms were built in different ways, which an effect contains: JIT (LLVM) (on: with; off: "
+        "without; placebo: with); ICU (on: with; off: without; placebo: with); LZ4 (on: with; off: without; placebo: "
+        "with); OpenSSL (on: with; off: without; placebo: with); optimization (on: -O2; off: -O3; placebo: -O2)."
+    )
+
+
+def test_icu_that_is_the_default_of_a_version_is_no_difference(assess: Assess, evidence: Evidence) -> None:
+    old, new = {"configured with": "'--with-icu'", "version": "15.18"}, {"configured with": "''", "version": "18.4"}
+
+    assert list(world.check_servers(assess(**of_builds(evidence, old, new)))) == []
+
+
+def test_servers_that_do_not_tell_how_they_were_built_are_not_compared(assess: Assess, evidence: Evidence) -> None:
+    silent, told = {"configured with": "", "version": "17.0"}, {"configured with": DEBIAN, "version": "18.4"}
+
+    assert list(world.check_servers(assess(**of_builds(evidence, silent, told)))) == []

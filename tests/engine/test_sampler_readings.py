@@ -23,7 +23,9 @@ class Result:
 
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
-    return cast(PGresult, Result([b"state", b"query", b"query_id"], *((*row, None) if len(row) == 2 else row for row in rows)))
+    return cast(
+        PGresult, Result([b"state", b"query", b"query_id"], *((*row, None) if len(row) == 2 else row for row in rows))
+    )
 
 
 def test_alike_sessions_of_several_polls_are_one_row() -> None:

@@ -1,7 +1,7 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
@@ -34,7 +34,8 @@ class MethodChoice:
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
     in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
-    effect that builds up shows by how much it is larger there.
+    effect that builds up shows by how much it is larger there. ``duration``: measured seconds of a run, where it was
+    chosen together with the number of blocks.
     """
 
     method: Method
@@ -42,6 +43,7 @@ class MethodChoice:
     guard: float = 0.0
     slice: float = 0.0
     doubled: bool = False
+    duration: float | None = None
 
     def slice_in(self, block: int) -> float:
         """Length of a slice in a block, from 1."""
@@ -108,6 +110,11 @@ def plan_steps(
     if choice.method == "duet":
         return pair_up(arms, seconds=seconds, slice_length=choice.slice, guard=choice.guard, seed=seed)
     return ()
+
+
+def warmup_steps(choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str) -> tuple[Step, ...]:
+    """The same before anything is measured: load is load, whether the other arm is still felt or not, so all counts."""
+    return plan_steps(replace(choice, guard=0.0, doubled=False), arms, seconds=seconds, seed=seed)
 
 
 def turn_seed(seed: int, block: int, what: int | str) -> str:

@@ -171,7 +171,8 @@ class Measurement(ABC):
                 level,
                 block=self.group.block,
                 seconds=math.ceil(seconds),
-                log_directory=str(member.log_folder) if logged else None,
+                directory=member.log_folder,
+                logged=logged,
             )
         ]
 
@@ -190,6 +191,7 @@ class Measurement(ABC):
             plan.load.program,
             [generator for _, generator in generators],
             environment={},
+            account=plan.load.account,
             output=plan.load.output,
             on_second=on_second,
             conduct=conduct,

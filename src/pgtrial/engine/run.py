@@ -40,7 +40,7 @@ class Execution:
         group = self.group
         servers, record, members = group.servers, group.record, group.members
         for member in members.values():
-            member.spool, member.log_folder = make_raw_folders(member.folder)
+            member.spool, member.log_folder = make_raw_folders(member.folder, account=group.plan.load.account)
         offsets = self._clock_offsets()
         try:
             if self.restore:

@@ -1,8 +1,11 @@
 """Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.plan import Plan as ExperimentPlan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
@@ -25,9 +29,12 @@ from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
+from pgtrial.safe_files import make_directory, write_file
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,8 +134,9 @@ class Schedule:
             outcome, reason = RunState.INVALID, _reason(err)
             raise
         except Exception as err:
-            reason = f"an error that was not expected: {err!r}"
-            raise
+            # A bug in reading or understanding one run is no reason to lose the others.
+            outcome, reason = RunState.INVALID, f"this is a bug in pgtrial: {type(err).__name__}: {err}"
+            self._keep_traceback(rows[0], err)
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:
@@ -148,6 +156,13 @@ class Schedule:
                 )
         return reason
 
+    def _keep_traceback(self, row: RunRow, err: Exception) -> None:
+        _log.error("%s is repeated after a bug in pgtrial; please report it", row.folder, exc_info=err)
+        folder = layout.run_folder(self.folder, row.folder)
+        with suppress(OSError):  # where nothing can be written, the reason in the state is what there is
+            make_directory(self.folder, *folder.parts[-2:])
+            write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
+
     async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
         record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
@@ -157,6 +172,8 @@ class Schedule:
             servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
         else:
             servers = self.twins
+            if stays_as_prepared(self._experiment, self.planned.arms):
+                self.twins.exchange(rows[0].slot.block, seed=self.planned.seed)
         group = RunGroup(
             plan=self.plan,
             servers=servers,

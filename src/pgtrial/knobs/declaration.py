@@ -1,6 +1,6 @@
 """What a knob says about itself: every list of knobs, from the file's checks to the documentation, is made of this."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -114,6 +114,19 @@ class Needs:
     in_each_arm: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Lines that make settings last, for a person to put in their ``place``; commands make them hold from ``then`` on.
+
+    ``comment`` begins a comment there.
+    """
+
+    place: str
+    lines: tuple[str, ...]
+    then: tuple[str, ...] = ()
+    comment: str = "#"
+
+
 class Knob:
     """One table of an arm. What is left out here is taken to be what asks for most care."""
 
@@ -147,6 +160,13 @@ class Knob:
         """How a key settles, or for a list one of its elements."""
         lower = key.lower()
         return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        """How an administrator makes a table's values last; () for what lasts anyway, or only in an experiment.
+
+        Sources: ALTER SYSTEM, sysctl.d(5), tmpfiles.d(5), udev(7), systemd.resource-control(5).
+        """
+        return ()
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""

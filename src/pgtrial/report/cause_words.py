@@ -122,11 +122,6 @@ def _with_range(estimate: Estimate, text: str, interval: str) -> str:
     return text if estimate.low is None or estimate.high is None else f"{text} ({interval})"
 
 
-def is_clear(estimate: Estimate) -> bool:
-    """Whether the interval of a difference excludes zero."""
-    return estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
-
-
 def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:
     """ "with 4 clients and 16 clients"; "at every load level" where it is each of several."""
     found = list(levels)

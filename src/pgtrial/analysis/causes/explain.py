@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pgtrial.analysis.causes.associations import find_associations
-from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
+from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
 from pgtrial.analysis.causes.checks import check_samples
 from pgtrial.analysis.causes.disks import describe_disks
 from pgtrial.analysis.causes.files import describe_files, tell_files
@@ -70,8 +70,16 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
     limits: tuple[Limit, ...] = ()
     kinds: tuple[LoadKind, ...] = ()
     if not evidence.is_on_files:  # whose limit is told without sessions and transactions
-        facts = gather_facts(evidence, events or (), cpus=_cpus(evidence), reduction=reduction, budgets=budgets, differences=differences)
-        limits = find_limits(evidence, timelines, budgets, facts)
+        facts = gather_facts(
+            evidence,
+            events or (),
+            cpus=_cpus(evidence),
+            reduction=reduction,
+            budgets=budgets,
+            differences=differences,
+        )
+        of_runs = describe_runs(evidence, reduction, values)
+        limits = find_limits(evidence, timelines, budgets, facts, of_runs=of_runs)
         kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
         tier=tier(evidence, reduction),
@@ -123,18 +131,19 @@ def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits
 
 def _tell_difference(split: BudgetDifference) -> Message:
     difference, arms = split.difference, {"arm": split.arm, "control": split.control}
-    if difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
+    side = difference.side()
+    if side == 0:
         return message("latency.unclear", **arms)
-    less = difference.value < 0
+    less = side < 0
     parts = [
         part
         for part in split.parts
-        if (part.seconds.value < 0) == less and part.seconds.value / difference.value >= _NAMED_SHARE
+        if part.seconds.side() == side and part.seconds.value / difference.value >= _NAMED_SHARE
     ]
     named = tuple(_name(part, difference.value) for part in parts[:NAMED_PARTS])
     time = abs(difference.value)
     if not named:
-        return message("latency.less-in-many" if less else "latency.more-in-many", time=time, **arms)
+        return message("latency.less-unexplained" if less else "latency.more-unexplained", time=time, **arms)
     return message("latency.less" if less else "latency.more", time=time, parts=named, **arms)
 
 

@@ -27,7 +27,11 @@ class Ramp:
 
     def weigh(self, value: float) -> float:
         """Between 0 and 1."""
-        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+        return min(1.0, max(0.0, self.reach(value)))
+
+    def reach(self, value: float) -> float:
+        """The same without an end: below 0 and above 1 as well."""
+        return (value - self.low) / (self.high - self.low)
 
 
 # --- The answer -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_contrast import tell_apart
 from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.base import PartFilter, Relief
@@ -29,6 +30,7 @@ from pgtrial.findings.causes import BudgetDifference, LatencyBudget, Limit, Reso
 from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
 from pgtrial.model.arm import Arm
+from pgtrial.model.run import RunRow
 from pgtrial.units import parse_bytes, parse_duration
 
 _DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
@@ -70,6 +72,9 @@ _LIMITED: Mapping[str, str] = {
 }
 _MOST_PARTS = 3  # of the latency, that a sentence names
 _MOST_REASONS = 3
+# Codes of how a limit differs from the control's: at every level, and at some.
+_OTHER = ("limit-change.other", "limit-change.other-at")
+_OPEN = ("limit-change.open", "limit-change.open-at")
 
 _NAMES = {
     Resource.CPU: "resource.cpu",
@@ -191,9 +196,16 @@ def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
 
 
 def find_limits(
-    evidence: Evidence, timelines: Sequence[Timeline], budgets: Sequence[LatencyBudget], facts: Facts
+    evidence: Evidence,
+    timelines: Sequence[Timeline],
+    budgets: Sequence[LatencyBudget],
+    facts: Facts,
+    *,
+    of_runs: Mapping[tuple[int, int], LatencyBudget],
 ) -> tuple[Limit, ...]:
     """Per arm and load level of which there are samples, in the order of the experiment.
+
+    ``of_runs`` : the budgets of single runs by run and load level, by which limits of arms are told apart.
 
     Suspects are weighed by thresholds of causes/limit_thresholds.py; a suspect that goes along with a cause that brings
     it about loses up to half of its strength. The strongest one is the limit if it is strong enough by itself and the
@@ -203,24 +215,47 @@ def find_limits(
     whole = {(b.arm, b.load_level): b for b in budgets if b.scenario is None}
     judged = []
     for arm in evidence.arms:
-        below: Scene | None = None
-        for level in sorted(evidence.levels, key=lambda level: level.clients):
-            key = (arm.name, level.index)
-            if key not in cells and key not in whole:
-                continue
-            scene = Scene(
-                arm=arm.name,
-                level=level,
-                timelines=cells.get(key, ()),
-                budget=whole.get(key),
-                facts=facts,
-                below=below,
-            )
-            below = replace(scene, below=None)
-            judged.append(judge_scene(scene))
+        mine = {level: cell for (name, level), cell in cells.items() if name == arm.name}
+        split = {
+            level: budget for (name, level), budget in whole.items() if name == arm.name and isinstance(level, int)
+        }
+        judged += [judge_scene(scene) for scene in _set_scenes(evidence, arm.name, mine, split, facts)]
     order = [level.index for level in evidence.levels]
     arms = [arm.name for arm in evidence.arms]
-    return tuple(sorted(judged, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level))))
+    in_order = sorted(judged, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level)))
+
+    def scene_of(run: RunRow, level: int) -> Scene | None:
+        single = {each.level: (each,) for each in timelines if each.run == run.id}
+        split = {at: budget for (number, at), budget in of_runs.items() if number == run.id}
+        # What the arms save is known of all blocks together, not of one.
+        scenes = _set_scenes(evidence, run.slot.arm, single, split, replace(facts, reliefs={}))
+        return next((scene for scene in scenes if scene.level.index == level), None)
+
+    return tell_apart(evidence, in_order, scene_of)
+
+
+def _set_scenes(
+    evidence: Evidence,
+    arm: str,
+    cells: Mapping[int, tuple[Timeline, ...]],
+    budgets: Mapping[int, LatencyBudget],
+    facts: Facts,
+) -> Iterator[Scene]:
+    """Of an arm at each load level of which there are samples, the fewest clients first."""
+    below: Scene | None = None
+    for level in sorted(evidence.levels, key=lambda level: level.clients):
+        if level.index not in cells and level.index not in budgets:
+            continue
+        scene = Scene(
+            arm=arm,
+            level=level,
+            timelines=cells.get(level.index, ()),
+            budget=budgets.get(level.index),
+            facts=facts,
+            below=below,
+        )
+        below = replace(scene, below=None)
+        yield scene
 
 
 def judge_scene(scene: Scene) -> Limit:
@@ -327,29 +362,29 @@ def _name(about: Suspect | Limit) -> Message:
 def what_changed(told: Sequence[Limit], control: str, *, labels: Mapping[int, Message]) -> tuple[Message, ...]:
     """How the limit of each other arm differs from the control's, one sentence per arm.
 
-    ``labels`` are those of the load levels: "8 clients".
+    Whether it does is left open where it may be chance. ``labels`` are those of the load levels: "8 clients".
     """
     of_control = {limit.load_level: limit for limit in told if limit.arm == control}
     sentences = []
     for arm in dict.fromkeys(limit.arm for limit in told if limit.arm != control):
         # Levels with the same pair of limits are told together.
-        pairs: dict[tuple[str, str], list[Limit]] = {}
+        pairs: dict[tuple[str, str, bool], list[Limit]] = {}
         for limit in told:
             if limit.arm == arm and limit.load_level in of_control:
-                pair = (say(_name(limit)), say(_name(of_control[limit.load_level])))
+                pair = (say(_name(limit)), say(_name(of_control[limit.load_level])), bool(limit.is_apart))
                 pairs.setdefault(pair, []).append(limit)
         clauses = []
-        for (mine, other), alike in pairs.items():
+        for (mine, other, is_apart), alike in pairs.items():
             names: dict[str, Value] = {"control": control, "limit": _name(alike[0])}
+            whole, part = "limit-change.same", "limit-change.same-at"
             if mine != other:
                 names["of_control"] = _name(of_control[alike[0].load_level])
+                whole, part = _OTHER if is_apart else _OPEN
             if len(pairs) > 1:
                 levels = tuple(_name_level(limit.load_level, labels) for limit in alike)
-                code = "limit-change.same-at" if mine == other else "limit-change.other-at"
-                clauses.append(message(code, levels=levels, **names))
+                clauses.append(message(part, levels=levels, **names))
             else:
-                code = "limit-change.same" if mine == other else "limit-change.other"
-                sentences.append(message(code, arm=arm, **names))
+                sentences.append(message(whole, arm=arm, **names))
         if clauses:
             sentences.append(message("limit-change.by-level", arm=arm, limits=tuple(clauses)))
     return tuple(sentences)

@@ -118,7 +118,13 @@ class ServerLink:
         return True
 
     def take(self, *, deadline: float = 0.0) -> PGresult | None:
-        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError."""
+        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError.
+
+        What a batch is late with is no answer to ``ask``: it is thrown away.
+        """
+        if self._in_batch:
+            self.settle(deadline=deadline)
+            return None
         return self._answer(deadline) if self._owes_answer else None
 
     def run_all(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed, warmup_steps
 from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.folder import make_shared_spool
@@ -173,12 +173,18 @@ class SlicedMeasurement(Measurement):
 
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
-        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        seed = turn_seed(self.group.plan.seed, self.group.block, "warm-up")
+        steps = warmup_steps(
+            self.slice_plan.choice,
+            sorted(self.group.members),
+            seconds=warmup_cap(self.group.plan.workload),
+            seed=seed,
+        )
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
 
     async def _measure(self, level: LoadLevel) -> None:
-        record, steps = self.group.record, self._steps(self.group.plan.workload.duration, str(level.index))
+        record, steps = self.group.record, self._steps(level)
         length = _total_length(steps)
 
         def share(arm: str) -> float:
@@ -199,9 +205,15 @@ class SlicedMeasurement(Measurement):
         for name, own in slices.items():
             record.state.add_slices(self.group.members[name].run.id, own)
 
-    def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
-        seed, block = turn_seed(self.group.plan.seed, self.group.block, what), self.group.block
-        return plan_steps(self.slice_plan.choice, sorted(self.group.members), seconds=seconds, seed=seed, block=block)
+    def _steps(self, level: LoadLevel) -> tuple[Step, ...]:
+        plan, block = self.group.plan, self.group.block
+        return plan_steps(
+            self.slice_plan.choice,
+            sorted(self.group.members),
+            seconds=plan.workload.duration,
+            seed=turn_seed(plan.seed, block, level.index),
+            block=block,
+        )
 
     async def _play(
         self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool

@@ -50,6 +50,7 @@ class RunningServer:
     confirmed: frozenset[tuple[str, str]]
     on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
     altered: bool = False  # the arm's SQL has changed the data
+    is_foreign: bool = False  # the database was there before, and nothing is to be made in it unasked
     may_checkpoint: bool = True
 
     @property

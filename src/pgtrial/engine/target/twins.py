@@ -1,11 +1,13 @@
 """One cluster per arm, all up at the same time, each with its own copy of its variant's data."""
 
+import random
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pgtrial.design.slices import shuffled
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
@@ -47,6 +49,22 @@ class Twins:
     async def restore(self) -> None:
         """Restore all arms concurrently, so that no copy of the data is older than the others."""
         await run_concurrently(*(member.restore(self.arms[name]) for name, member in self.members.items()))
+
+    def exchange(self, block: int, *, seed: int) -> None:
+        """Give the arms each other's data, where they are of one kind: whatever a copy is like by where it lies on disk
+        and in memory, no arm has it in every block. In as many blocks as there are arms each has each copy once.
+
+        For servers that are down, and data that are not put back.
+        """
+        by_variant: dict[str, list[str]] = {}
+        for name, arm in self.arms.items():
+            by_variant.setdefault(arm.variant.key, []).append(name)
+        for key, names in by_variant.items():
+            copies = sorted((self.members[name].clusters[key] for name in names), key=lambda copy: copy.directory)
+            group, place = divmod(block - 1, len(names))
+            turn = shuffled(range(len(names)), random.Random(f"{seed}/copies/{group}"))[place]
+            for name, copy in zip(names, (*copies[turn:], *copies[:turn]), strict=True):
+                self.members[name].clusters = {key: copy}
 
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         common, own = self._split_knobs()

@@ -60,9 +60,18 @@ LIMITS = {
 CHANGED_LIMITS = {
     "limit-change.same": Entry(text=N_("{arm} is limited by {limit}, as {control} is.")),
     "limit-change.other": Entry(text=N_("{arm} is limited by {limit}, and {control} by {of_control}.")),
+    "limit-change.open": Entry(
+        text=N_(
+            "That another limit holds for {arm} than for {control} is not shown: it is {limit} against {of_control}, "
+            "which may be chance."
+        )
+    ),
     "limit-change.by-level": Entry(text=N_("{arm} is limited {limits:items}.")),
     "limit-change.same-at": Entry(text=N_("with {levels:and} by {limit}, as {control} is")),
     "limit-change.other-at": Entry(text=N_("with {levels:and} by {limit}, and {control} by {of_control}")),
+    "limit-change.open-at": Entry(
+        text=N_("with {levels:and} by {limit} and {control} by {of_control}, which may be chance")
+    ),
     "level.number": Entry(text=N_("level {level}")),
 }
 

@@ -160,9 +160,10 @@ def _only(part: BudgetPart) -> PartFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clue:
-    """A number that speaks for a resource, and how strongly: 0 to 1."""
+    """A number that speaks for a resource, and how strongly: ``weight`` 0 to 1, ``reach`` without an end."""
 
     weight: float
+    reach: float
     evidence: Evidence
 
 
@@ -174,7 +175,7 @@ def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: Mes
     if value is None or not np.isfinite(value):
         return None
     evidence = Evidence(metric=metric, value=value, unit=unit, threshold=ramp.half, text=text)
-    return Clue(weight=ramp.weigh(value), evidence=evidence)
+    return Clue(weight=ramp.weigh(value), reach=ramp.reach(value), evidence=evidence)
 
 
 def strongest(clues: Iterable[Clue | None]) -> Clue | None:
@@ -204,6 +205,7 @@ def accuse(
     return Suspect(
         resource=resource,
         strength=min(at_most, strength),
+        reach=min(clue.reach for clue in known),
         detail=detail,
         evidence=tuple(clue.evidence for clue in (*known, *more)),
     )

@@ -6,7 +6,7 @@ Below it the rate is what the clients ask for: so many as wait at a time, each f
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
@@ -211,7 +211,7 @@ def _pinned(plateau: Plateau, metric: str, code: str) -> Clue | None:
     )
     clue = find_clue(metric, share, "share", limits.PINNED, text)
     sure = limits.PLATEAU_CHANCE.weigh(plateau.chance)
-    return clue and Clue(weight=min(clue.weight, sure), evidence=clue.evidence)
+    return clue and replace(clue, weight=min(clue.weight, sure))
 
 
 def _queue(scene: Scene, device: str) -> Clue | None:

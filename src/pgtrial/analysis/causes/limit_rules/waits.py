@@ -1,6 +1,7 @@
 """Waits of sessions for each other, for the flush of the WAL, and for temporary files."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, PartFilter, Scene, accuse, find_clue
@@ -198,7 +199,7 @@ def suspect_wal_flush(scene: Scene) -> Iterator[Suspect | None]:
     clue = _share(scene, is_wal, limits.WAIT_SHARE, _FOR_WAL, "wait.IO")
     if clue is not None and syncs:
         text = _tell_flushes(clue.evidence.text, rate=syncs, time=time / syncs if time else None)
-        clue = Clue(weight=clue.weight, evidence=clue.evidence.model_copy(update={"text": text}))
+        clue = replace(clue, evidence=clue.evidence.model_copy(update={"text": text}))
     yield accuse(Resource.WAL_FLUSH, detail=scene.largest(is_wal), needs=(clue,))
 
 

@@ -1,0 +1,2 @@
+def publish(series):
+    pass
