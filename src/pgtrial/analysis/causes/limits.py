@@ -7,8 +7,8 @@ from dataclasses import replace
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_contrast import tell_apart
 from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
-from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.base import PartFilter, Relief
+from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
 from pgtrial.analysis.causes.limit_rules.parts import (
     is_cpu,
     is_data,
@@ -25,8 +25,8 @@ from pgtrial.analysis.causes.sessions import Kind, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.causes import BudgetDifference, LatencyBudget, Limit, Resource, Suspect
+from pgtrial.findings.causes import Evidence as Proof
 from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
 from pgtrial.model.arm import Arm
@@ -70,6 +70,7 @@ _LIMITED: Mapping[str, str] = {
     "read_bytes": "cgroup.read_bytes",
     "write_bytes": "cgroup.write_bytes",
 }
+STATEMENT = "statement"  # what is said of one in the evidence
 _MOST_PARTS = 3  # of the latency, that a sentence names
 _MOST_REASONS = 3
 # Codes of how a limit differs from the control's: at every level, and at some.
@@ -260,7 +261,8 @@ def _set_scenes(
 
 def judge_scene(scene: Scene) -> Limit:
     """The limit of one arm at one load level."""
-    suspects = rank_suspects(suspect for rule in RULES for suspect in rule(scene) if suspect is not None)
+    ranked = rank_suspects(suspect for rule in RULES for suspect in rule(scene) if suspect is not None)
+    suspects = tuple(_name_statement(scene, suspect) for suspect in ranked)
     first = suspects[0] if suspects else None
     second = suspects[1] if len(suspects) > 1 else None
     is_strong = first is not None and first.strength >= limits.DECIDED
@@ -276,13 +278,22 @@ def judge_scene(scene: Scene) -> Limit:
     )
 
 
+def _name_statement(scene: Scene, suspect: Suspect) -> Suspect:
+    """With the statement in which most of what speaks for it is spent."""
+    mostly = scene.statement_in(*_PARTS.get(suspect.resource, ()))
+    if mostly is None:
+        return suspect
+    text = message("limit.statement", share=mostly.share, statement=mostly.text)
+    proof = Proof(metric=STATEMENT, value=mostly.share, unit="share", threshold=None, text=text)
+    return suspect.model_copy(update={"evidence": (*suspect.evidence, proof)})
+
+
 def _tell_limit(scene: Scene, suspects: Sequence[Suspect], named: Suspect | None, *, is_strong: bool) -> Message:
     where: dict[str, Value] = {"arm": scene.arm, "level": name_level(scene.level)}
     if named:
-        reasons = tuple(proof.text for proof in named.evidence[:_MOST_REASONS])
-        mostly = scene.statement_in(*_PARTS[named.resource]) if named.resource in _PARTS else None
-        if mostly is not None:
-            reasons = (*reasons, message("limit.statement", share=mostly.share, statement=mostly.text))
+        proofs = [proof for proof in named.evidence if proof.metric != STATEMENT][:_MOST_REASONS]
+        proofs += [proof for proof in named.evidence if proof.metric == STATEMENT]
+        reasons = tuple(proof.text for proof in proofs)
         return message("limit.resource", **where, resource=_name(named), reasons=reasons)
     if is_strong and not _keeps_up(scene):
         close = [suspect for suspect in suspects if suspects[0].strength - suspect.strength < limits.APART]

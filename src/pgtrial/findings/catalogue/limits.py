@@ -127,9 +127,7 @@ _DISK = {
     "disk.waiting-for-writes": Entry(
         text=N_("{share:short_percent} of the latency is waiting for writes and flushes, most of it {event}")
     ),
-    "difference.saved": Entry(
-        text=N_("{arm} spends {time:duration} less in it, {share:short_percent} of the latency")
-    ),
+    "difference.saved": Entry(text=N_("{arm} spends {time:duration} less in it, {share:short_percent} of the latency")),
     "difference.of-all": Entry(text=N_("that is {share:short_percent} of all that it saves")),
     "disk.declared-limit": Entry(text=N_("{rate}, of the {limit} that its control group may have")),
     "disk.pinned": Entry(text=N_("the device stands at {rate} in {share:short_percent} of the seconds")),

@@ -14,6 +14,8 @@ from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_part, name_statement
 from pgtrial.model.run import LoadLevel
 
+# Average sessions by arm and load level, kind of wait, and statement.
+Statements = Mapping[tuple[str, int], Mapping[tuple[str, str], Mapping[str, float]]]
 PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, event), belongs to something
 
 
@@ -48,7 +50,7 @@ class Facts:
     attempts: Mapping[tuple[str, int], float] = field(default_factory=dict)
     wal_compression: Mapping[str, str] = field(default_factory=dict)
     reliefs: Mapping[tuple[str, int], Sequence[Relief]] = field(default_factory=dict)
-    statements: Mapping[tuple[str, int], Mapping[tuple[str, str], Mapping[str, float]]] = field(default_factory=dict)
+    statements: Statements = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,22 +138,26 @@ class Scene:
                     yield message("limit.part-in", part=name, share=share, statement=mostly.text, most=mostly.share)
 
     def statement_in(self, *belongs: PartFilter) -> "StatementShare | None":
-        """The statement in which most of these parts is spent; None where no session was seen in them.
+        """The statement in which most of these parts is spent; None where no session was seen in them."""
+        return statement_of(self.facts.statements.get((self.arm, self.level.index), {}), *belongs)
 
-        Sessions that queue for a CPU show no wait, as those that have one.
-        """
-        found: dict[str, float] = {}
-        kinds = self.facts.statements.get((self.arm, self.level.index), {})
-        for kind, statements in kinds.items():
-            shown = (kind, (CPU_QUEUE, "")) if kind == (CPU, "") else (kind,)
-            if any(f(*each) for f in belongs for each in shown):
-                for text, sessions in statements.items():
-                    found[text] = found.get(text, 0.0) + sessions
-        total = sum(found.values())
-        if total <= 0:
-            return None
-        text = max(found, key=lambda text: (found[text], text))
-        return StatementShare(text=name_statement(text), share=found[text] / total)
+
+def statement_of(kinds: Mapping[tuple[str, str], Mapping[str, float]], *belongs: PartFilter) -> StatementShare | None:
+    """The statement with most of the sessions in some kinds of wait; None where there are none.
+
+    Sessions that queue for a CPU show no wait, as those that have one.
+    """
+    found: dict[str, float] = {}
+    for kind, statements in kinds.items():
+        shown = (kind, (CPU_QUEUE, "")) if kind == (CPU, "") else (kind,)
+        if any(f(*each) for f in belongs for each in shown):
+            for text, sessions in statements.items():
+                found[text] = found.get(text, 0.0) + sessions
+    total = sum(found.values())
+    if total <= 0:
+        return None
+    text = max(found, key=lambda text: (found[text], text))
+    return StatementShare(text=name_statement(text), share=found[text] / total)
 
 
 def _only(part: BudgetPart) -> PartFilter:
