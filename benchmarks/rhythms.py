@@ -1,4 +1,4 @@
-"""Whether the sampler can be fooled by a rhythm: what it sees of sessions, beside an observer that polls much more often.
+"""Whether a rhythm fools the sampler: what it sees of sessions, beside an observer that polls much more often.
 
 Three loads have a rhythm of 100 ms: a limit of writes per second that the kernel gives out in slices, a CPU quota of
 30 %, and a script that keeps in step with the clock. The observer polls at exponential times, every 5 ms on average
@@ -165,7 +165,7 @@ def compare(observer: Polls, sampler: Polls, *, batches: int) -> list[Seen]:
 @contextmanager
 def groups(case: Case, place: Path) -> Iterator[list[str]]:
     """Control groups with the case's limits; ``place`` is on the disk that is limited."""
-    device = os.stat(place).st_dev
+    device = place.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     made: list[Path] = []
     try:

@@ -2,8 +2,8 @@
 
 The server tells of each session; the sampler groups those of all polls of a second, and takes the literals out of their
 statements before anything of them is written. An average over a stretch of time is the sum of sessions divided by the
-number of polls, the metric sessions.polls. Of these sessions.late came too late for a moment of their own: the poll before
-or after, whichever got an answer, counts for them too.
+number of polls, the metric sessions.polls. Of these sessions.late came too late for a moment of their own: the poll
+that got an answer counts for them too.
 """
 
 import re
@@ -44,6 +44,15 @@ def without_literals(query: str) -> str:
     return _SIGN.sub(r"\1?", _LITERAL.sub("?", query))
 
 
+def shown_query(query: str) -> str:
+    """A statement as it stands in a group of sessions."""
+    return _cut(without_literals(query))
+
+
+def _cut(query: str) -> str:
+    return " ".join(query.split()).rstrip("; ")[:_QUERY_LENGTH]
+
+
 class SessionGroup(NamedTuple):
     """Sessions that were found alike, summed over the polls of a second; "" stands for what the server leaves out."""
 
@@ -69,7 +78,7 @@ class SessionCollector:
         sums: dict[tuple[str, ...], int] = {}
         for row in rows:
             key = [row[place[name]] or "" for name in SessionGroup._fields[:-1]]
-            key[-1] = " ".join(key[-1].split())[:_QUERY_LENGTH]
+            key[-1] = _cut(key[-1])
             sums[tuple(key)] = sums.get(tuple(key), 0) + int(row[place["sessions"]] or 0)
         for (backend_type, application, state, wait_type, wait_event, query), sessions in sums.items():
             yield SessionGroup(backend_type, application, state, wait_type, wait_event, query, sessions)

@@ -15,6 +15,7 @@ from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.loads.base import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
+from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import (
     Sampler,
@@ -125,6 +126,8 @@ class Measurement(ABC):
         for name, report in reports.items():
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
+        for member in self.group.members.values():
+            await record_plans(member.record, member.server, plan.load.scripts)
         return reports
 
     @abstractmethod

@@ -56,6 +56,23 @@ class BudgetDifference(Record):
     parts: tuple[BudgetPart, ...]  # largest absolute value first; they add up to the difference
 
 
+class PlanChange(Record):
+    """A statement that an arm executes by another plan than the control; plans are lines indented by their depth.
+
+    Seconds are those that a transaction of the whole load spends in it, null where sessions were not sampled.
+    """
+
+    arm: str
+    control: str
+    scenario: str
+    statement: str
+    control_plan: str
+    plan: str
+    control_seconds: float | None
+    seconds: float | None
+    text: Message  # one sentence
+
+
 class ParetoItem(Record):
     name: str  # "IO DataFileRead", or the statement's text
     sessions: float  # average sessions = seconds of waiting or working per second
@@ -358,6 +375,7 @@ class Causes(Record):
     tier: str
     budgets: tuple[LatencyBudget, ...] = ()
     differences: tuple[BudgetDifference, ...] = ()
+    plans: tuple[PlanChange, ...] = ()  # that differ from the control's
     paretos: tuple[Pareto, ...] = ()
     limits: tuple[Limit, ...] = ()
     curve_models: tuple[CurveModel, ...] = ()

@@ -54,6 +54,9 @@ OUTSIDE_SHARE = Ramp(low=0.35, high=0.65)  # a fast transaction spends much of i
 CPU_SHARE = Ramp(low=0.15, high=0.35)  # of all the latency, of which much can be outside the server …
 CPU_OF_SERVER = Ramp(low=0.4, high=0.7)  # … and of that inside
 
+SAVED = Ramp(low=0.1, high=0.3)  # what another arm saves of one kind of wait, measured and not inferred
+SAVED_OF_ALL = Ramp(low=0.3, high=0.6)  # the same, of all that it saves
+
 # --- CPU ------------------------------------------------------------------------------------------------------------
 
 CPU_BUSY = Ramp(low=0.85, high=0.95)  # us + sy + st

@@ -113,13 +113,18 @@ def _count_statements(reduction: Reduction, run: RunRow, level: int) -> dict[str
 
 def _details(reduction: Reduction, runs: _Runs) -> dict[str, Message]:
     """The largest events of each statement."""
+    return {text: _describe(kinds) for text, kinds in count_statements(reduction, runs).items()}
+
+
+def count_statements(reduction: Reduction, runs: _Runs) -> Mapping[str, Mapping[Kind, float]]:
+    """Sessions inside each statement by kind of wait, summed over runs at their levels."""
     together: dict[str, dict[Kind, float]] = {}
     for run, level in runs:
         for text, kinds in (_count_statements(reduction, run, level) or {}).items():
             into = together.setdefault(text, {})
             for kind, sessions in kinds.items():
                 into[kind] = into.get(kind, 0.0) + sessions
-    return {text: _describe(kinds) for text, kinds in together.items()}
+    return together
 
 
 def _describe(kinds: Mapping[Kind, float]) -> Message:

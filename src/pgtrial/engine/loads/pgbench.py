@@ -57,6 +57,10 @@ class PgbenchLoad:
     def output(self) -> Output:
         return OUTPUT
 
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {each.name: each.script for each in self.scenarios if each.script is not None}
+
     def facts(self) -> Mapping[str, str]:
         return {}  # pgbench is one of PostgreSQL's programs, and told with them
 

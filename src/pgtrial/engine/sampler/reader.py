@@ -7,8 +7,8 @@ told once what to read and how often, in one line of JSON on standard input, and
      "children": [[source, process id, program, mark], ...], "interval": seconds}
     {"sources": [source, ...], "absent": {source: reason}}
 
-After one more line, which is empty, it reads by itself. Once in each interval of its own clock it sends what it has read;
-when standard input closes, it reads once more, out of turn, and sends what it did. Times are its own time.time().
+After one more line, which is empty, it reads by itself. Once in each interval of its own clock it sends what it has
+read; when standard input closes, it reads once more, out of turn, and sends what it did. Times are its own time.time().
 
     {"readings": [[time, source, text], ...], "troubles": [text, ...], "late": ticks skipped so far}
     {"ticks": number, "late": number}
@@ -83,7 +83,7 @@ class Moments:
 
 
 def tick_moments(now: float, *, interval: float) -> Moments:
-    """When everything is read that is read once in an interval, for the first time in the one that begins after ``now``.
+    """When that is read which is read once in an interval, for the first time in the one that begins after ``now``.
 
     What is read then are mostly counters, whose growth between two readings is spread over the seconds between: their
     distance should not vary much. A fifth of the interval has whole periods of 100 and 200 ms, and a reading at a

@@ -33,6 +33,15 @@ DIFFERENCES = {
             "chance."
         )
     ),
+    "plan.changed": Entry(text=N_("{arm} has another plan than {control} for “{statement}”: {change}.")),
+    "plan.changed-timed": Entry(
+        text=N_(
+            "{arm} has another plan than {control} for “{statement}”: {change}; a transaction spends {time:duration} in "
+            "it instead of {of_control:duration}."
+        )
+    ),
+    "latency.part-in": Entry(text=N_("{part} (mostly in “{statement}”)")),
+    "latency.part-alone": Entry(text=N_("{part} alone {time:duration}, for which other parts partly make up")),
     "latency.part": Entry(text=N_("{share:short_percent} of it {part}")),
 }
 

@@ -44,6 +44,8 @@ LIMITS = {
         text=N_("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts:and}.")
     ),
     "limit.part": Entry(text="{part} {share:short_percent}"),
+    "limit.part-in": Entry(text=N_("{part} {share:short_percent} ({most:short_percent} of that in “{statement}”)")),
+    "limit.statement": Entry(text=N_("{share:short_percent} of that time is spent in “{statement}”")),
     "doubt.weak": Entry(
         text=N_("{resource} is suspected most, but weakly ({strength:short} of 1, {decided:short} would do)")
     ),
@@ -83,6 +85,7 @@ DETAILS = {
     "detail.before-device": Entry(text=N_("{device}, limited before it gets there")),
     "detail.memory-limit": Entry(text=N_("limit of the control group")),
     "detail.pauses": Entry(text=N_("pauses, or the way to the server")),
+    "detail.sleeps": Entry(text=N_("pg_sleep in a statement")),
     "detail.pauses-inside": Entry(text=N_("pauses inside transactions")),
     "detail.idle-holders": Entry(text=N_("{lock}, held by sessions that idle in a transaction")),
     "detail.timed": Entry(text=N_("timed")),
@@ -121,6 +124,11 @@ _DISK = {
     "disk.waiting": Entry(
         text=N_("{share:short_percent} of the latency is reading and writing data, most of it {event}")
     ),
+    "disk.waiting-for-writes": Entry(
+        text=N_("{share:short_percent} of the latency is waiting for writes and flushes, most of it {event}")
+    ),
+    "difference.saved": Entry(text=N_("{arm} spends {time:duration} less in it, {share:short_percent} of the latency")),
+    "difference.of-all": Entry(text=N_("that is {share:short_percent} of all that it saves")),
     "disk.declared-limit": Entry(text=N_("{rate}, of the {limit} that its control group may have")),
     "disk.pinned": Entry(text=N_("the device stands at {rate} in {share:short_percent} of the seconds")),
     "disk.pinned-means": Entry(
@@ -207,6 +215,7 @@ _WAITS = {
             "statement"
         )
     ),
+    "client.sleeps": Entry(text=N_("statements sleep, as they are told, for {share:short_percent} of the latency")),
     "client.generator-busy": Entry(
         text=N_(
             "the load generator uses {cpus:short} CPUs, and its threads are at work {share:short_percent} of the time"

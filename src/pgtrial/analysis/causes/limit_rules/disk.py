@@ -15,6 +15,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     device_sessions,
     is_data,
     is_temporary,
+    is_wal,
     is_write,
     under_way,
 )
@@ -106,6 +107,35 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
     if reaches:
         at_most = 1 - limited.strength if limited else 1.0
         yield accuse(Resource.DISK_LATENCY, detail=device, needs=(waits, reaches), at_most=at_most)
+
+
+_WRITE_LIMITS = (
+    ("cgroup.writes", _WRITES, Resource.DISK_IOPS),
+    ("cgroup.write_bytes", _WRITTEN, Resource.DISK_THROUGHPUT),
+)
+
+
+def suspect_write_limit(scene: Scene) -> Iterator[Suspect | None]:
+    """Writes stand at the limit that the experiment gives them, and sessions wait for writes, or for the WAL's flush.
+
+    The flush is slow then because the device may not write more often: the limit is what more can be had of.
+    """
+    share = scene.share(is_wal, is_write)
+    for metric, code, resource in _WRITE_LIMITS:
+        for device in scene.objects(metric):
+            ceiling = _declared_ceiling(scene, device, metric, code)
+            if ceiling is not None and ceiling.clue.weight >= limits.DECIDED:
+                yield accuse(
+                    resource,
+                    detail=message("detail.before-device", device=device),
+                    needs=(
+                        ceiling.clue,
+                        find_clue(
+                            *("wait.IO", share, "share", limits.WAIT_SHARE),
+                            message("disk.waiting-for-writes", share=share, event=scene.largest(is_wal, is_write)),
+                        ),
+                    ),
+                )
 
 
 def reads_as_much_as_allowed(scene: Scene) -> bool:

@@ -11,6 +11,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_lock,
     is_lwlock,
     is_outside,
+    is_sleep,
     is_temporary,
     is_wal,
 )
@@ -91,6 +92,21 @@ def _generator_load(scene: Scene) -> float | None:
 def _running_share(scene: Scene) -> float | None:
     used, queued = scene.median("pgbench.cpu"), scene.median("pgbench.cpu_queue")
     return used / (used + queued) if used is not None and queued is not None and used + queued > 0 else None
+
+
+def suspect_sleep(scene: Scene) -> Iterator[Suspect | None]:
+    """Statements that sleep do so for the client: it is a pause, only inside the server."""
+    share = scene.share(is_sleep)
+    yield accuse(
+        Resource.CLIENT,
+        detail=message("detail.sleeps"),
+        needs=(
+            find_clue(
+                *("wait.Timeout", share, "share", limits.WAIT_SHARE),
+                message("client.sleeps", share=share),
+            ),
+        ),
+    )
 
 
 # Connections: there are no more to be had.
