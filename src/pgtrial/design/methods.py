@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
-from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length
+from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length, switch_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
@@ -105,7 +105,7 @@ def plan_steps(
     """How ``arms`` (names) share the time of one load level in one block, with about ``seconds`` of counted time for
     each; () for blocks. ``seed`` has to be another one for each block and level.
     """
-    if choice.method == "interleaved":
+    if choice.method in ("interleaved", "switchback"):
         length, guard = choice.slice_in(block), choice.guard_in(block)
         whole = seconds * length / (length - guard)
         return interleave(arms, seconds=whole, slice_length=length, guard=guard, seed=seed)
@@ -161,8 +161,9 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
-    if method == "interleaved":
-        length, doubled = slice_length(experiment, arms), builds_up(find_differences(arms))
+    if method in ("interleaved", "switchback"):
+        length = slice_length(experiment, arms) if method == "interleaved" else switch_length(experiment, arms)
+        doubled = builds_up(find_differences(arms))
         return MethodChoice(method=method, reason=reason, guard=WASHOUT * length, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)

@@ -28,6 +28,7 @@ from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.session_twins import SessionTwins
+from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, TargetError
@@ -203,6 +204,10 @@ async def _run_schedule(
                     if schedule.slice_plan is not None:
                         schedule.twins = _make_twins(target, belongings, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
+                    if plan.method.method == "switchback":
+                        assert isinstance(target, ThrowawayTarget)  # no other is switched
+                        schedule.board = Switchboard(target=target, arms=schedule.arms)
+                        stack.push_async_callback(schedule.board.stop, immediate=True)
                     await schedule.run(pending)
 
 
