@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
-from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length
+from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, fits_doubled, slice_length
 from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
@@ -34,7 +34,7 @@ class MethodChoice:
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
     in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
-    effect that builds up shows by how much it is larger there.
+    effect that builds up shows by how much it is larger there, and one that comes with the other arm's slices turns.
     """
 
     method: Method
@@ -142,7 +142,8 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
     if method == "interleaved":
-        length, doubled = slice_length(experiment, arms), builds_up(find_differences(arms))
+        length = slice_length(experiment, arms)
+        doubled = builds_up(find_differences(arms)) or fits_doubled(experiment, arms)
         return MethodChoice(method=method, reason=reason, guard=WASHOUT * length, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)
