@@ -91,15 +91,8 @@ placebo = {placebo}
 
 
 @cache
-def _template(expect: str, margin: float, blocks: int, method: str, placebo: bool, duration: int) -> Evidence:
-    text = TEXT.format(
-        expect=expect,
-        margin=f"{100 * margin:g}",
-        blocks=blocks,
-        method=method,
-        placebo=str(placebo).lower(),
-        duration=duration,
-    )
+def _template(**design: object) -> Evidence:
+    text = TEXT.format(**design)
     experiment = Experiment.model_validate(tomllib.loads(text))
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
     return Evidence(
@@ -134,7 +127,14 @@ def plan_trial(
     duration: int = 10,
 ) -> Evidence:
     """An experiment with all its runs done; what they measured is up to the test."""
-    template = _template(expect, margin, blocks, method, placebo, duration)
+    template = _template(
+        expect=expect,
+        margin=f"{100 * margin:g}",
+        blocks=blocks,
+        method=method,
+        placebo=str(placebo).lower(),
+        duration=duration,
+    )
     seed = seeds.randrange(2**31)
     slots = plan_schedule(template.arms, blocks=blocks, seed=seed)
     runs = tuple(make_run(slot) for slot in slots)
