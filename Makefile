@@ -3,7 +3,7 @@
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
-# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
@@ -63,6 +63,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+	$(BIN)/python tools/generate_docs.py docs
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done

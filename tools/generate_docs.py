@@ -1,10 +1,12 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the table of
+defects in statistics.md from what `make calibration` measured; tests compare them.
 
 python tools/generate_docs.py docs
 """
 
 import argparse
 import textwrap
+import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -456,6 +458,23 @@ def _caveat_row(code: str, entry: Entry) -> str:
     return f"| `{name}` | {entry.severity or ENTRIES[code].severity} | {entry.when} |"
 
 
+DEFECTS = Path(__file__).parent.parent / "tests" / "calibration" / "rows"
+_BEGIN = "<!-- Written by tools/generate_docs.py from tests/calibration/rows/, which `make calibration` measures. -->\n"
+_END = "<!-- End of the table of defects. -->\n"
+
+
+def render_defects(page: str) -> str:
+    """The page with its table of defects, as they were last measured."""
+    before, _, rest = page.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    rows = []
+    for path in sorted(DEFECTS.glob("*.toml")):
+        row = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows.append(f"| {int(path.stem)} | {row['defect']} | {row['before']} | {row['after']} |")
+    table = "\n".join(("| | What goes wrong | Before | Now |", "|---|---|---|---|", *rows))
+    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -464,6 +483,8 @@ def main() -> None:
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
+    statistics = folder / "statistics.md"
+    statistics.write_text(render_defects(statistics.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 
