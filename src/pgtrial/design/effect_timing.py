@@ -47,7 +47,7 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
                 Difference(
                     knob=table,
                     label=label,
-                    rule=turned.rule_of(name),
+                    rule=turned.rule_among(name, [value for value in values if value is not None]),
                     can_be_switched=turned.can_be_switched(name),
                 ),
             )

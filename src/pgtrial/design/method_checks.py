@@ -54,11 +54,13 @@ _TIMEOUTS = (
 class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
     ``memory_available`` is in bytes, None where it is not known; ``local`` that pgtrial is on it as well.
+    ``session_settings`` are the settings, in lower case, that a session can have of its own; None where not known.
     """
 
     local: bool
     cores: tuple[tuple[int, ...], ...]
     memory_available: int | None
+    session_settings: frozenset[str] | None = None
 
 
 class Weight(IntEnum):
@@ -121,6 +123,8 @@ class Case:
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
+    if case.experiment.target.kind == "server":
+        return tuple(_check_sessions(case))
     found = tuple(_check_place(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
@@ -137,13 +141,42 @@ def shared_buffers(arm: Arm) -> float:
 def _check_place(case: Case) -> Iterator[Objection]:
     target = case.experiment.target
     if target.kind != "throwaway":
-        text = "an existing server has no twin" if target.kind == "server" else "a load on files has no servers"
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
-        text = "only a server of pgtrial's own is switched while it runs"
-        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text="a load on files has no servers")
     elif target.host is not None or (case.facts is not None and not case.facts.local):
         text = "the server is on another machine; arms only take turns on this one"
         yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+
+
+def _check_sessions(case: Case) -> Iterator[Objection]:
+    """Arms of one existing server, which has no twin: their sessions can take turns, and nothing else can."""
+    text = "an existing server has no twin, and its CPUs cannot be divided among the sessions of the arms"
+    yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+    text = "only a server of pgtrial's own is switched while it runs"
+    yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+    target = case.experiment.target
+    turns: tuple[Method, ...] = ("interleaved",)
+    for one in case.differences:
+        name = one.label.lower()
+        known = None if case.facts is None else case.facts.session_settings
+        if one.knob != POSTGRESQL or (known is not None and name not in known and "." not in name):
+            text = f"an existing server has no twin, and {one.label} is not a setting that each session can have"
+            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+        elif one.rule.timing is EffectTiming.BUILDS_UP or one.rule.shares:
+            text = f"{one.label}: {one.rule.reason}; the sessions of all arms share that on one server"
+            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    if target.settings == "server" and case.differences:
+        text = 'with settings = "server" they change for the whole server'
+        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    if case.writes and (target.database is None or target.writes):
+        text = "a transaction of an arm that waits for its turn keeps its locks, for which the other arms would wait"
+        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    yield from _check_cache(case)
+    yield from (one for one in _check_rate(case) if one.methods == turns)
+    yield from _check_slices(case)
+    text = "the arms share one server and its caches: what one has read is there for the others, so effects on what is "
+    yield Objection(methods=turns, weight=Weight.NOTE, text=f"{text}cached look smaller")
+    text = "a statement at work when its arm's turn ends goes on in the next turn, whose first half does not count"
+    yield Objection(methods=turns, weight=Weight.NOTE, text=text)
 
 
 def _check_cache(case: Case) -> Iterator[Objection]:
@@ -154,7 +187,7 @@ def _check_cache(case: Case) -> Iterator[Objection]:
         yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
 
 
-def _check_load(case: Case) -> Iterator[Objection]:
+def _check_rate(case: Case) -> Iterator[Objection]:
     if case.experiment.workload.rate is not None:
         text = "transactions keep arriving at the rate while a server is frozen"
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
@@ -162,6 +195,9 @@ def _check_load(case: Case) -> Iterator[Objection]:
         if any(_is_on(arm.settings.get(name)) for arm in case.arms):
             text = f"{name} keeps running by the clock while a server is frozen, and may cancel waiting statements"
             yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
+
+
+def _check_load(case: Case) -> Iterator[Objection]:
     if not case.writes:
         return
     text = "dirty pages that one arm leaves may be written back in a slice of another: effects on them look smaller"
@@ -337,6 +373,7 @@ def _check_cpus(case: Case) -> Iterator[Objection]:
 
 _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
     _check_cache,
+    _check_rate,
     _check_load,
     _check_timing,
     _check_switches,

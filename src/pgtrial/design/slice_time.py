@@ -76,6 +76,12 @@ def slices_per_round(arms: int) -> int:
     return arms if arms % 2 == 0 else 2 * arms
 
 
+def fits_doubled(experiment: Experiment, arms: Sequence[Arm]) -> bool:
+    """Whether the duration has room for two rounds of slices of double length."""
+    counted = 2 * slice_length(experiment, arms) * (1 - WASHOUT)
+    return 2 * slices_per_round(len(arms)) * counted <= experiment.workload.duration
+
+
 def builds_up(differences: Sequence[Difference]) -> bool:
     """Whether an effect of these is not whole before it has built up state."""
     return any(one.rule.timing is EffectTiming.BUILDS_UP for one in differences)

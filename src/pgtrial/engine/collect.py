@@ -128,6 +128,7 @@ def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[S
     for t, source, payload in read_records(spool):
         if source == sessions.NAME:
             yield Sample(t, sessions.POLLS, "", payload["polls"])
+            yield Sample(t, sessions.LATE, "", payload["late"])
             continue
         collector = collectors.get(source)
         ours = clock.ours(t) if source in foreign else t

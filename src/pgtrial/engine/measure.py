@@ -16,6 +16,7 @@ from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.loads.base import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
+from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import (
     Sampler,
@@ -127,6 +128,8 @@ class Measurement(ABC):
         for name, report in reports.items():
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
+        for member in self.group.members.values():
+            await record_plans(member.record, member.server, plan.load.scripts)
         return reports
 
     @abstractmethod
@@ -173,7 +176,8 @@ class Measurement(ABC):
                 level,
                 block=self.group.block,
                 seconds=math.ceil(seconds),
-                log_directory=str(member.log_folder) if logged else None,
+                directory=member.log_folder,
+                logged=logged,
             )
         ]
 
@@ -192,6 +196,7 @@ class Measurement(ABC):
             plan.load.program,
             [generator for _, generator in generators],
             environment={},
+            account=plan.load.account,
             output=plan.load.output,
             on_second=on_second,
             conduct=conduct,

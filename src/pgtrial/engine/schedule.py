@@ -1,8 +1,11 @@
 """Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -20,17 +23,19 @@ from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
-from pgtrial.engine.target.base import Servers, SingleServer, Target
+from pgtrial.engine.target.base import Servers, SingleServer, Target, TurnTaking
 from pgtrial.engine.target.switchboard import Switchboard
-from pgtrial.engine.target.twins import Twins
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
+from pgtrial.safe_files import make_directory, write_file
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class Schedule:
     arms: Mapping[str, Arm]
     tell: Observer
     slice_plan: SlicePlan | None = None
-    twins: Twins | None = None
+    twins: TurnTaking | None = None
     board: Switchboard | None = None
     restored_block: int | None = field(default=None, init=False)
 
@@ -99,8 +104,8 @@ class Schedule:
         """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
         attempts = 1 + self._experiment.design.repeats
         reason = ""
-        for _ in range(attempts):
-            reason = await self._attempt(unit, left=left)
+        for attempt in range(attempts):
+            reason = await self._attempt(unit, left=left, is_last=attempt == attempts - 1)
             if not reason:
                 return
         slot = unit[0]
@@ -110,8 +115,8 @@ class Schedule:
             hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
         )
 
-    async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
-        """Run each slot once; return why the runs are invalid, or ""."""
+    async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:
+        """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
@@ -126,7 +131,7 @@ class Schedule:
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
         tps: Mapping[str, float | None] = {}
         try:
-            tps = await self._execute(rows)
+            tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)
@@ -136,8 +141,9 @@ class Schedule:
             outcome, reason = RunState.INVALID, _reason(err)
             raise
         except Exception as err:
-            reason = f"an error that was not expected: {err!r}"
-            raise
+            # A bug in reading or understanding one run is no reason to lose the others.
+            outcome, reason = RunState.INVALID, f"this is a bug in pgtrial: {type(err).__name__}: {err}"
+            self._keep_traceback(rows[0], err)
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:
@@ -157,7 +163,14 @@ class Schedule:
                 )
         return reason
 
-    async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
+    def _keep_traceback(self, row: RunRow, err: Exception) -> None:
+        _log.error("%s is repeated after a bug in pgtrial; please report it", row.folder, exc_info=err)
+        folder = layout.run_folder(self.folder, row.folder)
+        with suppress(OSError):  # where nothing can be written, the reason in the state is what there is
+            make_directory(self.folder, *folder.parts[-2:])
+            write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
+
+    async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
         record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
@@ -187,6 +200,7 @@ class Schedule:
             measurement=measurement,
             restore=self._needs_restore(rows[0].slot),
             keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and not self._shares_blocks),
+            most_disturbed=most_disturbed,
         )
         return await execution.execute()
 

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
+from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import DiskTable
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
     DatabaseName,
+    DataFiles,
     Duration,
     FixedTime,
     Host,
@@ -136,6 +137,17 @@ class TargetTable(KnobTables):
         description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
         "Left out: pgtrial creates one and drops it.",
     )
+    writes: Flag = Field(
+        default=False,
+        description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
+        "out: the load's sessions are read-only.",
+    )
+    settings: Literal["session", "server"] = Field(
+        default="session",
+        description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
+        "session can have, and only the others are changed for the whole server. server: all are changed for the "
+        "whole server, by ALTER SYSTEM.",
+    )
     restart: Command = Field(
         default=(),
         description="Command that restarts an existing server, for settings that need it. Left out: it is never "
@@ -158,17 +170,22 @@ class DatasetTable(Table):
 
     kind: Literal["pgbench", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what the set-up file creates. existing: the data "
-        "in the database named in [target].",
+        description="pgbench: its tables at a scale. sql: only what is loaded, and what the set-up file creates. "
+        "existing: the data in the database named in [target].",
     )
     scale: Scale = Field(
         default=10,
         description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
     foreign_keys: Flag = Field(default=False, description="Create pgbench's tables with foreign keys.")
+    load: DataFiles = Field(
+        default=(),
+        description="Data to load once, with psql and pg_restore: an archive or a directory of pg_dump, its plain "
+        "output, a file for psql, or a list of them. Relative to the experiment file. For kind sql.",
+    )
     setup: str | None = Field(
         default=None,
-        description="SQL file, relative to the experiment file, run once after the tables are created.",
+        description="SQL file, relative to the experiment file, run once after the tables are created and loaded.",
     )
 
 
@@ -406,6 +423,12 @@ class DesignTable(Table):
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )
+    disturbed: Ratio | None = Field(
+        default=None,
+        description="Repeat a run, or a block whose arms share its time, in which other programs and the hypervisor "
+        'took more than this share of the CPU time: "30%". The last of the repeats counts in any case. Left out: none '
+        "is repeated for that.",
+    )
 
 
 class Experiment(Table):
@@ -425,6 +448,7 @@ class Experiment(Table):
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )

@@ -1,6 +1,6 @@
 """What a knob says about itself: every list of knobs, from the file's checks to the documentation, is made of this."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -116,6 +116,19 @@ class Needs:
     in_each_arm: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Lines that make settings last, for a person to put in their ``place``; commands make them hold from ``then`` on.
+
+    ``comment`` begins a comment there.
+    """
+
+    place: str
+    lines: tuple[str, ...]
+    then: tuple[str, ...] = ()
+    comment: str = "#"
+
+
 class Knob:
     """One table of an arm. What is left out here is taken to be what asks for most care."""
 
@@ -149,6 +162,17 @@ class Knob:
         """How a key settles, or for a list one of its elements."""
         lower = key.lower()
         return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        """How an administrator makes a table's values last; () for what lasts anyway, or only in an experiment.
+
+        Sources: ALTER SYSTEM, sysctl.d(5), tmpfiles.d(5), udev(7), systemd.resource-control(5).
+        """
+        return ()
+
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """The same where it depends on the values of the arms that differ in the key."""
+        return self.rule_of(key)
 
     def can_be_switched(self, key: str) -> bool:
         """Whether a key can be set to and fro under a running server, each time with its whole effect."""

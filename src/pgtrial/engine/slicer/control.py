@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed, warmup_steps
@@ -25,9 +26,10 @@ from pgtrial.engine.sampler.control import (
     remote_reader,
 )
 from pgtrial.engine.slicer.freeze import family, thaw
-from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.target.base import ARM, RunningServer, TurnTaking
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.run import LoadLevel, PhaseName, Slice
 
@@ -36,9 +38,9 @@ SPARE = 600  # s that the generators would run beyond their slices: they are tol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, and its load and sampler, which are frozen with it."""
+    """Process ids of an arm: its server, unless that is another's as well, and its load and sampler."""
 
-    server: int
+    server: int | None
     others: tuple[int, ...]
 
 
@@ -59,7 +61,9 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
 
     Afterwards all twins run again, also after an error or a cancellation.
     """
-    everybody = [pid for twin in task.twins.values() for pid in (*twin.others, *family(twin.server))]
+    everybody = [
+        pid for twin in task.twins.values() for pid in (*twin.others, *(family(twin.server) if twin.server else ()))
+    ]
     process = await host.start(
         [sys.executable, "-m", "pgtrial.engine.slicer"],
         role="slicer",
@@ -140,7 +144,7 @@ class SlicedMeasurement(Measurement):
     """
 
     freezes = True
-    twins: Twins
+    twins: TurnTaking
     slice_plan: SlicePlan
 
     def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
@@ -154,23 +158,17 @@ class SlicedMeasurement(Measurement):
                 disks=Disks(),
                 machine=False,
                 spool=str(member.spool),
-                server_pid=find_server(ops, member.server.directories),
-                # The load of an arm is known by where it goes.
-                generators=f"PGHOST={member.server.environment['PGHOST']}",
-                load_conninfo=member.server.conninfo(member.server.database),
+                **_own_sources(ops, member.server),
             )
             for name, member in members.items()
         }
 
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
-        seed = turn_seed(self.group.plan.seed, self.group.block, "warm-up")
-        steps = warmup_steps(
-            self.slice_plan.choice,
-            sorted(self.group.members),
-            seconds=warmup_cap(self.group.plan.workload),
-            seed=seed,
-        )
+        block, members = self.group.block, sorted(self.group.members)
+        seed = turn_seed(self.group.plan.seed, block, "warm-up")
+        cap = warmup_cap(self.group.plan.workload)
+        steps = warmup_steps(self.slice_plan.choice, members, seconds=cap, seed=seed, block=block)
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
 
@@ -216,7 +214,7 @@ class SlicedMeasurement(Measurement):
                 },
                 steps=steps,
                 cpu_sets=self.slice_plan.cpu_sets,
-                values=self.twins.switches.values,
+                values=self.twins.values,
             )
             slices.update(await take_turns(self.group.plan.client_host, task, level=level.index))
 
@@ -236,6 +234,25 @@ class SlicedMeasurement(Measurement):
         pid = self.samplers[name].pid
         assert pid is not None  # it was started
         return pid
+
+
+class _OwnSources(TypedDict):
+    views: bool
+    server_pid: int | None
+    generators: str
+    load_conninfo: str
+
+
+def _own_sources(ops: Operations, server: RunningServer) -> _OwnSources:
+    """What is to be read for one arm alone. Its load is known by where it goes, or else by the arm's name."""
+    known_by = ARM if ARM in server.environment else "PGHOST"
+    own = server.has_own_counters
+    return _OwnSources(
+        views=own,
+        server_pid=find_server(ops, server.directories) if own else None,
+        generators=f"{known_by}={server.environment[known_by]}",
+        load_conninfo=server.conninfo(server.database) if own else "",
+    )
 
 
 def machine_config(group: RunGroup, *, clock_offset: float) -> tuple[Path, SamplerConfig]:

@@ -37,6 +37,10 @@ class Twins:
         self.switches = Switches(changes=self.base.changes)
 
     @property
+    def values(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return self.switches.values
+
+    @property
     def host(self) -> Host:
         return self.base.host
 
@@ -84,7 +88,7 @@ class Twins:
         member, arm = self.members[name], self.arms[name]
         return member.context(member.cluster(arm), wanted_settings(arm))
 
-    def server_pid(self, name: str) -> int:
+    def server_pid(self, name: str) -> int | None:
         process = self.members[name].cluster(self.arms[name]).process
         assert process is not None  # it was started
         return process.pid
