@@ -9,6 +9,7 @@ from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
+from pgtrial.design.budget import is_open
 from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.engine.consent import uses_of, writes_of
 from pgtrial.engine.preview import Preview
@@ -22,6 +23,7 @@ from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
 from pgtrial.postgres.existing.session import is_of_session
+from pgtrial.postgres.programs import kind_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
@@ -209,6 +211,10 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     for server in checked.servers:
         if server.is_unknown:
             yield server.missing
+    found = [server.programs for server in checked.servers if server.programs is not None]
+    if len({kind_of(programs) for programs in found}) > 1:
+        listed = ", ".join(f"{programs.version} is of {kind_of(programs)}" for programs in found)
+        yield f"the servers were not built alike ({listed}), and what their builds differ in is in the effect"
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
         key = json.dumps([arm.settings, arm.knobs], sort_keys=True)
@@ -221,6 +227,8 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     if plan.blocks < plan.rules.fewest_blocks:
         blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
         yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"
+        if plan.experiment.design.budget is not None and not is_open(plan.experiment):
+            yield "without duration in [workload] the budget would be spent on shorter runs, and more blocks"
 
 
 def _arm_label(arm: Arm) -> str:

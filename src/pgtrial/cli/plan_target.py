@@ -12,6 +12,7 @@ from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
+from pgtrial.workloads.data_files import data_files
 
 # What a plan says of the host: every change with the value now, and what cannot be had.
 
@@ -105,9 +106,9 @@ def data_text(checked: Checked) -> str:
     if dataset.kind == "existing":
         return f'the data in database "{experiment.target.database}"'
     scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
-    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "the tables of the set-up file"
-    if dataset.setup is not None:
-        made += f", {dataset.setup}"
+    parts = [f"pgbench tables, scale {scales}"] if dataset.kind == "pgbench" else []
+    parts += [f"{file.name} ({file.kind})" for file in data_files(experiment, checked.loaded.folder)]
+    made = ", ".join([*parts, *([] if dataset.setup is None else [dataset.setup])])
     clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
         snapshots = "the snapshot, its source" if clusters == 1 else f"{clusters} snapshots, their sources"

@@ -27,7 +27,12 @@ from pgtrial.language import Language
     help="Without a file: oltp, olap, tpcb-like, simple-update (default), select-only.",
 )
 @click.option("--clients", default=None, metavar="N", type=int, help="Without a file: number of clients. Default: 8.")
-@click.option("--duration", default=None, metavar="TIME", help="Without a file: measured time per run. Default: 30s.")
+@click.option(
+    "--duration",
+    default=None,
+    metavar="TIME",
+    help="Without a file: measured time per run. Default: 30s, or by the budget.",
+)
 @click.option(
     "--warmup",
     default=None,

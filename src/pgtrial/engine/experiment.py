@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
@@ -27,6 +28,7 @@ from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
 from pgtrial.engine.target.session_twins import SessionTwins
+from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, TargetError
@@ -193,15 +195,24 @@ async def _run_schedule(
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    stack.callback(lambda: remove_directories(host, *belongings.paths(host.name)))
+                    for each in {host.name: host, here.name: here}.values():
+                        stack.callback(_remove_all, each, belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
-                    schedule = await _try_and_plan(plan, folder, state, target, here=here, tell=tell)
+                    schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         schedule.twins = _make_twins(target, belongings, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
+                    if plan.method.method == "switchback":
+                        assert isinstance(target, ThrowawayTarget)  # no other is switched
+                        schedule.board = Switchboard(target=target, arms=schedule.arms)
+                        stack.push_async_callback(schedule.board.stop, immediate=True)
                     await schedule.run(pending)
+
+
+def _remove_all(host: Host, belongings: Belongings) -> None:
+    remove_directories(host, *belongings.paths(host.name))
 
 
 def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:
@@ -212,11 +223,11 @@ def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm])
 
 
 async def _try_and_plan(
-    plan: Plan, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
+    plan: Plan, folder: Path, state: State, target: Target, belongings: Belongings, *, here: Host, tell: Observer
 ) -> Schedule:
     """Try every arm, and build what all runs share."""
     experiment, arms = plan.experiment, plan.arms
-    load = make_load(plan, target, here=here, scripts=folder / layout.FILES)
+    load = await make_load(plan, target, belongings, here=here, scripts=folder / layout.FILES)
     baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
@@ -231,7 +242,7 @@ async def _try_and_plan(
         baseline=baseline,
         mark=mark_of(folder),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
-        restore=experiment.restore,
+        restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(

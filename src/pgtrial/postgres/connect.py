@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgtrial.errors import ConnectError, TargetError
@@ -74,6 +75,15 @@ async def execute(conninfo: str, statement: LiteralString) -> None:
         if connection.info.server_version >= 170000:
             await connection.execute("SET transaction_timeout = 0")
         await connection.execute(statement)
+
+
+async def make_roles(conninfo: str, names: Sequence[str]) -> None:
+    """Make the roles that are not there yet; they may not log in. Raises TargetError."""
+    async with connect(conninfo) as connection:
+        for name in names:
+            there = await (await connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,))).fetchone()
+            if there is None:
+                await connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
 
 
 async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:

@@ -100,7 +100,7 @@ def find_server(ops: Operations, directories: Sequence[str]) -> int | None:
     """Number of the first process of the server with these directories, its data first; None if it cannot be read."""
     for data in directories[:1]:
         with suppress(OSError, ValueError, IndexError):
-            return int(ops.read(f"{data}/postmaster.pid").splitlines()[0])
+            return int(ops.read_plain(f"{data}/postmaster.pid", 8192).splitlines()[0])
     return None
 
 

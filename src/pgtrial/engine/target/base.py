@@ -149,6 +149,9 @@ class TurnTaking(Servers, Protocol):
     def server_pid(self, name: str) -> int | None:
         """First process of the server that is an arm's own, and stands still between its turns, if there is one."""
 
+    def exchange(self, block: int, *, seed: int) -> None:
+        """Let no arm have the same copy of the data in every block, where each has one and none is put back."""
+
     async def remove(self) -> None:
         """Leave nothing of the arms on the host. Raises RestoreError."""
 

@@ -38,6 +38,9 @@ class SessionTwins:
     async def restore(self) -> None:
         await self.target.restore(next(iter(self.arms.values())))
 
+    def exchange(self, block: int, *, seed: int) -> None:
+        """There is one copy of the data."""
+
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
         self._refuse_different()
         first, *others = order

@@ -7,9 +7,9 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from pgtrial.errors import SettingError
+from pgtrial.knobs.postgresql import LISTS
 from pgtrial.postgres.auto_conf import is_setting_name, setting_key
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.database import LISTS
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import SECRET, Setting, is_alike

@@ -14,6 +14,7 @@ from typing import Any
 from psycopg import AsyncConnection, Error, sql
 
 from pgtrial.errors import PreflightError, TargetError
+from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch
@@ -130,18 +131,6 @@ async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> Non
 # ALTER SYSTEM as a statement: values written so that the configuration file holds them as they are meant.
 
 
-# ALTER SYSTEM takes each text for one element of these and quotes it, so that 'a, b' would become one library "a, b".
-# GUC_LIST_QUOTE in guc_tables.c; a test asks each server. Whether the elements are names, which are folded, or paths.
-LISTS = {
-    "local_preload_libraries": False,
-    "oauth_validator_libraries": False,
-    "output_plugin_libraries": False,
-    "search_path": True,
-    "session_preload_libraries": False,
-    "shared_preload_libraries": False,
-    "temp_tablespaces": True,
-    "unix_socket_directories": False,
-}
 _PATIENCE = 30.0  # s for a statement that a killed pgtrial left behind
 _STEP = 0.05
 
@@ -161,26 +150,6 @@ def alter_system(name: str, value: str | None) -> sql.Composed:
         return sql.SQL("ALTER SYSTEM RESET {}").format(target)
     texts = split_list(name, value) if setting_key(name) in LISTS else [value]
     return sql.SQL("ALTER SYSTEM SET {} = {}").format(target, sql.SQL(", ").join(map(sql.Literal, texts)))
-
-
-def split_list(name: str, value: str) -> list[str]:
-    """Elements of a list of names or paths (SplitIdentifierString and SplitDirectoriesString in varlena.c)."""
-    folded, elements, at = LISTS[setting_key(name)], [], 0
-    while at < len(value):
-        part = value[at:].lstrip()
-        at = len(value) - len(part)
-        if part.startswith('"'):
-            end = at + 1
-            while end < len(value) and (value[end] != '"' or value[end : end + 2] == '""'):
-                end += 2 if value[end] == '"' else 1
-            elements.append(value[at + 1 : end].replace('""', '"'))
-            comma = value.find(",", end)
-        else:
-            comma = value.find(",", at)
-            bare = value[at:] if comma < 0 else value[at:comma]
-            elements.append(bare.strip().lower() if folded else bare.strip())
-        at = len(value) if comma < 0 else comma + 1
-    return elements
 
 
 async def as_written(connection: "AsyncConnection[tuple[Any, ...]]", name: str, value: str) -> str:

@@ -262,7 +262,7 @@ def read_bytes(host: Host, path: str) -> bytes:
 
 def read_chunk(host: Host, path: str, offset: int, size: int) -> bytes:
     """At most ``size`` bytes of a file of the host, empty at its end. Raises OSError."""
-    return base64.b64decode(host.ops.read_chunk(path, offset, size))
+    return base64.b64decode(host.ops.read_chunk(path, offset, size, follow=True))
 
 
 async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host) -> ServerFacts:

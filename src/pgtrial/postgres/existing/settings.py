@@ -20,11 +20,12 @@ from functools import lru_cache
 from psycopg import Error
 
 from pgtrial.errors import SettingError
+from pgtrial.knobs.postgresql import LISTS
 from pgtrial.model.change import Change
 from pgtrial.postgres.auto_conf import Entry, alter, is_canonical, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.checks import check_files, check_names, check_restart, check_rights, check_sources
-from pgtrial.postgres.existing.database import LISTS, alter_system, as_written
+from pgtrial.postgres.existing.database import alter_system, as_written
 from pgtrial.postgres.existing.rights import probe_rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
