@@ -26,8 +26,7 @@ from types import FrameType
 from gym.live.disturber import disturbed, disturbed_share, read_bursts
 from gym.live.page import publish
 from gym.live.record import Record, Series, read_series, write_series
-from gym.live.runs import clear_up, run_all
-
+from gym.live.runs import BusyError, run_all
 from pgtrial.units import format_duration, parse_duration
 
 RESULTS = "results.json"
@@ -69,7 +68,6 @@ def run_series(series: Series, results: Path, *, limit: float) -> Series:
     write_series(series, path)
     if not series.remaining:
         return series
-    clear_up(results)
     started = time.monotonic()
     with (
         disturbed(seed=series.seed + len(series.records), log=log),
@@ -125,7 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     options.results.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, _end)
-    series = run_series(series, options.results, limit=limit)
+    try:
+        series = run_series(series, options.results, limit=limit)
+    except BusyError as err:
+        print(f"error: {err}", file=sys.stderr)
+        return 1
     if series.remaining:
         print(f"{len(series.records)} of {len(series.plan)} have been run; the same command goes on")
         return _NOT_ALL

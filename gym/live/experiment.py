@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import tomli_w
+
 from gym.live.plan import Kind, Trial
 
 FOLDER = Path(__file__).parent

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gym.live.plan import Kind, Trial, draw_plan
-
 from pgtrial.safe_files import write_file
 
 _DIGITS = 6
@@ -67,9 +66,12 @@ class Series:
 
     @property
     def remaining(self) -> tuple[Trial, ...]:
-        """What is still to be run, in the order of the plan. What failed has been run: a failure is a result."""
+        """What is still to be run, in the order of the plan, but for what measures the planted work: that comes first,
+        because without it nothing can be said of the rest. What failed has been run: a failure is a result.
+        """
         done = {record.number for record in self.records}
-        return tuple(trial for trial in self.plan if trial.number not in done)
+        left = (trial for trial in self.plan if trial.number not in done)
+        return tuple(sorted(left, key=lambda trial: trial.kind in (Kind.NULL, Kind.PLANTED)))
 
     def with_record(self, record: Record) -> "Series":
         return replace(self, records=(*self.records, record))

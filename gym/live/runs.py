@@ -1,25 +1,27 @@
 """Run experiments by the command line, some of them at a time, and keep what came out of each."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gallery.runs import newest_folder
+
 from gym.live.experiment import write_experiment
 from gym.live.plan import Trial
 from gym.live.record import Record
-
 from pgtrial.findings.findings import Findings
 from pgtrial.store.findings_file import read_findings
 from pgtrial.store.journal_file import VARIABLE
 
 LONGEST = 15 * 60.0  # s, of one experiment: a server that hangs does not hold up the series
+PATIENCE = 120.0  # s, for experiments whose series was killed
 _POLL = 0.2  # s between two looks at what has ended
 _TO_PUT_BACK = 60.0  # s, for an experiment that is ended
 _MOST_CHARACTERS = 200  # of an error
@@ -34,30 +36,61 @@ class _Running:
     deadline: float
 
 
-def run_all(trials: Sequence[Trial], results: Path, *, jobs: int, may_begin: Callable[[], bool]) -> Iterator[Record]:
+class BusyError(Exception):
+    """Experiments of an earlier call are still at work in the directory."""
+
+
+@contextlib.contextmanager
+def alone(results: Path) -> Iterator[int]:
+    """A lock on the directory, to be handed to all that is started: it is held until the last of them has ended.
+
+    Who was killed leaves experiments that are about to put all back: they are waited for, a while.
+    """
+    with (results / "lock").open("wb") as file:
+        deadline = time.monotonic() + PATIENCE
+        while not _lock(file.fileno()):
+            if time.monotonic() > deadline:
+                raise BusyError(f"experiments of another call are at work in {results}")
+            time.sleep(_POLL)
+        yield file.fileno()
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def run_all(
+    trials: Sequence[Trial], results: Path, *, jobs: int, may_begin: Callable[[], bool]
+) -> Generator[Record, None, None]:
     """The records of the trials, as they end; ``jobs`` of them run at a time.
 
     Those that run when the caller ends, in whatever way, are ended with it, and put all back.
     """
     queue, running = list(trials), list[_Running]()
-    try:
-        while queue or running:
-            while queue and len(running) < jobs and may_begin():
-                running.append(_begin(queue.pop(0), results))
-            if not running:
-                return
-            time.sleep(_POLL)
-            for one in [one for one in running if _is_over(one)]:
-                running.remove(one)
-                yield _finish(one)
-    finally:
-        for one in running:
-            one.process.terminate()
-        for one in running:
-            _await(one.process)
+    with alone(results) as lock:
+        _clear_up(results)
+        try:
+            while queue or running:
+                while queue and len(running) < jobs and may_begin():
+                    running.append(_begin(queue.pop(0), results, lock=lock))
+                if not running:
+                    return
+                time.sleep(_POLL)
+                for one in [one for one in running if _is_over(one)]:
+                    running.remove(one)
+                    yield _finish(one)
+        finally:
+            for one in running:
+                one.process.terminate()
+            for one in running:
+                _await(one.process)
 
 
-def _begin(trial: Trial, results: Path) -> _Running:
+def _begin(trial: Trial, results: Path, *, lock: int) -> _Running:
     """Start an experiment in a folder that has nothing of an earlier attempt, which was interrupted."""
     place = results / trial.name
     with contextlib.suppress(FileNotFoundError):
@@ -69,7 +102,11 @@ def _begin(trial: Trial, results: Path) -> _Running:
     environment = {**os.environ, VARIABLE: str(state_directory(results)), "OPENBLAS_NUM_THREADS": "1"}
     with (place / "printed.txt").open("wb") as output:
         process = subprocess.Popen(
-            [*command, "--results", str(place), "--quiet"], stdout=output, stderr=output, env=environment
+            [*command, "--results", str(place), "--quiet"],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[lock],
         )
     return _Running(trial=trial, place=place, process=process, started=time.time(), deadline=time.monotonic() + LONGEST)
 
@@ -78,7 +115,7 @@ def state_directory(results: Path) -> Path:
     return results.resolve() / "state"
 
 
-def clear_up(results: Path) -> None:
+def _clear_up(results: Path) -> None:
     """Remove what a killed pgtrial of this series has left: servers, and their data."""
     environment = {**os.environ, VARIABLE: str(state_directory(results))}
     subprocess.run(

@@ -3,7 +3,10 @@ from typing import Any
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity import world
+from pgtrial.analysis.validity.check import check_quality
 from pgtrial.experiment_file.arms import complete_arm
+from pgtrial.experiment_file.cause_tables import WaiverTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Caveat, Severity
 
@@ -197,3 +200,36 @@ def test_servers_that_do_not_tell_how_they_were_built_are_not_compared(assess: A
     silent, told = {"configured with": "", "version": "17.0"}, {"configured with": DEBIAN, "version": "18.4"}
 
     assert list(world.check_servers(assess(**of_builds(evidence, silent, told)))) == []
+
+
+def waiving(evidence: Evidence, *codes: Any) -> Experiment:
+    waive = tuple(WaiverTable(caveat=code, reason="the runner is shared") for code in codes)
+    return evidence.experiment.model_copy(update={"waive": waive})
+
+
+def test_a_disturbance_from_outside_can_be_waived_and_stays_to_be_read(assess: Assess, evidence: Evidence) -> None:
+    facts = {run.id: {"limits/memory": "1 GB" if run.slot.arm == "off" else "2 GB"} for run in evidence.valid}
+    changes: dict[str, Any] = {"fingerprints": facts, "fingerprints_after": {}}
+
+    before = {caveat.code: caveat for caveat in check_quality(assess(**changes))}
+    after = {
+        caveat.code: caveat
+        for caveat in check_quality(assess(**changes, experiment=waiving(evidence, "undeclared-difference")))
+    }
+
+    assert before["undeclared-difference"].severity is Severity.INVALID
+    assert "undeclared-difference" not in after
+    assert after["waived"].severity is Severity.WARNING
+    assert after["waived"].text.startswith(
+        "Waived in the file, because the runner is shared: The arms did not run under the same conditions"
+    )
+
+
+def test_a_setting_that_differs_cannot_be_waived(assess: Assess, evidence: Evidence) -> None:
+    settings = {
+        run.id: {**evidence.settings[run.id], "work_mem": ("64MB" if run.slot.arm == "off" else "4MB", "default")}
+        for run in evidence.valid
+    }
+    found = check_quality(assess(settings=settings, experiment=waiving(evidence, "undeclared-difference")))
+
+    assert any(caveat.code == "undeclared-difference" and caveat.severity is Severity.INVALID for caveat in found)

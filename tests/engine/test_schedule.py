@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pgtrial.design.plan import make_plan
+from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
 from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
@@ -29,7 +30,7 @@ def attempt(tmp_path, monkeypatch, runs) -> Callable[[BaseException], tuple[RunS
     """State and reason of a run during which something happened, and what was told of its end."""
 
     def make(happens: BaseException) -> tuple[RunState, str, list[Any]]:
-        async def execute(self: Schedule, rows: object) -> Mapping[str, float | None]:
+        async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
             raise happens
 
         monkeypatch.setattr(Schedule, "_execute", execute)
@@ -83,3 +84,39 @@ def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:
 
     assert (state, reason) == (RunState.INVALID, "vm.swappiness is not as it was")
     assert len(ended) == 1
+
+
+@pytest.mark.parametrize("valid_from", [1, 2, 3])
+def test_a_run_that_was_disturbed_is_repeated_and_the_last_repeat_counts(tmp_path, monkeypatch, valid_from) -> None:
+    limits: list[float | None] = []
+
+    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        limits.append(most_disturbed)
+        if most_disturbed is not None and len(limits) < valid_from:
+            raise InvalidRunError("other programs and the hypervisor took 40.0 % of the CPU time")
+        return {}
+
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    content = tomllib.loads(EXPERIMENT)
+    content.setdefault("design", {}).update(disturbed="30%", repeats=2)
+    planned = make_plan(Experiment.model_validate(content))
+    state = State.create(tmp_path)
+    write_plan(state, planned)
+    plan: Any = SimpleNamespace(measured_time=1.0)
+    other: Any = None
+    schedule = Schedule(
+        planned=planned,
+        folder=tmp_path,
+        state=state,
+        target=other,
+        plan=plan,
+        arms={arm.name: arm for arm in planned.arms},
+        tell=lambda _event: None,
+    )
+    asyncio.run(schedule.run(planned.slots[:1]))
+
+    states = [run.state for run in state.runs()]
+    state.close()
+    assert states == [RunState.INVALID] * (valid_from - 1) + [RunState.DONE]
+    assert limits == [0.3, 0.3, None][:valid_from]

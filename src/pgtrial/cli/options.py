@@ -81,15 +81,31 @@ _GATE = (
     click.option(
         "--github-summary", "github", is_flag=True, help="Append the same to the file named by $GITHUB_STEP_SUMMARY."
     ),
+    click.option(
+        "--history",
+        default=None,
+        metavar="FILE",
+        type=_file,
+        help="Note the result in this file, and show in the Markdown what it has of earlier runs of the pipeline.",
+    ),
 )
 
 
 def gate(function: Callable[..., None]) -> Callable[..., None]:
-    """The four options for pipelines, passed to a command as one argument, ``gate``."""
+    """The options for pipelines, passed to a command as one argument, ``gate``."""
 
     @functools.wraps(function)
-    def command(*, asserts: bool, junit: Path | None, summary: Path | None, github: bool, **others: Any) -> None:
-        function(gate=Gate(asserts=asserts, junit=junit, summary=summary, github=github), **others)
+    def command(
+        *,
+        asserts: bool,
+        junit: Path | None,
+        summary: Path | None,
+        github: bool,
+        history: Path | None,
+        **others: Any,
+    ) -> None:
+        gate = Gate(asserts=asserts, junit=junit, summary=summary, github=github, history=history)
+        function(gate=gate, **others)
 
     for option in reversed(_GATE):
         option(command)

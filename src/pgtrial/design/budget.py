@@ -19,7 +19,7 @@ USUAL_SHORTEST = 5  # s, while that holds the blocks that are wanted
 # Of a block's log ratio, on a shared machine: what two starts of the same server differ by, and what a second of load
 # adds, which falls with the root of the duration. Runs one after the other also see the machine change between them.
 START_SD = 0.040
-SECOND_SD = {"blocks": 0.24, "interleaved": 0.05, "duet": 0.05}
+SECOND_SD = {"blocks": 0.24, "interleaved": 0.05, "duet": 0.05, "switchback": 0.24}
 
 
 def is_open(experiment: Experiment) -> bool:

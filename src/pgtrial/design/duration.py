@@ -66,10 +66,16 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
     workload, levels = experiment.workload, load_levels(experiment.workload)
     restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
+    servers = 1.0
     if choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
         measure = sum(workload.duration + guard_time(level) for level in levels)
+    elif choice.method == "switchback":
+        servers = 1 / len(arms)  # one for all arms of a block
+        copies = 0.0 if restore == "never" else servers
+        warmup = _warmup_seconds(workload) * servers
+        measure = _shared_seconds(choice, names, levels, workload.duration)
     else:
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
         copies = 0.0 if restore == "never" else 1.0
@@ -79,10 +85,10 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
         measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=_start_seconds(experiment) + _pressure_seconds(arms),
+        server=(_start_seconds(experiment) + _pressure_seconds(arms)) * servers,
         warmup=warmup,
         # A load on files has its dirty pages written before the next run, which is what restoring is there.
-        checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE,
+        checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE * servers,
         measure=measure,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from pgtrial.design.budget import is_open
-from pgtrial.experiment_file.experiment import DEFAULT_DURATION, Experiment
+from pgtrial.experiment_file.experiment import DEFAULT_DURATION, DesignTable, Experiment
 from pgtrial.model.arm import Arm
 
 
@@ -23,9 +23,15 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}),
             "workload": _workload(experiment),
             "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
-            "design": experiment.design.model_dump(mode="json", exclude={"seed"}),
+            "design": experiment.design.model_dump(mode="json", exclude={"seed"} | _left_out(experiment.design)),
+            **({"waive": [one.model_dump(mode="json") for one in experiment.waive]} if experiment.waive else {}),
         }
     )
+
+
+def _left_out(design: DesignTable) -> set[str]:
+    """Keys that came later and that the file does not have: a plan without them keeps its digest."""
+    return {"disturbed"} if design.disturbed is None else set()
 
 
 def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:

@@ -40,7 +40,7 @@ def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:
     on the host, a fresh copy also gives every run the same page cache to begin with, so there it is made all the same.
     """
     workload = experiment.workload
-    scripts = [scenario.builtin for scenario in workload.scenario] or [workload.mix]
+    scripts: list[str | None] = [scenario.builtin for scenario in workload.scenario] or [workload.mix]
     return (
         experiment.target.kind == "throwaway"
         and all(script == "select-only" for script in scripts)

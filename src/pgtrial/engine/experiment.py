@@ -23,10 +23,12 @@ from pgtrial.engine.plan import Plan as Shared
 from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.slicer.control import plan_slices
-from pgtrial.engine.target.base import Target
-from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.base import Target, TurnTaking
+from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.engine.target.session_twins import SessionTwins
+from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.errors import ConnectError, TargetError
@@ -200,14 +202,24 @@ async def _run_schedule(
                     schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
-                        assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
-                        schedule.twins = make_twins(target, belongings, schedule.arms)
+                        schedule.twins = _make_twins(target, belongings, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
+                    if plan.method.method == "switchback":
+                        assert isinstance(target, ThrowawayTarget)  # no other is switched
+                        schedule.board = Switchboard(target=target, arms=schedule.arms)
+                        stack.push_async_callback(schedule.board.stop, immediate=True)
                     await schedule.run(pending)
 
 
 def _remove_all(host: Host, belongings: Belongings) -> None:
     remove_directories(host, *belongings.paths(host.name))
+
+
+def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:
+    if isinstance(target, ServerTarget):
+        return SessionTwins(target=target, arms=arms)
+    assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
+    return make_twins(target, belongings, arms)
 
 
 async def _try_and_plan(

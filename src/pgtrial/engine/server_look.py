@@ -44,8 +44,9 @@ async def _look(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
             facts["role"] = server.control.address.user
             if target.database is not None:
                 found = await read_inventory(server.control, target.database, catalogue=False)
-                others = f", {found.others} other sessions" if found.others else ""
-                facts["database"] = f"{target.database}, {len(found.tables)} tables{others}"
+                others = f", sessions of others: {found.others}" if found.others else ""
+                count = len(found.tables)
+                facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
             survey = await survey_server(server, plan.experiment, plan.arms)
     except PgTrialError as err:
         return ServerLook(facts=facts, error=err)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
+from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import DiskTable
 from pgtrial.experiment_file.values import (
     Command,
@@ -49,6 +49,7 @@ PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_DURATION = 30.0  # s
+DEFAULT_SWITCH_SLICE = 20.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -369,17 +370,18 @@ def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTab
 class DesignTable(Table):
     """How the runs are arranged."""
 
-    method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
+    method: Literal["blocks", "interleaved", "duet", "switchback", "auto"] = Field(
         default="blocks",
         description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
-        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the "
-        "cheapest of these that is valid.",
+        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. switchback: "
+        "one server is switched to and fro between the arms. auto: the cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
         description="Length of a slice when arms share the time of a block. Left out: "
         f"{DEFAULT_SLICE:g} s if they take turns; {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet, longer "
-        "with many clients and in long runs.",
+        f"with many clients and in long runs; {DEFAULT_SWITCH_SLICE:g} s between two switches of one server, or 2 s if "
+        "they take effect at once.",
     )
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
@@ -421,6 +423,12 @@ class DesignTable(Table):
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )
+    disturbed: Ratio | None = Field(
+        default=None,
+        description="Repeat a run, or a block whose arms share its time, in which other programs and the hypervisor "
+        'took more than this share of the CPU time: "30%". The last of the repeats counts in any case. Left out: none '
+        "is repeated for that.",
+    )
 
 
 class Experiment(Table):
@@ -440,6 +448,7 @@ class Experiment(Table):
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )

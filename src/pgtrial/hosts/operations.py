@@ -177,8 +177,8 @@ class Operations:
             os.mkdir(path, mode)
         if owner is not None:
             try:
-                os.chown(path, *owner, follow_symlinks=False)
                 os.chmod(path, mode)
+                os.chown(path, *owner, follow_symlinks=False)  # last: from then on its owner may rename it
             except OSError:
                 os.rmdir(path)
                 raise

@@ -52,6 +52,7 @@ _RULES = (
         reason="throttles the write-back of dirty pages, whosever they are",
         seconds=1.0,
         shares=(Shared.DIRTY_PAGES,),
+        at_run_time=True,
     ),
     Rule(
         patterns=("read_ahead_kb",),
@@ -64,6 +65,7 @@ _RULES = (
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next request, once the queue has been emptied",
         seconds=0.4,
+        at_run_time=True,
     ),
 )
 

@@ -51,7 +51,8 @@ class Rule:
 
     ``seconds`` is how long it takes after the setting has changed, for what is not at once, or not quite. State that
     is not in ``shares`` is the cluster's own: it stays as it is while the cluster stands still. ``by_clock``: timed by
-    the clock, which goes on meanwhile.
+    the clock, which goes on meanwhile. ``at_run_time``: changed under a running server and its sessions, it holds for
+    all that they do from then on, not only for what is begun anew.
     """
 
     patterns: tuple[str, ...] = ("*",)
@@ -60,6 +61,7 @@ class Rule:
     seconds: float = 0.0
     shares: tuple[Shared, ...] = ()
     by_clock: bool = False
+    at_run_time: bool = False
 
 
 UNKNOWN = Rule(timing=EffectTiming.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
@@ -167,6 +169,14 @@ class Knob:
         Sources: ALTER SYSTEM, sysctl.d(5), tmpfiles.d(5), udev(7), systemd.resource-control(5).
         """
         return ()
+
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """The same where it depends on the values of the arms that differ in the key."""
+        return self.rule_of(key)
+
+    def can_be_switched(self, key: str) -> bool:
+        """Whether a key can be set to and fro under a running server, each time with its whole effect."""
+        return self.rule_of(key).at_run_time
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""

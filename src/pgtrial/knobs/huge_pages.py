@@ -271,8 +271,8 @@ async def _needed(context: KnobContext, size: str) -> int:
         completed = await context.host.run(
             [
                 context.programs.path("postgres"),
-                *("-D", context.data, "-c", f"config_file={context.conf}", "-c", f"huge_page_size={size}"),
-                *("-C", "shared_memory_size_in_huge_pages"),
+                *("-D", context.data, "-C", "shared_memory_size_in_huge_pages", "-c", f"huge_page_size={size}"),
+                *([] if context.conf is None else ["-c", f"config_file={context.conf}"]),
             ],
             account=context.account,
             directory=Path(context.directory),

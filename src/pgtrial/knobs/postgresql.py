@@ -24,6 +24,14 @@ LISTS = {
     "unix_socket_directories": False,
 }
 
+# Taken by a server or a session only when it starts, although others of their kind hold for the next statement.
+_FROM_THE_START = frozenset(
+    {
+        *("jit_provider", "jit_debugging_support", "jit_profiling_support"),
+        *("io_method", "io_max_concurrency", "io_max_combine_limit"),
+    }
+)
+
 _RULES = (
     Rule(
         patterns=("checkpoint_*", "max_wal_size", "min_wal_size", "wal_recycle", "wal_keep_size", "wal_init_zero"),
@@ -55,6 +63,7 @@ _RULES = (
         reason="acts in rounds of some 100 ms, on buffers whose pages then wait in the page cache",
         seconds=2.0,
         shares=(Shared.DIRTY_PAGES,),
+        at_run_time=True,
     ),
     Rule(
         patterns=("fsync", "data_sync_retry"),
@@ -96,11 +105,13 @@ _RULES = (
         patterns=("synchronous_*", "commit_delay", "commit_siblings", "wal_sync_*", "wal_writer_*", "wal_skip_*"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next commit",
+        at_run_time=True,
     ),
     Rule(
         patterns=("work_mem", "hash_mem_multiplier", "logical_decoding_work_mem", "temp_*", "max_stack_depth"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement, whose memory is its own",
+        at_run_time=True,
     ),
     Rule(
         patterns=(
@@ -110,11 +121,13 @@ _RULES = (
         ),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement that is planned",
+        at_run_time=True,
     ),
     Rule(
         patterns=("io_*", "effective_io_concurrency", "maintenance_io_concurrency"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next read",
+        at_run_time=True,
     ),
     Rule(
         patterns=("wal_*", "summarize_wal", "track_commit_timestamp"),
@@ -156,12 +169,12 @@ class Postgresql(Knob):
     name = POSTGRESQL
     about = About(
         sets="PostgreSQL settings",
-        takes_effect="throw-away cluster: at server start; existing server: at a reload, or at a restart by the "
-        "file's command",
-        rights="existing server: ALTER SYSTEM on the setting, pg_reload_conf()",
+        takes_effect="throw-away cluster: at server start; existing server: in the load's sessions where a session can "
+        "have it, else at a reload, or at a restart by the file's command",
+        rights="existing server: SET; for what no session can have ALTER SYSTEM on the setting, pg_reload_conf()",
         verified="every setting of the server is read back with its source (pg_settings)",
-        undone="throw-away cluster: removed with the cluster; existing server: postgresql.auto.conf is byte for "
-        "byte as before",
+        undone="throw-away cluster: removed with the cluster; existing server: ends with the sessions; "
+        "postgresql.auto.conf is byte for byte as before",
     )
     scope = Scope.SETTINGS
     among_twins = Among.OWN
@@ -172,6 +185,9 @@ class Postgresql(Knob):
         """An extension's setting ("auto_explain.log_analyze") settles as the extension does."""
         extension, dot, _ = key.partition(".")
         return Extensions().rule_of(extension) if dot else super().rule_of(key)
+
+    def can_be_switched(self, key: str) -> bool:
+        return key not in _FROM_THE_START and super().can_be_switched(key)
 
     def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
         return (in_psql(values),)

@@ -379,26 +379,35 @@ def what_changed(told: Sequence[Limit], control: str, *, labels: Mapping[int, Me
     sentences = []
     for arm in dict.fromkeys(limit.arm for limit in told if limit.arm != control):
         # Levels with the same pair of limits are told together.
-        pairs: dict[tuple[str, str, bool], list[Limit]] = {}
+        pairs: dict[tuple[str, str, bool], list[tuple[Limit, Limit]]] = {}
         for limit in told:
             if limit.arm == arm and limit.load_level in of_control:
-                pair = (say(_name(limit)), say(_name(of_control[limit.load_level])), bool(limit.is_apart))
-                pairs.setdefault(pair, []).append(limit)
+                mine, other = _without_chance(limit, of_control[limit.load_level])
+                key = (say(_name(mine)), say(_name(other)), bool(limit.is_apart))
+                pairs.setdefault(key, []).append((mine, other))
         clauses = []
-        for (mine, other, is_apart), alike in pairs.items():
-            names: dict[str, Value] = {"control": control, "limit": _name(alike[0])}
+        for (own, others, is_apart), alike in pairs.items():
+            names: dict[str, Value] = {"control": control, "limit": _name(alike[0][0])}
             whole, part = "limit-change.same", "limit-change.same-at"
-            if mine != other:
-                names["of_control"] = _name(of_control[alike[0].load_level])
+            if own != others:
+                names["of_control"] = _name(alike[0][1])
                 whole, part = _OTHER if is_apart else _OPEN
             if len(pairs) > 1:
-                levels = tuple(_name_level(limit.load_level, labels) for limit in alike)
+                levels = tuple(_name_level(limit.load_level, labels) for limit, _ in alike)
                 clauses.append(message(part, levels=levels, **names))
             else:
                 sentences.append(message(whole, arm=arm, **names))
         if clauses:
             sentences.append(message("limit-change.by-level", arm=arm, limits=tuple(clauses)))
     return tuple(sentences)
+
+
+def _without_chance(limit: Limit, other: Limit) -> tuple[Limit, Limit]:
+    """Both without their details where these are all they differ by: which wait is the largest is soon chance."""
+    if limit.resource is not other.resource or limit.detail == other.detail:
+        return limit, other
+    mine, its = (each.model_copy(update={"detail": ""}) for each in (limit, other))
+    return mine, its
 
 
 def _name_level(level: int, labels: Mapping[int, Message]) -> Message:

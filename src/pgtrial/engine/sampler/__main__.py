@@ -52,7 +52,7 @@ class Loop:
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
         for collector in COLLECTORS if config["conninfo"] else ():
-            if isinstance(collector, QueryCollector | SessionCollector):
+            if isinstance(collector, SessionCollector) or (isinstance(collector, QueryCollector) and config["views"]):
                 statement = find_statement(collector.name, version_num)
                 if statement is None:
                     continue

@@ -69,6 +69,8 @@ class ServerTarget:
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
     is_trial: bool = field(default=False, init=False)
+    altered: bool = field(default=False, init=False)  # the arm's SQL has changed the data
+    confirmed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)  # as of RunningServer
     found: Inventory | None = field(default=None, init=False)  # of a read-only database when the arm was started
     log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
 
@@ -114,18 +116,23 @@ class ServerTarget:
     async def start(self, arm: Arm, *, run: int | None) -> RunningServer:
         if self.prepared and not self.copied:
             await self.restore(arm)
-        settings, session = wanted_settings(arm), self.session(arm)
+        settings = wanted_settings(arm)
         self.running, self.is_trial = arm, run is None
         script = {} if self.prepared else _sql_of(arm)
         wanted = {ServerSettings.name: self.shared[arm.name], **host_knobs(arm), ServerSql.name: script}
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
-        conninfo = self.server.conninfo
-        altered = bool(script)
+        self.altered = bool(script)
         if self.prepared:
-            altered = await alter_database(arm, conninfo(self.database))
+            self.altered = await alter_database(arm, self.server.conninfo(self.database))
         self.log_mark = await mark_log(self.server)
         if self.is_read_only:
             self.found = await read_inventory(self.server.control, self.database, catalogue=False)
+        self.confirmed = IN_DATABASE | self.changes.confirmed(wanted)
+        return await self.serve(arm)
+
+    async def serve(self, arm: Arm) -> RunningServer:
+        """The server as the sessions of an arm find it; what is changed for them all was changed by ``start``."""
+        settings, session, conninfo = wanted_settings(arm), self.session(arm), self.server.conninfo
         facts = self.server.facts
         return RunningServer(
             settings=await read_session(self.server, self.database, session, also=settings),
@@ -138,9 +145,9 @@ class ServerTarget:
             environment=self.server.environment(self.database, options_of(session)),
             directories=self.server.directories,
             groups=self._groups(),
-            confirmed=IN_DATABASE | self.changes.confirmed(wanted),
+            confirmed=self.confirmed,
             on_host=facts.local,
-            altered=altered,
+            altered=self.altered,
             is_foreign=not self.prepared,
             # On somebody else's server nothing is written back for a load that only reads.
             may_checkpoint=self.rights.checkpoint and not facts.in_recovery and not self.is_read_only,
@@ -177,8 +184,9 @@ class ServerTarget:
         finally:
             undone = await self.changes.undo(self.changed)
             self.running, self.changed = None, ()
-        if self.is_trial:
-            _refuse_undo(arm, undone)
+        if self.is_trial and (refusal := _refuse_undo(arm, undone)):
+            self.before = None  # what is different is told by this
+            raise refusal
         if self.found is not None:
             found, self.found = self.found, None
             await self._refuse_writing(found)
@@ -252,15 +260,16 @@ def _sql_of(arm: Arm) -> dict[str, str]:
     }
 
 
-def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> None:
+def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> TargetError | None:
     """Before anything is measured, an arm's undo has to put back what its SQL has changed."""
     for entry, result in undone:
         if entry.change.knob == ServerSql.name and result.outcome is Outcome.CHANGED:
-            raise TargetError(
+            return TargetError(
                 f'the undo of arm "{arm.name}" does not put the database back as it was',
                 detail=result.text,
                 hint=f"Complete {arm.origin('sql', 'undo')}, and put back by hand what is named here.",
             )
+    return None
 
 
 async def prepare_server(

@@ -206,7 +206,7 @@ class _Preparation:
 
     def _check_space_for_twins(self, work: Path) -> None:
         """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
-        if self.plan.method.method == "blocks" or _shares_blocks(self.target.host, work):
+        if self.plan.method.method in ("blocks", "switchback") or _shares_blocks(self.target.host, work):
             return
         place = (self.variant.data, self.variant.filesystem)
         variants = [arm.variant for arm in self.plan.arms]

@@ -42,13 +42,15 @@ _HINT = "Try the same connection with psql, and then correct connection in [targ
 class ServerAddress:
     """Parameters of libpq by name. ``service`` and ``service_file`` say where another process finds a password again.
 
-    ``secrets`` are the passwords that variables or a service file gave; they are in no text of this object.
+    ``secrets`` are the passwords that variables or a service file gave, ``password`` the one that was used, also if it
+    is from a file that another account may not read; they are in no text of this object.
     """
 
     parameters: Mapping[str, str]
     service: str = ""
     service_file: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    password: str = field(default="", repr=False)
 
     @property
     def user(self) -> str:
@@ -86,7 +88,8 @@ class ServerAddress:
         """
         variables = {option.keyword.decode(): option.envvar for option in pq.Conninfo.get_defaults()}
         found, without = {}, {}
-        for name, value in {**self._with_options(options), **self.secrets, "dbname": database}.items():
+        used = {"password": self.password} if self.password else {}
+        for name, value in {**self._with_options(options), **used, **self.secrets, "dbname": database}.items():
             variable = variables.get(name)
             if variable:
                 found[variable.decode()] = value
@@ -162,9 +165,14 @@ async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service:
             parameters[name] = value
     parameters["host"] = connection.pgconn.host.decode()
     parameters.setdefault("dbname", parameters["user"])
+    password = connection.pgconn.password.decode() if connection.pgconn.used_password else ""
     await connection.close()
     return ServerAddress(
-        parameters=parameters, secrets=secrets, service=service, service_file=variables.get("PGSERVICEFILE", "")
+        parameters=parameters,
+        secrets=secrets,
+        password=password,
+        service=service,
+        service_file=variables.get("PGSERVICEFILE", ""),
     )
 
 

@@ -3,6 +3,7 @@
 They need no right beyond that of SET, touch no file of the server, and end with the session.
 """
 
+import functools
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -30,11 +31,18 @@ def is_of_session(name: str, actual: Mapping[str, Setting] | None = None) -> boo
     if actual is not None:
         setting = actual.get(setting_key(name))
         return setting is None or setting.context in (*_CONTEXTS, "")
-    for version in reversed(VERSIONS):
-        found = {key.lower(): facts for key, facts in read_catalogue(version).items()}.get(setting_key(name))
-        if found is not None:
-            return found.context in _CONTEXTS
-    return True
+    return setting_key(name) in session_settings() or setting_key(name) not in _contexts()
+
+
+def session_settings() -> frozenset[str]:
+    """Settings that a session can have of its own, by lower-case name."""
+    return frozenset(name for name, context in _contexts().items() if context in _CONTEXTS)
+
+
+@functools.cache
+def _contexts() -> Mapping[str, str]:
+    """The context of every setting in the newest version that has it."""
+    return {name.lower(): facts.context for version in VERSIONS for name, facts in read_catalogue(version).items()}
 
 
 def split_settings(
