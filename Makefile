@@ -1,9 +1,9 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
 # make test       set up, then the checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
-# make check      format, lint, types, who imports whom, spelling
+# make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
-# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
@@ -50,6 +50,7 @@ check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_writes.py
 	$(BIN)/codespell
 
 # While types are checked, the other processor compiles the tests, which each of pytest's would do for itself.
@@ -62,6 +63,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+	$(BIN)/python tools/generate_docs.py docs
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done

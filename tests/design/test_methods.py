@@ -11,6 +11,7 @@ from pgtrial.design.methods import (
     choose_method,
     judge_methods,
     plan_steps,
+    warmup_steps,
 )
 from pgtrial.design.plan import make_plan
 from pgtrial.design.slice_time import settle_time, slice_length
@@ -60,7 +61,6 @@ def test_blocks_are_the_default_and_always_valid() -> None:
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [
-        ({"target": {"kind": "server"}}, "an existing server has no twin"),
         ({"target": {"host": "ssh://db"}}, "on another machine"),
         ({"design": {"cache": "cold"}}, "empty page cache"),
         ({"arms": arms_with(sysctl={"vm.swappiness": 1})}, "the effect of vm.swappiness builds up"),
@@ -93,7 +93,11 @@ def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) 
         ("interleaved", {"workload": {"rate": 10.0}}, "keep arriving"),
         ("interleaved", {"arms": arms_with(postgresql={"autovacuum": False})}, "the clock keeps running"),
         ("interleaved", {"arms": arms_with(postgresql={"lock_timeout": "5s"})}, "is a time by the clock"),
-        ("interleaved", {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "SELECT 1"})}, "which need 5 s"),
+        (
+            "interleaved",
+            {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})},
+            "which need 5 s",
+        ),
         (
             "interleaved",
             {"design": {"slice": "0.5s"}, "arms": arms_with(block_device={"scheduler": "none"})},
@@ -127,7 +131,11 @@ def test_one_of_them_is_refused_with_the_reason(method: str, tables: dict[str, A
         ("simple-update", {"target": {"postgresql": {"synchronous_commit": "off"}}}, set()),
         ("select-only", {"target": {"postgresql": {"statement_timeout": "10s"}}}, {"interleaved"}),
         ("select-only", {"target": {"postgresql": {"statement_timeout": "0ms"}}}, set()),
-        ("select-only", {"arms": arms_with(sql={"apply": "SELECT 1"})}, {"interleaved", "duet"}),
+        (
+            "select-only",
+            {"arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})},
+            {"interleaved", "duet"},
+        ),
         ("select-only", {"arms": arms_with(cgroup={"memory": "2GB"})}, {"interleaved", "duet"}),
         ("select-only", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, set()),
         ("simple-update", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, {"interleaved", "duet"}),
@@ -221,7 +229,7 @@ def test_many_sessions_and_long_runs_exchange_cpus_less_often(
         ({"design": {"slice": "2s"}}, 0.1, 2.0),
         ({"arms": arms_with(block_device={"scheduler": "none"})}, 0.5, 2.0),
         ({"arms": arms_with(sysctl={"kernel.sched_autogroup_enabled": 0})}, 0.3, 1.2),
-        ({"arms": arms_with(sql={"apply": "SELECT 1"})}, 0.1, 5.0),
+        ({"arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})}, 0.1, 5.0),
         ({"workload": {"duration": "800ms"}}, 0.1, 0.8),
     ],
 )
@@ -263,3 +271,23 @@ def test_the_plan_says_method_steps_and_looks() -> None:
 def test_a_plan_of_a_method_that_is_not_valid_is_refused() -> None:
     with pytest.raises(SpecError, match="not valid here"):
         make_plan(experiment("duet"), HostFacts(local=True, cores=((0,),), memory_available=None))
+
+
+def test_auto_lets_arms_take_turns_that_differ_by_sql() -> None:
+    made = experiment(mix="tpcb-like", arms=arms_with(sql={"apply": "ALTER TABLE pgbench_accounts ADD COLUMN c text"}))
+
+    assert choose_method(made, resolve_arms(made), load_levels(made.workload), FACTS).method == "interleaved"
+
+
+@pytest.mark.parametrize(("seconds", "length"), [(2.0, 5.0), (30.0, 1.0), (0.5, 1.0)])
+@pytest.mark.parametrize("arms", [("a", "b"), ("a", "b", "c")])
+def test_a_warm_up_gives_each_arm_its_seconds_and_takes_no_longer(
+    arms: tuple[str, ...], seconds: float, length: float
+) -> None:
+    choice = MethodChoice(method="interleaved", reason="", guard=length / 2, slice=length)
+    steps = warmup_steps(choice, arms, seconds=seconds, seed="1")
+
+    assert sum(step.length for step in steps) == pytest.approx(seconds * len(arms))
+    assert max(step.length for step in steps) <= length
+    for name in arms:
+        assert sum(step.length for step in steps if step.arms == (name,)) == pytest.approx(seconds)
