@@ -6,6 +6,7 @@
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
+# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
@@ -13,8 +14,8 @@
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
-# the ground truth and of the gallery.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="..." and GALLERY="..."
+# those of the ground truth, of the gym and of the gallery.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -22,6 +23,7 @@ PYTHON ?=
 DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
+GYM ?=
 GALLERY ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
@@ -29,7 +31,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gym gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -67,6 +69,10 @@ bench: setup-test
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)
 
+gym: setup-test
+	@tools/otava.sh
+	$(BIN)/python -m gym $(GYM)
+
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
 
@@ -82,4 +88,4 @@ lock: setup-test
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth gallery -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth gym gallery -name __pycache__ -type d -prune -exec rm -rf {} +
