@@ -18,8 +18,8 @@ BEGIN = "<!-- begin: written by python -m gym -->"
 END = "<!-- end: written by python -m gym -->"
 # Why a stream is beyond a method, where the page lists it as an exception.
 REASONS = {
-    "debt-long": "what an arm leaves behind lasts as long as a slice, so arms that take turns pay for each other, and "
-    "in a duet both pay all the time; for what builds up state use blocks ([methods](methods.md))",
+    "debt-long": "what an arm leaves behind lasts longer than what does not count of a slice, so arms that take turns "
+    "pay for each other; in a duet both pay all the time; for what builds up state use blocks ([methods](methods.md))",
     "debt-short": "in a duet both arms are always at work, so what one leaves behind slows both; use blocks or turns",
     "long-memory": "nothing that is far apart is independent, so no number of blocks tells its noise",
 }
@@ -42,14 +42,14 @@ _ALARMS = (
     "arm, or the blocks."
 )
 _VERDICTS = (
-    "Shown is the worst rate over all claims, effects and numbers of blocks, and the rate that is allowed: 2.5 % on each "
-    "side, 5 % where two one-sided tests decide. The worst of so many lies above the allowed rate by chance; bold is "
-    "what chance does not explain."
+    "Shown is the worst rate over all claims, effects and numbers of blocks, and the rate that is allowed: 2.5 % on "
+    "each side, 5 % where two one-sided tests decide. The worst of so many lies above the allowed rate by chance; bold "
+    "is what chance does not explain."
 )
 _MINUTES = (
-    "Minutes of testing, warm-up included, until so many of the experiments say that the arm with the change is slower, "
-    "by how much it is. A dash: not with the most runs that were tried. Bold names raise false alarms above 5 % on the "
-    "same stream, so that their alarms prove little."
+    "Minutes of testing, warm-up included, until so many of the experiments say that the arm with the change is "
+    "slower, by how much it is. A dash: not with the most runs that were tried. Bold names raise false alarms above "
+    "5 % on the same stream, so that their alarms prove little."
 )
 _LOSSES = (
     "Others that keep to 5 % of false alarms on the same stream, and are right in 80 % of experiments sooner than each "
@@ -61,8 +61,10 @@ def render(results: Results) -> str:
     """All that is between the marks."""
     names = tables.stream_names(results)
     experiments = max(cell.experiments for cell in results.cells)
-    effects = ", ".join(f"{effect:.0%}" for effect in EFFECTS)
-    claims = f"The claims *better, worse, not-worse, equivalent* and *different* with a margin of {MARGIN:.0%}"
+    effects = ", ".join(tables.percent(effect) for effect in EFFECTS)
+    claims = (
+        f"The claims *better, worse, not-worse, equivalent* and *different* with a margin of {tables.percent(MARGIN)}"
+    )
     made = [
         f"*recorded-{load}*: {read(load).made.replace(chr(10), ' ')}" for load in LOADS if f"recorded-{load}" in names
     ]
@@ -116,5 +118,8 @@ def _minutes(results: Results) -> list[str]:
         part
         for stream in tables.stream_names(results)
         for share in SHARES
-        for part in (f"**{stream}**, in {share:.0%} of experiments:", tables.minutes_table(results, stream, share))
+        for part in (
+            f"**{stream}**, in {tables.percent(share)} of experiments:",
+            tables.minutes_table(results, stream, share),
+        )
     ]

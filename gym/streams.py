@@ -123,10 +123,10 @@ STREAMS = (
     ),
     Stream(
         name="debt-long",
-        text="the same, which begins and ends within 1 s: as long as a slice of an arm's turn",
+        text="the same, which begins and ends within 0.5 s: as long as what does not count of a slice",
         noise=white,
         debt=0.05,
-        fades=1.0,
+        fades=0.5,
     ),
     Stream(
         name="failures",

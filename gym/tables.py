@@ -100,7 +100,7 @@ def minutes_table(results: Results, stream: str, share: float) -> str:
             continue
         fields = [_minutes(minutes_to_truth(mine, effect, share)) for effect in EFFECTS[1:]]
         rows.append([_mark(name, is_false_alarmist(mine)), *fields])
-    return table(["contender", *(f"{effect:.0%}" for effect in EFFECTS[1:])], rows)
+    return table(["contender", *(percent(effect) for effect in EFFECTS[1:])], rows)
 
 
 def is_false_alarmist(results: Results) -> bool:
@@ -158,7 +158,8 @@ def losses(results: Results) -> Iterator[str]:
             if better:
                 name = min(better, key=lambda one: better[one])
                 shown = f"{best[0]:.1f} minutes" if math.isfinite(best[0]) else "never within 40 blocks"
-                yield f"{stream}, {effect:.0%}: {name} after {better[name][0]:.1f} minutes, the best method {shown}."
+                told = f"{name} after {better[name][0]:.1f} minutes, the best method {shown}"
+                yield f"{stream}, {percent(effect)}: {told}."
 
 
 def pgtrial_names(results: Results) -> list[str]:
@@ -181,10 +182,10 @@ def history_table(results: Results) -> str:
 
 
 def describe(one: Falsehood) -> str:
-    """The rate, and of what: "3.1 % (nominal 2.5 %; worse, 12 blocks, 3 %)"."""
+    """The rate, and of what: "3.1 (2.0–4.8) of 2.5 % (worse, 12 blocks, 3 % slower)"."""
     cell = one.cell
     share = _share(one.count, cell.experiments)
-    return f"{share} of {one.nominal:.1%} ({one.claim}, {cell.size} blocks, {cell.effect:.0%} slower)"
+    return f"{share} of {percent(one.nominal)} ({one.claim}, {cell.size} blocks, {percent(cell.effect)} slower)"
 
 
 def _worst(found: Sequence[Falsehood]) -> str:
@@ -199,7 +200,12 @@ def _rate(one: Falsehood) -> float:
 def _share(count: int, of: int) -> str:
     """Per cent, and from where to where simulation leaves it: "4.8 (3.6–6.3)"."""
     low, high = wilson(count, of)
-    return f"{count / of:.1%} ({100 * low:.1f}–{100 * high:.1f})".replace("%", "", 1)
+    return f"{100 * count / of:.1f} ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def percent(share: float) -> str:
+    """As it is written: "2.5 %"."""
+    return f"{100 * share:g} %"
 
 
 def _minutes(found: Minutes | None) -> str:

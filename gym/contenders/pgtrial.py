@@ -191,7 +191,7 @@ class Series:
 
 
 def compare(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> Comparison:
-    """What compare_blocks gives, without what no verdict uses and takes most of its time: exact p-values, ranks, caveats."""
+    """What compare_blocks gives, as far as verdicts use it: exact p-values, ranks and caveats take most of its time."""
     fit = None if after is None else fit_crossover(log_ratios, after)
     if fit is None:
         effect, sd = mean_and_sd(log_ratios)
