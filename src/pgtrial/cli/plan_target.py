@@ -185,7 +185,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
         yield (
             f"Every application of the server feels the arm's {', '.join(sorted(shared))}, which it gets by ALTER "
             "SYSTEM and a reload for the time of a run; read back, and undone after it: postgresql.auto.conf is then "
-            "byte for byte as before."
+            "byte for byte as before. Running this needs --allow-host-changes."
         )
 
 
