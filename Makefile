@@ -4,6 +4,7 @@
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
@@ -14,7 +15,7 @@
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
 # DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
-# the ground truth and of the gallery.
+# the ground truth and of the gallery, ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -23,13 +24,14 @@ DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
 GALLERY ?=
+ATTACK ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gallery docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -61,6 +63,9 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+
+attack: setup-test
+	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
