@@ -3,19 +3,22 @@
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
-# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
 # make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
+# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
+# make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
-# the ground truth and of the gallery, ATTACK="--number 500" those of the attack.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments;
+# ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -23,15 +26,17 @@ PYTHON ?=
 DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
+GYM ?=
 GALLERY ?=
 ATTACK ?=
+GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery gym-live docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -63,6 +68,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+	$(BIN)/python tools/generate_docs.py docs
 
 attack: setup-test
 	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)
@@ -73,8 +79,15 @@ bench: setup-test
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)
 
+gym: setup-test
+	@tools/otava.sh
+	$(BIN)/python -m gym $(GYM)
+
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
+
+gym-live: setup-test
+	$(BIN)/python -m gym.live $(GYM_LIVE)
 
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -88,4 +101,4 @@ lock: setup-test
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth gallery -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth gallery gym -name __pycache__ -type d -prune -exec rm -rf {} +

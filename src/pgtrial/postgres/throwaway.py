@@ -46,7 +46,8 @@ OWN_SETTINGS: Mapping[str, str] = {
     "log_timezone": "UTC",
     "lc_messages": "C",
 }
-# What makes the server's log tell the story of a run; the experiment file may say otherwise. Small temporary files are
+# What makes the server's log tell the story of a run, and sampled sessions show which statements are the same but for
+# their literals; the experiment file may say otherwise. Small temporary files are
 # left out: with little work_mem there are thousands a second, and logging them would slow down that arm more than the
 # others. A megabyte takes longer to write than its line in the log, and all files are counted by pg_stat_database.
 DEFAULT_SETTINGS: Mapping[str, str] = {
@@ -54,6 +55,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "log_autovacuum_min_duration": "0",
     "log_lock_waits": "on",
     "log_temp_files": "1MB",
+    "compute_query_id": "on",
 }
 
 

@@ -34,7 +34,8 @@ class LevelLog:
 
     ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
     measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
-    With ``slices`` (in order of time) only their counted parts are measured time.
+    With ``slices`` (in order of time) only their counted parts are measured time; ``frozen``: between them the clients
+    stood still.
     """
 
     level: int
@@ -45,6 +46,7 @@ class LevelLog:
     has_rate: bool
     max_tries: int
     slices: tuple[Slice, ...] = ()
+    frozen: bool = True
 
 
 def read_logs(log: LevelLog) -> str:

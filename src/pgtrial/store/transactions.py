@@ -251,7 +251,7 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog) -> str:
     """
     if log.slices:
         create_table(db, log.slices)
-        return placed(lines)
+        return placed(lines, frozen=log.frozen)
     start, end = (round(t * 1e6) for t in log.window)
     return f"""
         (SELECT *, NULL::INTEGER AS slice, NULL::INTEGER AS part,

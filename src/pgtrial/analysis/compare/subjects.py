@@ -166,7 +166,7 @@ def define_workload(subject: Subject) -> Definition:
     experiment = evidence.experiment
     found = {"load levels": "; ".join(level.label for level in evidence.levels)}
     found |= _flat("workload", experiment.workload.model_dump(mode="json", exclude=_HOW))
-    found |= _flat("data", experiment.dataset.model_dump(mode="json", exclude={"setup"}))
+    found |= _flat("data", experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}))
     found["cache"] = experiment.design.cache
     return found | _scripts(evidence)
 

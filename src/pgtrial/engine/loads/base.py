@@ -47,6 +47,10 @@ class Load(Protocol):
     def account(self) -> Account | None:
         """Whom the generators run as, None: as pgtrial."""
 
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        """The text of each scenario that has one, by its name."""
+
     def facts(self) -> Mapping[str, str]:
         """Facts of the load for the fingerprint of the experiment, "group/name" to value."""
 

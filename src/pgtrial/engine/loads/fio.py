@@ -44,6 +44,10 @@ class FioLoad:
     def _host(self) -> Host:
         return self.target.host
 
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {}
+
     def facts(self) -> Mapping[str, str]:
         return {"load generator/fio": self.fio.version, "load generator/program": str(self.fio.path)}
 

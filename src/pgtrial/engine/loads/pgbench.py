@@ -12,7 +12,7 @@ from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
-from pgtrial.postgres.connect import connect, execute
+from pgtrial.postgres.connect import connect, execute, fetch
 from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
@@ -21,6 +21,10 @@ from pgtrial.workloads.scenarios import Scenario, at_scale
 
 _OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
 
+_READ_ONLY = (
+    'The database is read-only for this experiment. Try it on a copy: "pgtrial copy" makes one. To let it write here, '
+    "write writes = true in [target] and run with --allow-writes; nothing has been measured."
+)
 _DROP = "/proc/sys/vm/drop_caches"
 # Small relations first: they are read often, and what no longer fits into shared_buffers pushes out what came before.
 _RELATIONS = """
@@ -52,6 +56,10 @@ class PgbenchLoad:
     @property
     def output(self) -> Output:
         return OUTPUT
+
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {each.name: each.script for each in self.scenarios if each.script is not None}
 
     def facts(self) -> Mapping[str, str]:
         return {}  # pgbench is one of PostgreSQL's programs, and told with them
@@ -112,13 +120,15 @@ class PgbenchLoad:
                 f'The load runs as user "{self.account.name}", not as root: it needs a way to log in that does not '
                 "depend on the user, or a pgtrial that an ordinary user runs."
             )
+        if "in a read-only transaction" in said:
+            return _READ_ONLY
         return "Fix the script; nothing has been measured."
 
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database))
+        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
 
     def generators(
         self,
@@ -196,18 +206,20 @@ async def drop_page_cache(host: Host) -> None:
         ) from err
 
 
-async def prewarm(conninfo: str) -> None:
+async def prewarm(conninfo: str, *, may_create: bool = True) -> None:
     """Read all relations of the load's database into shared_buffers, as far as they fit, the small ones last.
 
-    Raises TargetError if the server does not have the extension pg_prewarm.
+    Raises TargetError if the server does not have the extension pg_prewarm, or, unless it ``may_create`` it there, the
+    database.
     """
-    try:
-        await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-    except TargetError as err:
-        raise TargetError(
-            f"cannot fill the cache: {err.message}",
-            hint='cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).',
-        ) from err
+    hint = 'cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).'
+    if may_create:
+        try:
+            await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+        except TargetError as err:
+            raise TargetError(f"cannot fill the cache: {err.message}", hint=hint) from err
+    elif not await fetch(conninfo, "SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'pg_prewarm'"):
+        raise TargetError("cannot fill the cache: the database does not have the extension pg_prewarm", hint=hint)
     async with connect(conninfo) as connection:
         await connection.execute("SET statement_timeout = 0")
         for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():

@@ -59,7 +59,8 @@ class SamplerConfig:
     ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
     ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
-    extensions may be that are worth reading.
+    extensions may be that are worth reading. Without ``views`` only the sessions of the server are read: what it counts
+    is of others as well.
     """
 
     conninfo: str
@@ -73,6 +74,7 @@ class SamplerConfig:
     server_pid: int | None = None
     generators: str | None = ""
     load_conninfo: str = ""
+    views: bool = True
     interval: float = 1.0
     session_interval: float = 0.1
 
@@ -172,6 +174,7 @@ class Sampler:
             "server_pid": config.server_pid,
             "generators": config.generators,
             "load_conninfo": config.load_conninfo,
+            "views": config.views,
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(

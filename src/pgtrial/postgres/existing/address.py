@@ -66,20 +66,30 @@ class ServerAddress:
         """As one reads it: "db1:5432", "/var/run/postgresql:5432"."""
         return f"{self.parameters['host']}:{self.parameters['port']}"
 
-    def conninfo(self, database: str | None = None) -> str:
-        """A connection string that needs no variables. A password may be in it: only for memory, pipes and libpq."""
-        timeout = {"connect_timeout": _PATIENCE}
-        return make_conninfo(**{**timeout, **self.parameters, **self.secrets, "dbname": database or self.database})
+    def conninfo(self, database: str | None = None, options: str = "") -> str:
+        """A connection string that needs no variables. A password may be in it: only for memory, pipes and libpq.
 
-    def environment(self, database: str) -> dict[str, str]:
+        ``options`` come after those of the address, and hold where both set the same.
+        """
+        timeout = {"connect_timeout": _PATIENCE}
+        parameters = self._with_options(options)
+        return make_conninfo(**{**timeout, **parameters, **self.secrets, "dbname": database or self.database})
+
+    def _with_options(self, options: str) -> Mapping[str, str]:
+        whole = " ".join(filter(None, (self.parameters.get("options"), options)))
+        return {**self.parameters, "options": whole} if whole else self.parameters
+
+    def environment(self, database: str, options: str = "") -> dict[str, str]:
         """Variables by which programs like pgbench reach a database. A password may be among them.
+
+        ``options`` as in ``conninfo``.
 
         sslpassword, the passphrase of a client's key in a service file, has no variable and cannot be passed on.
         """
         variables = {option.keyword.decode(): option.envvar for option in pq.Conninfo.get_defaults()}
         found, without = {}, {}
         used = {"password": self.password} if self.password else {}
-        for name, value in {**self.parameters, **used, **self.secrets, "dbname": database}.items():
+        for name, value in {**self._with_options(options), **used, **self.secrets, "dbname": database}.items():
             variable = variables.get(name)
             if variable:
                 found[variable.decode()] = value
