@@ -4,6 +4,7 @@
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
+# make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
@@ -16,7 +17,8 @@
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
 # DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
-# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments.
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments;
+# ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -26,6 +28,7 @@ PYTEST ?=
 GROUND_TRUTH ?=
 GYM ?=
 GALLERY ?=
+ATTACK ?=
 GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
@@ -33,7 +36,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gym gallery gym-live docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery gym-live docs lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -66,6 +69,9 @@ test-fast: setup-test
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 	$(BIN)/python tools/generate_docs.py docs
+
+attack: setup-test
+	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
