@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 python=/usr/bin/python3
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || date +%s)}"
-export SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH PIP_ROOT_USER_ACTION=ignore
 umask 022
 
 version=$(.venv/bin/python -c 'import pgtrial; print(pgtrial.__version__)')
@@ -29,6 +29,7 @@ ln -s "$(readlink -f $python)" "$home/bin/python"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\nversion = %s\n' "$minor" >"$home/pyvenv.cfg"
 .venv/bin/python -m pip --python "$python" install --quiet --no-input --disable-pip-version-check --target "$site" \
     --no-compile --only-binary :all: --require-hashes -r requirements/run.lock
+rm -rf "$site/bin"  # programs of the packages, of which pgtrial starts none
 .venv/bin/python -m pip --python "$python" install --quiet --no-input --disable-pip-version-check --target "$site" \
     --no-compile --no-deps --no-index "dist/pgtrial-$version-py3-none-any.whl"
 rm -rf "$site/bin" "$site"/*.dist-info/direct_url.json
