@@ -1,12 +1,13 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
 # make test       set up, then the checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
-# make check      format, lint, types, who imports whom, spelling
+# make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
-# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
+# make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
 # make dist       wheel and source archive in dist/, the same to the byte wherever they are built
@@ -15,8 +16,8 @@
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="..." and GALLERY="..." those of
-# the ground truth and of the gallery.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GALLERY="..." and
+# GYM_LIVE="..." those of the ground truth, of the gallery and of the live experiments.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -25,13 +26,14 @@ DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
 GALLERY ?=
+GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery docs dist deb lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery gym-live docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -50,6 +52,7 @@ check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_writes.py
 	$(BIN)/codespell
 
 # While types are checked, the other processor compiles the tests, which each of pytest's would do for itself.
@@ -62,6 +65,7 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+	$(BIN)/python tools/generate_docs.py docs
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
@@ -71,6 +75,9 @@ ground-truth: setup-test
 
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
+
+gym-live: setup-test
+	$(BIN)/python -m gym.live $(GYM_LIVE)
 
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -91,4 +98,4 @@ lock: setup-test
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth gallery -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth gallery gym -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,10 +1,12 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the table of
+defects in statistics.md from what `make calibration` measured; tests compare them.
 
 python tools/generate_docs.py docs
 """
 
 import argparse
 import textwrap
+import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -38,7 +40,7 @@ from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
 from pgtrial.knobs.sysctl_rules import REFUSALS
 from pgtrial.knobs.values import Form, Name
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -273,7 +275,7 @@ def render_knobs() -> str:
     """Another page: what each knob says about itself."""
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
-    server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
+    server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
         f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
         + " |"
@@ -314,6 +316,12 @@ Machines have good and bad minutes. Anything that changes more slowly than the a
 cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
 resources, through which an effect can leak.
 
+A `budget` in [design] is turned into blocks. Without a `duration` in [workload] it also decides how long a run is: two
+starts of the same server differ by a few percent whatever their length, so a run is as long as makes the interval
+narrowest for the time, 5 to 30 s, and shorter, down to 3 s, where 6 blocks would not fit. If an effect builds up, a run
+takes 30 s as long as 6 blocks of that fit. This is wrong where a load shows its effect only after minutes, or where
+single statements take longer than seconds: give a `duration` there.
+
 ## Interleaved
 
 The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
@@ -323,8 +331,8 @@ guard time is longer where a machine setting is switched with the arm.
 
 pgtrial refuses this method for:
 
-- existing servers, servers on other machines, `cache = "cold"`, and arrivals at a rate, which would continue while a
-  server is frozen;
+- servers of its own on other machines, `cache = "cold"`, and arrivals at a rate, which would continue while a server is
+  frozen;
 - arms whose effect builds up in what twins share, or follows the clock, according to the tables below;
 - servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB per session), and data
   that fit into the page cache once but not once per arm;
@@ -335,7 +343,25 @@ paced by the clock, such as the kernel's write-back every 5 s, then falls mostly
 causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
 because its clock keeps running while a server is frozen.
 
-The twins' data are restored at the beginning of each block, unless `restore = "never"`.
+The twins' data are restored at the beginning of each block, unless `restore = "never"`. Where the load only reads, all
+arms have the same data and no arm sets anything on the host, they are still as they were restored: then copies are not
+made anew but change hands from block to block, and every arm has each copy equally often.
+
+### On an existing server
+
+An existing server has no twin, but arms that differ only by what each session can set can take turns on it: the
+load of an arm is frozen while the other's is at work. Nothing of the server is ever frozen, since a process that
+stands still may hold a lock. Three things follow:
+
+- Loads that write are refused: a transaction that waits for its turn keeps its locks. The load of a database that
+  is read-only for it never writes.
+- All arms share one server and its caches. A setting whose effect builds up, or lies in what sessions share, is
+  refused; what the plans of one arm have read is there for the other, so an effect on what is cached looks smaller.
+- A statement that is at work when the turn of its arm ends goes on in the next turn. The first half of a turn does
+  not count; with statements longer than that, use longer slices, or blocks.
+
+What the server counts (blocks, WAL, commits) is of all arms together, and is left out; times, transactions and
+sampled waits are each arm's own.
 
 ## Duet
 
@@ -433,6 +459,23 @@ def _caveat_row(code: str, entry: Entry) -> str:
     return f"| `{name}` | {entry.severity or ENTRIES[code].severity} | {entry.when} |"
 
 
+DEFECTS = Path(__file__).parent.parent / "tests" / "calibration" / "rows"
+_BEGIN = "<!-- Written by tools/generate_docs.py from tests/calibration/rows/, which `make calibration` measures. -->\n"
+_END = "<!-- End of the table of defects. -->\n"
+
+
+def render_defects(page: str) -> str:
+    """The page with its table of defects, as they were last measured."""
+    before, _, rest = page.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    rows = []
+    for path in sorted(DEFECTS.glob("*.toml")):
+        row = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows.append(f"| {int(path.stem)} | {row['defect']} | {row['before']} | {row['after']} |")
+    table = "\n".join(("| | What goes wrong | Before | Now |", "|---|---|---|---|", *rows))
+    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -441,6 +484,8 @@ def main() -> None:
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
+    statistics = folder / "statistics.md"
+    statistics.write_text(render_defects(statistics.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

@@ -61,7 +61,6 @@ def test_blocks_are_the_default_and_always_valid() -> None:
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [
-        ({"target": {"kind": "server"}}, "an existing server has no twin"),
         ({"target": {"host": "ssh://db"}}, "on another machine"),
         ({"design": {"cache": "cold"}}, "empty page cache"),
         ({"arms": arms_with(sysctl={"vm.swappiness": 1})}, "the effect of vm.swappiness builds up"),

@@ -10,16 +10,23 @@ from pgtrial.design.plan import make_plan
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
-from pgtrial.errors import RestoreError
+from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunRow, RunState
+from pgtrial.store import layout
 from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support import EXPERIMENT
 
 
 @pytest.fixture
-def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
+def runs() -> list[RunRow]:
+    """Filled with all runs after the attempt."""
+    return []
+
+
+@pytest.fixture
+def attempt(tmp_path, monkeypatch, runs) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
     """State and reason of a run during which something happened, and what was told of its end."""
 
     def make(happens: BaseException) -> tuple[RunState, str, list[Any]]:
@@ -43,9 +50,11 @@ def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, 
             arms={arm.name: arm for arm in planned.arms},
             tell=told.append,
         )
-        with pytest.raises(type(happens)):
+        bug = not isinstance(happens, PgTrialError | KeyboardInterrupt)
+        with pytest.raises(WorkloadError if bug else type(happens)):
             asyncio.run(schedule.run(planned.slots[:1]))
-        (run,) = state.runs()
+        *_, run = state.runs()
+        runs.extend(state.runs())
         state.close()
         return run.state, run.reason, [event for event in told if isinstance(event, RunEnded)]
 
@@ -59,12 +68,15 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
     assert ended.reason == reason
 
 
-def test_an_error_that_nobody_expected_is_recorded_as_one(attempt) -> None:
-    state, reason, (ended,) = attempt(ZeroDivisionError("division by zero"))
+def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(attempt, runs, tmp_path) -> None:
+    state, reason, (*_, ended) = attempt(ZeroDivisionError("division by zero"))
 
-    assert state is RunState.INTERRUPTED
-    assert reason == "an error that was not expected: ZeroDivisionError('division by zero')"
+    assert state is RunState.INVALID
+    assert reason == "this is a bug in pgtrial: ZeroDivisionError: division by zero"
     assert ended.reason == reason
+    assert [run.attempt for run in runs] == [1, 2, 3]
+    for run in runs:
+        assert "in execute\n" in (layout.run_folder(tmp_path, run.folder) / layout.TRACEBACK).read_text()
 
 
 def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:

@@ -59,6 +59,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
+            sessions, polls = _sessions(db) if waits else ({}, {})
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
@@ -71,7 +72,8 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 gaps=counters.gaps,
                 waits=found_waits,
                 autovacuum=autovacuum,
-                sessions=_sessions(db) if waits else {},
+                sessions=sessions,
+                polls=polls,
                 wait_counts=counters.wait_counts,
                 parts=parts,
                 washout=washout,
@@ -283,10 +285,15 @@ def _waits(
     return {key: tuple(value) for key, value in waits.items()}, autovacuum
 
 
-def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[SessionGroup, ...]]:
+def _sessions(
+    db: duckdb.DuckDBPyConnection,
+) -> tuple[dict[tuple[int, int], tuple[SessionGroup, ...]], dict[tuple[int, int], int]]:
+    """The sessions, and the number of polls that found them; see Reduction."""
     found: dict[tuple[int, int], list[SessionGroup]] = {}
-    for run, level, scenario, state, wait_type, wait_event, query, sessions in _rows(db, "sessions"):
+    polls: dict[tuple[int, int], int] = {}
+    for run, level, scenario, state, wait_type, wait_event, query, sessions, number in _rows(db, "sessions"):
         groups = found.setdefault((run, level), [])
+        polls[run, level] = int(number)
         if sessions is not None:
             groups.append(
                 SessionGroup(
@@ -298,7 +305,7 @@ def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Sess
                     sessions=sessions,
                 )
             )
-    return {key: tuple(groups) for key, groups in found.items()}
+    return {key: tuple(groups) for key, groups in found.items()}, polls
 
 
 def _parts(

@@ -153,7 +153,7 @@ def check_text(
             found += error.problems
     if plan is None:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
-    loaded = LoadedExperiment(experiment=experiment, folder=folder, text=text, source_name=source_name)
+    loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
     return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
 

@@ -38,8 +38,12 @@ host_changes = click.option(
     is_flag=True,
     help='Allow the experiment to change host settings and restore them; "pgtrial plan" shows them.',
 )
-
-
+allow_writes = click.option(
+    "--allow-writes",
+    is_flag=True,
+    help="Allow the experiment to change the existing database that its file names; the file has to say writes = true "
+    "as well. Default: ask, if there is a terminal.",
+)
 allow_code = click.option(
     "--allow-code",
     is_flag=True,

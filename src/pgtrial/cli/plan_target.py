@@ -9,6 +9,7 @@ from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
+from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import data_files
@@ -170,14 +171,28 @@ def place_texts(checked: Checked) -> Iterator[str]:
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
-    if any(arm.settings for arm in checked.plan.arms):
+    shared, own = set(), set()
+    for arm in checked.plan.arms:
+        by_session, by_server = split_settings(arm.settings)
+        own |= set(by_session if target.settings == "session" else ())
+        shared |= set(by_server if target.settings == "session" else arm.settings)
+    if own:
+        yield f"Only the load's sessions have the arm's {', '.join(sorted(own))}; no other application feels it."
+    if shared:
         yield (
-            "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
-            "postgresql.auto.conf is then byte for byte as before."
+            f"Every application of the server feels the arm's {', '.join(sorted(shared))}, which it gets by ALTER "
+            "SYSTEM and a reload for the time of a run; read back, and undone after it: postgresql.auto.conf is then "
+            "byte for byte as before."
         )
 
 
 def _database_text(target: TargetTable, size: str) -> str:
-    if target.database is not None:
-        return f'Database "{target.database}" is used as it is; its contents are compared before and after.'
-    return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
+    if target.database is None:
+        return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
+    compared = "Its catalogue, what is written to its tables and its size are compared before and after."
+    if target.writes:
+        return (
+            f'Database "{target.database}" is changed: the arms\' SQL runs in it, and the scripts may write to it. '
+            f'{compared} Running this needs --allow-writes. A copy is safer: "pgtrial copy" makes one.'
+        )
+    return f'Database "{target.database}" is read-only for the load\'s sessions. {compared}'

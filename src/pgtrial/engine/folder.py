@@ -17,6 +17,7 @@ from pgtrial.design.registration import claim_key, plan_digest
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.hosts.base import Account
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
@@ -159,13 +160,18 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-def make_raw_folders(folder: Path) -> tuple[Path, Path]:
-    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
+def make_raw_folders(folder: Path, *, account: Account | None = None) -> tuple[Path, Path]:
+    """Make the folder of a run, in it one for the sampler and one for the load: these two. Raises StoreError.
+
+    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it.
+    """
     spool, logs = folder / SPOOL, folder / LOGS
     try:
         make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
-        logs.mkdir()
+        logs.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(logs, account.uid, account.gid, follow_symlinks=False)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
     return spool, logs

@@ -44,7 +44,7 @@ class Execution:
         group = self.group
         servers, record, members = group.servers, group.record, group.members
         for member in members.values():
-            member.spool, member.log_folder = make_raw_folders(member.folder)
+            member.spool, member.log_folder = make_raw_folders(member.folder, account=group.plan.load.account)
         offsets = self._clock_offsets()
         try:
             if self.restore:
@@ -129,7 +129,7 @@ class Execution:
     def _collect(self) -> dict[str, IngestReport]:
         clock, shared = self.measurement.clock, self.measurement.shared_spool
         return {
-            name: collect(member.folder, member.logs, clock=clock, shared=shared)
+            name: collect(member.folder, member.logs, clock=clock, shared=shared, own=name in self.measurement.samplers)
             for name, member in self.group.members.items()
         }
 
@@ -138,10 +138,10 @@ class Execution:
     ) -> None:
         """Raise InvalidRunError for whatever makes the numbers of a run untrue.
 
-        In a block, only the machine's sampler can have gaps: the others are frozen with their servers.
+        In a block, only the machine's sampler can have gaps: those of servers, if there are any, are frozen with them.
         """
         for name, member in self.group.members.items():
-            sampler = reports[name]
+            sampler = reports[name if name in reports else MACHINE]
             if MACHINE in reports:
                 sampler = replace(reports[MACHINE], errors=(*reports[MACHINE].errors, *sampler.errors))
             check_run(

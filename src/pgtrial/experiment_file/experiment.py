@@ -48,6 +48,8 @@ MIX_SCENARIOS = {
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
+DEFAULT_DURATION = 30.0  # s
+DEFAULT_SWITCH_SLICE = 20.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -134,6 +136,17 @@ class TargetTable(KnobTables):
         default=None,
         description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
         "Left out: pgtrial creates one and drops it.",
+    )
+    writes: Flag = Field(
+        default=False,
+        description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
+        "out: the load's sessions are read-only.",
+    )
+    settings: Literal["session", "server"] = Field(
+        default="session",
+        description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
+        "session can have, and only the others are changed for the whole server. server: all are changed for the "
+        "whole server, by ALTER SYSTEM.",
     )
     restart: Command = Field(
         default=(),
@@ -293,7 +306,11 @@ class WorkloadTable(Table):
         description="Transactions that take longer count as late; with a rate, transactions already late before "
         "they start are skipped and counted.",
     )
-    duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
+    duration: Duration = Field(
+        default=DEFAULT_DURATION,
+        description=f"Measured time per load level, in whole seconds. Left out: {DEFAULT_DURATION:g} s; with a budget "
+        "as long as tells most in that time.",
+    )
     warmup: Warmup = Field(
         default="auto",
         description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
@@ -353,22 +370,27 @@ def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTab
 class DesignTable(Table):
     """How the runs are arranged."""
 
-    method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
+    method: Literal["blocks", "interleaved", "duet", "switchback", "auto"] = Field(
         default="blocks",
         description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
-        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the "
-        "cheapest of these that is valid.",
+        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. switchback: "
+        "one server is switched to and fro between the arms. auto: the cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
         description="Length of a slice when arms share the time of a block. Left out: "
         f"{DEFAULT_SLICE:g} s if they take turns; {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet, longer "
-        "with many clients and in long runs.",
+        f"with many clients and in long runs; {DEFAULT_SWITCH_SLICE:g} s between two switches of one server, or 2 s if "
+        "they take effect at once.",
     )
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
     )
-    budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    budget: Duration | None = Field(
+        default=None,
+        description="Time for everything, instead of a number of blocks. Where no duration is given it is chosen with "
+        f"their number: {DEFAULT_BLOCKS} blocks at least, if the budget can hold them.",
+    )
     stop: Literal["never", "decision", "precision"] = Field(
         default="never",
         description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "

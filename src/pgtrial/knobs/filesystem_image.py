@@ -172,7 +172,7 @@ async def undo(host: Host, entry: JournalEntry) -> Undone:
                 text=f'"{stranger.source}", which is not of pgtrial, is mounted at "{point}"; left as it is.',
             )
         free = await detach(host, image, patience=_PATIENCE)
-        ops.remove(f"{image}.new")
+        ops.remove_unfinished(image)
         ops.remove(image)
         if ops.exists(point):
             ops.remove_directory(point)

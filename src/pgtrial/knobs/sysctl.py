@@ -10,7 +10,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, Exclusive, matches
+from pgtrial.knobs.declaration import About, Among, Exclusive, Lasting, matches
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -121,6 +121,15 @@ class Sysctl(HostKnob):
             else 'Write it as "sysctl -a" shows it: "vm.swappiness".'
         )
         return f'"{key}" is not the name of a kernel setting', hint
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        return (
+            Lasting(
+                place="/etc/sysctl.d/90-pgtrial.conf",
+                lines=tuple(f"{name} = {value}" for name, value in values.items()),
+                then=("sysctl --system",),
+            ),
+        )
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """The fact of the setting's name, or of what changes along with it."""

@@ -252,6 +252,15 @@ def _identify(ops: Operations, directory: Path, origin: str) -> Programs | None:
 # Programs that the server's user can execute, wherever on the host they were found.
 
 
+async def may_execute(host: Host, programs: Programs, account: Account) -> bool:
+    """Whether ``account`` may execute the programs where they are."""
+    # Executing one would not tell: setpriv opens the program while it still has root's rights.
+    access = await host.run(
+        ["test", "-x", programs.path("postgres")], account=account, directory=Path("/"), check=False
+    )
+    return access.status == 0
+
+
 async def reachable_programs(host: Host, programs: Programs, *, work: Path, account: Account | None) -> Programs:
     """Programs that ``account`` can execute: the found ones, or a copy of their installation in the work directory.
 
@@ -259,11 +268,7 @@ async def reachable_programs(host: Host, programs: Programs, *, work: Path, acco
     """
     if account is None:
         return programs
-    # Executing it would not tell: setpriv opens the program while it still has root's rights.
-    access = await host.run(
-        ["test", "-x", programs.path("postgres")], account=account, directory=Path("/"), check=False
-    )
-    if access.status == 0:
+    if await may_execute(host, programs, account):
         return programs
     installation = programs.directory.parent
     if len(installation.parts) < 4:  # /usr/local: far more than a server
@@ -281,7 +286,7 @@ async def reachable_programs(host: Host, programs: Programs, *, work: Path, acco
             str(place)
         ):  # a resumed experiment finds its copy
             await host.run(["cp", "-a", "--reflink=auto", source, place])
-    await host.run(["chown", "-R", f"{account.uid}:{account.gid}", copy.parent])
+    await host.run(["chmod", "-R", "go+rX", copy.parent])  # they stay root's, so that nobody else can change them
     return Programs(
         directory=copy / installation.name / programs.directory.name,
         version=programs.version,

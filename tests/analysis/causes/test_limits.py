@@ -914,10 +914,18 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
         "placebo": {("IO", "WALSync"): 0.7},
     }
     timelines = [
-        make_timeline(dict(BUSY if arm == "off" else QUIET), run=number, arm=arm, seconds=SECONDS)
-        for number, arm in enumerate(("off", "on"))
+        make_timeline(dict(BUSY if run.slot.arm == "off" else QUIET), run=run.id, arm=run.slot.arm, seconds=SECONDS)
+        for run in evidence.valid
     ]
-    found = find_limits(evidence, timelines, [budget(each, arm=arm) for arm, each in shares.items()], Facts())
+    rng = np.random.default_rng(1)
+    of_runs = {
+        (run.id, 0): budget(
+            {part: share + rng.normal(0, 0.01) for part, share in shares[run.slot.arm].items()}, arm=run.slot.arm
+        )
+        for run in evidence.valid
+    }
+    budgets = [budget(each, arm=arm) for arm, each in shares.items()]
+    found = find_limits(evidence, timelines, budgets, Facts(), of_runs=of_runs)
 
     assert [(limit.arm, limit.load_level, limit.resource) for limit in found] == [
         ("on", 0, Resource.WAL_FLUSH),
@@ -925,16 +933,33 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
         ("placebo", 0, Resource.WAL_FLUSH),
     ]
     assert say(found[0].text).startswith("on with 4 clients is limited by the flush of the WAL (WALSync): 70 % ")
+    assert [limit.is_apart for limit in found] == [None, True, False]
     labels = {0: message("level.clients", count=4)}
     assert [change.say() for change in what_changed(found, "on", labels=labels)] == [
         "off is limited by the CPU, and on by the flush of the WAL (WALSync).",
         "placebo is limited by the flush of the WAL (WALSync), as on is.",
     ]
 
+    # What a single block shows may be chance.
+    first = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block == 1))
+    found = find_limits(first, timelines, budgets, Facts(), of_runs=of_runs)
+    assert next(change.say() for change in what_changed(found, "on", labels=labels)) == (
+        "That another limit holds for off than for on is not shown: it is the CPU against the flush of the WAL "
+        "(WALSync), which may be chance."
+    )
+
 
 def test_levels_with_the_same_change_are_told_together() -> None:
     def limit(arm: str, level: int, resource: Resource) -> Limit:
-        return Limit(arm=arm, load_level=level, resource=resource, detail="", text=verbatim(""), suspects=())
+        return Limit(
+            arm=arm,
+            load_level=level,
+            resource=resource,
+            detail="",
+            text=verbatim(""),
+            suspects=(),
+            is_apart=level < 2,
+        )
 
     found = [
         *(limit("old", level, Resource.LOCKS) for level in (0, 1, 2)),
@@ -946,7 +971,7 @@ def test_levels_with_the_same_change_are_told_together() -> None:
     assert [change.say() for change in what_changed(found, "old", labels=labels)] == [
         (
             "new is limited with 4 clients and 8 clients by the CPU, and old by locks; "
-            "with 16 clients by nothing that could be determined, and old by locks."
+            "with 16 clients by nothing that could be determined and old by locks, which may be chance."
         )
     ]
 

@@ -120,6 +120,8 @@ async def prepare_throwaway(
     except BaseException:
         await target.remove()
         raise
+    if host.name == LOCAL:  # those that the account may execute
+        target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target
 
 
@@ -204,7 +206,7 @@ class _Preparation:
 
     def _check_space_for_twins(self, work: Path) -> None:
         """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
-        if self.plan.method.method == "blocks" or _shares_blocks(self.target.host, work):
+        if self.plan.method.method in ("blocks", "switchback") or _shares_blocks(self.target.host, work):
             return
         place = (self.variant.data, self.variant.filesystem)
         variants = [arm.variant for arm in self.plan.arms]

@@ -23,6 +23,7 @@ from pgtrial.hosts.ssh.agent import encode
 from pgtrial.hosts.ssh.command import explain_failure, ssh_command
 from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 from pgtrial.hosts.ssh.process import SshProcess
+from pgtrial.safe_files import new_file, open_file
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
 _FORWARD_LIMIT = 10.0  # s
@@ -126,6 +127,7 @@ class SshHost:
         process = SshProcess(self.connection, pipes=frozenset(pipes))
         order = {
             "argv": [str(part) for part in argv],
+            "role": role,
             "account": None if account is None else [account.uid, account.gid],
             "environment": dict(environment or {}),
             "directory": None if directory is None else str(directory),
@@ -192,14 +194,14 @@ class SshHost:
                     )
 
     async def copy_from(self, path: Path, destination: Path) -> None:
-        with destination.open("wb") as file:
+        with new_file(destination) as file:
             while chunk := self.ops.read_chunk(str(path), file.tell(), _CHUNK):
                 file.write(base64.b64decode(chunk))
                 await asyncio.sleep(0)
 
     async def copy_to(self, source: Path, path: Path) -> None:
         self.ops.put(str(path), "")
-        with source.open("rb") as file:
+        with open_file(source) as file:
             while chunk := file.read(_CHUNK):
                 self.ops.append_chunk(str(path), base64.b64encode(chunk).decode("ascii"))
                 await asyncio.sleep(0)
