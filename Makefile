@@ -6,6 +6,7 @@
 # make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
+# make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
@@ -16,8 +17,8 @@
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GALLERY="..." and
-# GYM_LIVE="..." those of the ground truth, of the gallery and of the live experiments.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -25,6 +26,7 @@ PYTHON ?=
 DEMO ?=
 PYTEST ?=
 GROUND_TRUTH ?=
+GYM ?=
 GALLERY ?=
 GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
@@ -33,7 +35,7 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gallery gym-live docs dist deb lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gym gallery gym-live docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -72,6 +74,10 @@ bench: setup-test
 
 ground-truth: setup-test
 	$(BIN)/python -m ground_truth --allow-host-changes $(GROUND_TRUTH)
+
+gym: setup-test
+	@tools/otava.sh
+	$(BIN)/python -m gym $(GYM)
 
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)

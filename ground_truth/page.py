@@ -66,10 +66,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
-def put_between(page: str, text: str, *, begin: str = BEGIN, end: str = END) -> str:
+def put_between(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with ``text`` between its markers, instead of what was there. Raises ValueError without markers."""
-    before, found_begin, rest = page.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not found_begin or not found_end:
+    before, begun, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
         raise ValueError(f'the page lacks "{begin}" or "{end}"')
     return f"{before}{begin}\n\n{text}\n\n{end}{after}"

@@ -1,5 +1,5 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the table of
-defects in statistics.md from what `make calibration` measured; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the tables
+of statistics.md from what `make calibration` measured; tests compare them.
 
 python tools/generate_docs.py docs
 """
@@ -8,7 +8,7 @@ import argparse
 import textwrap
 import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from pydantic.fields import FieldInfo
 from pgtrial.cli import init
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
+    LEAST_SWITCH,
+    LEAST_SWITCH_BUILDING_UP,
     LONGEST_DUET_SLICE,
     MOST_DUET_SLICES,
     SECONDS_PER_CLIENT,
@@ -310,7 +312,8 @@ why the others are not. The result folder records the method and the reason for 
 | `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
 | `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
-| `auto` | the first of interleaved, duet and blocks to which there is no objection | everything |
+| `switchback` | one server, with one load, is switched to and fro between the arms | settings that hold at run time |
+| `auto` | the first of interleaved, duet, switchback and blocks to which there is no objection | everything |
 
 Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and
 cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
@@ -325,9 +328,17 @@ single statements take longer than seconds: give a `duration` there.
 ## Interleaved
 
 The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
-frozen (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
-squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count; the
-guard time is longer where a machine setting is switched with the arm.
+frozen (SIGSTOP); sessions stay open. Two arms alternate, and the second half of the sequence is the first backwards;
+more arms run as rows of Williams squares, so that every arm follows every other one equally often. Slices are longer
+or shorter by up to half. The first half of a slice does not count: it still feels the other arm. An arm needs
+{guard} ms of it to settle, more where a machine setting is switched with the arm.
+
+Where the duration has room for two rounds of them, slices are twice as long in every second block. What a slice leaves
+behind for longer than half of the next one shows as another effect there (`effect-grows-with-slices`); where it has
+the other direction, the experiment is invalid. On a real server, an arm that hands work over to programs which do it a
+second later was 9 and 3 % faster in slices of 1 s, and 18 and 16 % slower in slices of 2 s, so both experiments are
+invalid. By sequences of ABBA in slices of 1 s alone it was 4 % faster and 5 % slower, and nothing was said; in runs one
+after the other it was 19 % slower. (A machine of 2 CPUs with other load; `tests/calibration/test_handed_over.py`.)
 
 pgtrial refuses this method for:
 
@@ -336,7 +347,7 @@ pgtrial refuses this method for:
 - arms whose effect builds up in what twins share, or follows the clock, according to the tables below;
 - servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB per session), and data
   that fit into the page cache once but not once per arm;
-- slices of which the guard time is more than half, and slices below {building:g} s where an effect builds up.
+- slices in whose first half an arm does not settle, and slices below {building:g} s where an effect builds up.
 
 An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: work
 paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
@@ -373,6 +384,36 @@ time.
 The arms share disk and memory bandwidth, so `auto` does not choose a duet where commits wait for the disk. Machine
 settings cannot differ between arms, and a control group's CPU limit has no meaning.
 
+## Switchback
+
+In each block one server is started once, with the settings of the control, and has one load from beginning to end.
+While it runs, pgtrial switches it between the arms: it writes the values of the kernel, or the server's settings and
+has it reload them, and reads each back. Nothing is frozen, so arrivals at a rate, timeouts and clocks are as they are.
+All arms have the same memory, the same page cache and the same luck of a start, which cancels. Two arms alternate, and
+then come backwards; more arms are rows of Williams squares. Slices are longer or shorter by up to a half, and their
+first half does not count. Their usual length is {switch:g} s where an effect builds up, twice that in every second
+block, and else {least_switch:g} s; `slice` sets another one.
+
+The tables below say in the column **Switched** what can be switched: it holds for all that a running server and its
+sessions do next. What holds only for memory, files or sessions that are begun after it cannot, such as `read_ahead_kb`
+or `transparent_huge_pages`: what is there already would keep the other arm's value. pgtrial also refuses this method
+for:
+
+- existing servers, servers on other machines, and `cache = "cold"`;
+- what the clock paces (`checkpoint_timeout`, `autovacuum_naptime`);
+- settings of PostgreSQL with `protocol = "prepared"`, whose sessions keep their plans;
+- slices below {least_building:g} s where an effect builds up.
+
+The values of the kernel are in the journal before the first switch, as open changes: whoever has to undo them, also
+after `kill -9` in the midst of a switch, puts back what was before, whichever arm's value is there.
+
+**When it is wrong.** Where an effect takes longer than a washout, it looks smaller than it is, never larger
+([statistics.md](statistics.md#one-server-switched-to-and-fro) says by how much). The caveat `effect-grows-with-slices`
+compares blocks with long and short slices. `auto` leaves out what acts over the minutes in which memory is reclaimed
+(`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer than half a slice belong
+to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by arm, so the report has an
+effect, but no cause.
+
 ## How effects settle
 
 The tables below show what `pgtrial` knows about each setting. **Shared** is the resource that twins have in common,
@@ -400,11 +441,16 @@ def render_methods() -> str:
     tables = []
     for name, knob in KNOBS.items():
         rows = "\n".join(f"| {' | '.join(_timing_cells(rule))} |" for rule in knob.rules)
-        tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+        tables.append(
+            f"### `{name}`\n\n| Setting | Settles | Shared | Switched | Because it |\n|---|---|---|---|---|\n{rows}\n"
+        )
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
         duet=DUET_GUARD,
+        switch=spec.DEFAULT_SWITCH_SLICE,
+        least_switch=LEAST_SWITCH,
+        least_building=LEAST_SWITCH_BUILDING_UP,
         duet_slice=spec.DEFAULT_DUET_SLICE,
         duet_longest=LONGEST_DUET_SLICE,
         duet_most=MOST_DUET_SLICES,
@@ -419,11 +465,17 @@ def _among(among: Among) -> list[str]:
     return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
-def _timing_cells(rule: Rule) -> tuple[str, ...]:
+def _timing_cells(rule: Rule) -> Sequence[str]:
     settles = str(rule.timing) + (f", {rule.seconds:g} s" if rule.seconds else "")
     if rule.by_clock:
         settles += ", by the clock"
-    return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason
+    return (
+        ", ".join(f"`{pattern}`" for pattern in rule.patterns),
+        settles,
+        ", ".join(rule.shares) or "–",
+        "yes" if rule.at_run_time and not rule.by_clock else "–",
+        rule.reason,
+    )
 
 
 _CAVEATS = """\
@@ -460,20 +512,36 @@ def _caveat_row(code: str, entry: Entry) -> str:
 
 
 DEFECTS = Path(__file__).parent.parent / "tests" / "calibration" / "rows"
-_BEGIN = "<!-- Written by tools/generate_docs.py from tests/calibration/rows/, which `make calibration` measures. -->\n"
-_END = "<!-- End of the table of defects. -->\n"
+_BEGIN = (
+    "<!-- Written by tools/generate_docs.py from tests/calibration/rows/{}, which `make calibration` measures. -->\n"
+)
+_END = "<!-- End of the table of {}. -->\n"
+_NOISES = "| Noise of the machine | runs one after the other | SD | interleaved | SD | duet | SD |\n" + "|---" * 7 + "|"
+_DEFECTS = "| | What goes wrong | Before | Now |\n" + "|---" * 4 + "|"
 
 
-def render_defects(page: str) -> str:
-    """The page with its table of defects, as they were last measured."""
-    before, _, rest = page.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    rows = []
-    for path in sorted(DEFECTS.glob("*.toml")):
-        row = tomllib.loads(path.read_text(encoding="utf-8"))
-        rows.append(f"| {int(path.stem)} | {row['defect']} | {row['before']} | {row['after']} |")
-    table = "\n".join(("| | What goes wrong | Before | Now |", "|---|---|---|---|", *rows))
-    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
+def render_statistics(page: str) -> str:
+    """The page with its tables of noises and of defects, as they were last measured."""
+    noises = [f"| {row['noise']} | {row['cells']} |" for _, row in _measured("noise-*.toml")]
+    defects = [
+        f"| {int(name)} | {row['defect']} | {row['before']} | {row['after']} |"
+        for name, row in _measured("[0-9]*.toml")
+    ]
+    page = _put_in(page, "noise-*.toml", "noises", (_NOISES, *noises))
+    return _put_in(page, "", "defects", (_DEFECTS, *defects))
+
+
+def _measured(pattern: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for path in sorted(DEFECTS.glob(pattern)):
+        yield path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _put_in(page: str, source: str, name: str, lines: Iterable[str]) -> str:
+    begin, end = _BEGIN.format(source), _END.format(name)
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    table = "\n".join(lines)
+    return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
 def main() -> None:
@@ -485,7 +553,7 @@ def main() -> None:
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
     statistics = folder / "statistics.md"
-    statistics.write_text(render_defects(statistics.read_text(encoding="utf-8")), encoding="utf-8")
+    statistics.write_text(render_statistics(statistics.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

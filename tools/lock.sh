@@ -1,5 +1,6 @@
 #!/bin/sh
-# Write requirements/*.lock from pyproject.toml. Run by `make lock`; "make lock UPGRADE=1" moves to the newest versions.
+# Write requirements/*.lock and gym/otava.lock from pyproject.toml. Run by `make lock`; "make lock UPGRADE=1" moves to the
+# newest versions.
 #
 # The locks are made on the oldest supported Python, because a package pinned there has wheels for the newer ones too
 # (numpy and scipy drop old Pythons in each minor release). tests/packaging checks that no newer Python needs more.
@@ -30,13 +31,20 @@ EOF
 
 # compile NAME [OPTION...] <requirements: writes requirements/NAME.lock, consistent with run.lock.
 compile() {
-    name=$1
+    file=requirements/$1.lock
     shift
-    "$python" -m piptools compile - --quiet $upgrade --output-file "requirements/$name.lock" "$@" \
+    compile_file "$file" "$@"
+}
+
+# compile_file FILE [OPTION...] <requirements
+compile_file() {
+    file=$1
+    shift
+    "$python" -m piptools compile - --quiet $upgrade --output-file "$file" "$@" \
         --generate-hashes --strip-extras --annotation-style line --no-allow-unsafe \
         --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
-    sed -i 's/# via -r -\([ ,]\|$\)/# via pyproject.toml\1/' "requirements/$name.lock"
-    echo "lock: requirements/$name.lock, $(grep -c '==' "requirements/$name.lock") packages"
+    sed -i 's/# via -r -\([ ,]\|$\)/# via pyproject.toml\1/' "$file"
+    echo "lock: $file, $(grep -c '==' "$file") packages"
 }
 
 "$python" -c 'import piptools' 2>/dev/null || requirements dependency-groups lock | xargs "$python" -m pip install --quiet
@@ -52,3 +60,5 @@ requirements dependency-groups docs |
 { requirements build-system requires; echo editables; } |
     compile build --constraint requirements/run.lock --constraint requirements/embedded.lock \
         --constraint requirements/test.lock --constraint requirements/docs.lock
+# It needs other versions than pgtrial does, and is never in the same environment.
+requirements dependency-groups gym | compile_file gym/otava.lock

@@ -36,18 +36,18 @@ _NOT_ALL = 75  # EX_TEMPFAIL: try again
 _SLACK = 1.5  # times the mean of those that have been run, which one more may take
 
 
-def begin_or_go_on(path: Path, *, seed: int | None, null: int, planted: int, jobs: int) -> Series:
+def begin_or_go_on(path: Path, *, seed: int | None, null: int, planted: int, jobs: int | None) -> Series:
     """The series that is there, or a new one. ValueError where the one that is there has another plan."""
     if not path.exists():
         drawn = secrets.randbelow(2**31) if seed is None else seed
-        return Series(seed=drawn, null=null, planted=planted, jobs=jobs, machine=describe_machine())
+        return Series(seed=drawn, null=null, planted=planted, jobs=jobs or 1, machine=describe_machine())
     series = read_series(path)
     if (series.null, series.planted) != (null, planted) or seed not in (None, series.seed):
         raise ValueError(
             f"{path} has a series of {series.null} and {series.planted} with the seed {series.seed}; "
             "go on with these, or name another directory with --results"
         )
-    return replace(series, jobs=jobs)
+    return replace(series, jobs=jobs or series.jobs)
 
 
 def describe_machine() -> str:
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--null", type=int, default=60, metavar="N", help="experiments with equal arms; default: 60")
     parser.add_argument("--planted", type=int, default=40, metavar="N", help="with 3 %% more work; default: 40")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the plan; default: drawn, and recorded")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="experiments at a time; default: 1")
+    parser.add_argument("--jobs", type=int, metavar="N", help="experiments at a time; default: as before, at first 1")
     parser.add_argument("--limit", default="12h", metavar="TIME", help="begin none that is not over then; default: 12h")
     parser.add_argument("--results", type=Path, default=Path("results/gym-live"), metavar="DIR")
     parser.add_argument("--page", action="store_true", help="no runs: publish what is there")

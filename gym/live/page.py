@@ -36,11 +36,10 @@ def _summary(series: Series) -> str:
     lost = len(series.records) - len(done)
     hours = (max(r.ended for r in series.records) - min(r.started for r in series.records)) / 3600 if done else 0.0
     busy = sum(record.disturbed for record in done) / len(done) if done else 0.0
-    planned = f"{series.null} of equal arms and {series.planted} with planted work were planned"
     return (
-        f"{of_kind[Kind.NULL]} experiments of equal arms and {of_kind[Kind.PLANTED]} with planted work, in "
-        f"{hours:.1f} h, {series.jobs} at a time; {planned}, and {lost} ended without an effect. Seed {series.seed}; "
-        f"{series.machine}. The neighbour was busy in {busy:.0%} of the time."
+        f"{of_kind[Kind.NULL]} of {series.null} planned experiments of equal arms and {of_kind[Kind.PLANTED]} of "
+        f"{series.planted} with planted work, in {hours:.1f} h, {series.jobs} at a time; {lost} had no effect to tell. "
+        f"Seed {series.seed}; {series.machine}. The neighbour was busy in {busy:.0%} of the time."
     )
 
 

@@ -31,6 +31,14 @@ def open_file(path: Path, *, follow: bool = False) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
+def is_plain(path: Path) -> bool:
+    """Whether there is a plain file, no link to one, as far as can be seen."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 def read_file(path: Path, *, limit: int) -> bytes:
     """The contents of a plain file of at most ``limit`` bytes. OSError as ``open_file``, and where there are more."""
     with open_file(path) as file:

@@ -12,7 +12,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
 from support import EXPERIMENT, Simulation, write_result_folder
 
-# Better by half a per cent: less than the margin, so "better" is refuted; other claims on the same data would be supported.
+# Better by half a per cent: less than the margin, so "better" is refuted; other claims would be supported.
 SMALL = Simulation(tps={"on": 1000.0, "off": 1005.0}, run_sd=0.002)
 REWRITTEN = (
     ('margin = "5%"', 'margin = "0.1%"'),

@@ -61,7 +61,9 @@ def test_an_arm_that_dies_where_it_is_slow_is_not_called_as_good() -> None:
     record(
         Row(
             number=4,
-            defect="b, worse by the margin, dies where the machine is slow: “not worse” supported falsely (nominal 2.5 %)",
+            defect=(
+                "b, worse by the margin, dies where the machine is slow: “not worse” supported falsely (nominal 2.5 %)"
+            ),
             before="11 to 12 %; 12 deaths in 18 attempts: SUPPORTED",
             after=", ".join(told),
         )

@@ -46,7 +46,10 @@ def test_too_few_blocks_decide_nothing_and_enough_keep_their_promise() -> None:
         Row(
             number=5,
             defect="few blocks under a drift, and with a period of about a block: intervals of 95 % miss",
-            before="drift 22.5, 12.7, 6.4 % (3, 4, 5 blocks), period 19.7, 10.9 % (3, 4); 2 blocks up to 49 %; verdicts from all",
+            before=(
+                "drift 22.5, 12.7, 6.4 % (3, 4, 5 blocks), period 19.7, 10.9 % (3, 4); 2 blocks up to 49 %; a verdict "
+                "from any number"
+            ),
             after=f"no verdict below 6 blocks (0 of 400); 6 blocks: {told[0]} and {told[1]}",
         )
     )

@@ -40,8 +40,11 @@ def test_whoever_stops_when_it_suits_is_rarely_fooled() -> None:
     record(
         Row(
             number=7,
-            defect="stopped by hand when it suits: “not worse” supported falsely at 20 and 40 blocks (nominal 2.5 %); an effect of zero excluded (5 %)",
-            before="11 and 14 %; 23 and 29 %",
+            defect=(
+                "stopped by hand when it suits: “not worse” supported falsely (nominal 2.5 %); an effect of zero "
+                "excluded (5 %)"
+            ),
+            before="at 20 blocks 11 % and 23 %, at 40 14 % and 29 %",
             after=f"at 20 blocks {told[0]}, at 40 {told[1]}; and called provisional",
         )
     )

@@ -20,6 +20,7 @@ from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.model.run import RunRow
+from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 from pgtrial.store.slices import WASHOUT_PART
@@ -93,7 +94,7 @@ def _path(evidence: Evidence, run: int, name: str) -> Path:
 
 def _files(evidence: Evidence, name: str) -> tuple[dict[int, Path], tuple[int, ...]]:
     paths = {run.id: _path(evidence, run.id, name) for run in evidence.valid}
-    found = {run: path for run, path in paths.items() if path.is_file()}
+    found = {run: path for run, path in paths.items() if is_plain(path)}
     return found, tuple(run for run in paths if run not in found)
 
 

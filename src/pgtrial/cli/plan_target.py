@@ -144,7 +144,9 @@ def starts_text(checked: Checked) -> str:
         )
     else:
         how = "each with its own server start"
-        if plan.steps:
+        if plan.method.method == "switchback":
+            how = "all of a block on one server, which is switched between the arms while it runs"
+        elif plan.steps:
             how = f"each with its own server start: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
     restore = experiment.restore
@@ -166,7 +168,8 @@ def place_texts(checked: Checked) -> Iterator[str]:
         )
         arms = checked.plan.arms
         for variant in dict.fromkeys(arm.variant for arm in arms):
-            copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
+            has_twins = checked.plan.method.method in ("interleaved", "duet")
+            copies = sum(arm.variant == variant for arm in arms) if has_twins else 1
             size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
@@ -182,7 +185,7 @@ def place_texts(checked: Checked) -> Iterator[str]:
         yield (
             f"Every application of the server feels the arm's {', '.join(sorted(shared))}, which it gets by ALTER "
             "SYSTEM and a reload for the time of a run; read back, and undone after it: postgresql.auto.conf is then "
-            "byte for byte as before."
+            "byte for byte as before. Running this needs --allow-host-changes."
         )
 
 

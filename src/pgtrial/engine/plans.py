@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from pgtrial.collectors.sessions import shown_query
+from pgtrial.collectors.sessions import shown_query, without_literals
 from pgtrial.engine.record import Record
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import TargetError
@@ -17,6 +17,7 @@ _PARAMETER = re.compile(r"\$[0-9]+")
 async def record_plans(record: Record, server: RunningServer, scripts: Mapping[str, str]) -> None:
     """Record an event with the plans of the statements in each scenario's script, by the scenario's name.
 
+    Their literals are left out, as they are of sampled sessions.
     What cannot be planned has none, and a server that does not answer leaves a reason: no run is invalid for it.
     """
     found = [(name, statement) for name, script in scripts.items() for statement in planned_statements(script)]
@@ -33,7 +34,7 @@ async def record_plans(record: Record, server: RunningServer, scripts: Mapping[s
         statements=[
             {
                 "scenario": name,
-                "statement": statement.text,
+                "statement": " ".join(without_literals(statement.text).split()),
                 # How sampled sessions show it: with literals, and prepared.
                 "shown": [shown_query(_PARAMETER.sub("0", statement.prepared)), shown_query(statement.prepared)],
                 "shape": shape,

@@ -28,7 +28,7 @@ def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
         if design.method == "blocks":
             message = 'a slice has no meaning with method = "blocks"'
             yield ("design", "slice"), message, 'Use method = "interleaved", "duet", "switchback", or "auto".'
-        elif design.slice > duration / 2:
+        elif design.slice > (duration if design.method == "switchback" else duration / 2):
             message = f"a slice of {format_duration(design.slice)} does not fit twice into the duration"
             hint = f"In every block each arm has two slices or more. The duration is {format_duration(duration)}."
             yield ("design", "slice"), message, hint

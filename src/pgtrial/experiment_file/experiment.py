@@ -49,7 +49,7 @@ PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
 DEFAULT_DURATION = 30.0  # s
-DEFAULT_SWITCH_SLICE = 20.0  # s, where an effect builds up
+DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 

@@ -91,11 +91,10 @@ class Operations:
         finally:
             os.close(directory)
 
-    def remove_unfinished(self, path: str) -> None:
-        """Remove what a ``put`` that was killed has left beside ``path``."""
+    def find_unfinished(self, path: str) -> list[str]:
+        """What a ``put`` that was killed has left beside ``path``."""
         place, name = os.path.split(path)
-        for left in glob.glob(os.path.join(glob.escape(place), f".{glob.escape(name[:100])}-{'[0-9a-f]' * 16}")):
-            self.remove(left)
+        return glob.glob(os.path.join(glob.escape(place), f".{glob.escape(name[:100])}-{'[0-9a-f]' * 16}"))
 
     def read_plain(self, path: str, limit: int) -> str:
         """At most ``limit`` bytes of text of a plain file in a directory in which somebody else may write.

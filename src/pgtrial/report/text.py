@@ -43,7 +43,7 @@ from pgtrial.safe_text import make_visible
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 HEADS = (N_("change"), N_("interval"), N_("p"), N_("decision"))
-LEFT = {N_("arm"), N_("metric"), N_("load"), "decision"}
+LEFT = {N_("arm"), N_("metric"), N_("load"), N_("scenario"), "decision"}
 NARROWEST_ARM = 8
 TIED = "\u00a0"  # while lines are broken; printed as a space
 

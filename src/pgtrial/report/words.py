@@ -254,7 +254,7 @@ def detectable_text(findings: Findings) -> str:
 
 def is_sliced(findings: Findings) -> bool:
     """Whether the arms of a block shared its time."""
-    return findings.experiment.method in {"interleaved", "duet"}
+    return findings.experiment.method in {"interleaved", "duet", "switchback"}
 
 
 def is_finished(findings: Findings) -> bool:

@@ -118,8 +118,9 @@ def associations(
     """Spearman and Pearson correlations of many pairs of series, on one and the same set of random signs.
 
     series : (k, n), equally spaced in time inside each stratum, any units. NaN is a value that is not known: the pair
-    of values is left out. alike : (strata,) whole numbers, in the order of the strata: those with the same number are
-    runs of one configuration, and what they have in common over their time is taken out. Up to LONGEST_GAP missing pairs in a row are closed up; after more, a new stratum begins.
+    of values is left out. Up to LONGEST_GAP missing pairs in a row are closed up; after more, a new stratum begins.
+    alike : (strata,) whole numbers, in the order of the strata: those with the same number are runs of one
+    configuration, and what they have in common over their time is taken out.
     pairs : indices into ``series``. strata : (n,) whole numbers; a stratum is a stretch of equal ones, None is one.
     A stratum of fewer than SHORTEST_STRETCH pairs, or in which one of the series is constant, does not count.
     The smallest p-value is 1 / (draws + 1): with m pairs, more than 20 m draws let a single one pass a false-discovery

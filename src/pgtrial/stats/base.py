@@ -26,7 +26,8 @@ class Comparison:
     that is taken out of the effect. ``confidence`` holds for all ``comparisons`` of the family together: each interval
     has the level 1 - (1 - confidence) / comparisons. ``p_value`` (t) and ``p_sign_flip`` are two-sided, of this
     comparison alone; the latter is over the orders of the arms that could have been drawn. ``is_anytime``: the interval
-    holds whenever one stops. ``blocks`` counts complete blocks.
+    holds whenever one stops. ``blocks`` counts complete blocks. ``hidden`` is by how much the effect may be lower, and
+    higher, because of what is not among them (log ratios, not below zero); ``low`` and ``high`` have it in them.
     """
 
     ratio: float | None
@@ -44,6 +45,7 @@ class Comparison:
     degrees: int
     position: float | None = None
     is_anytime: bool = False
+    hidden: tuple[float, float] = (0.0, 0.0)
     comparisons: int = 1
     caveats: tuple[CaveatFinding, ...] = ()
 

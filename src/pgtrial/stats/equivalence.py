@@ -33,8 +33,8 @@ def equivalence_p(comparison: Comparison, *, bounds: Bounds) -> float | None:
     error, degrees = comparison.error, comparison.degrees
     if comparison.low is None or comparison.ratio is None or error is None:
         return None
-    mean = math.log(comparison.ratio)
-    return max(t_tail((mean - lower) / error, degrees), t_tail((upper - mean) / error, degrees))
+    mean, (down, up) = math.log(comparison.ratio), comparison.hidden
+    return max(t_tail((mean - down - lower) / error, degrees), t_tail((upper - mean - up) / error, degrees))
 
 
 def find_region(comparison: Comparison, *, bounds: Bounds) -> Region:

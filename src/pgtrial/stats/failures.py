@@ -70,7 +70,10 @@ def bound_failures(
     mean = float(values.mean())
     down, up = mean - float(kept @ values), float(kept[::-1] @ values) - mean
     return replace(
-        comparison, low=ratio_of(math.log(comparison.low) - down), high=ratio_of(math.log(comparison.high) + up)
+        comparison,
+        low=ratio_of(math.log(comparison.low) - down),
+        high=ratio_of(math.log(comparison.high) + up),
+        hidden=(down, up),
     )
 
 

@@ -296,9 +296,9 @@ def test_tables_of_a_series_and_of_one_that_has_just_begun(tmp_path):
     shown = page.render(full)
 
     assert "| all | 60 | 0 of 60: 0% (0% to 6%) | 0 of 60 | 40 |" in shown
-    assert "60 experiments of equal arms and 40 with planted work, in 0.0 h" in shown
+    assert "60 of 60 planned experiments of equal arms and 40 of 40 with planted work, in 0.0 h" in shown
     assert shown.count("\n| interleaved |") == 3
-    assert page.render(series_of()).startswith("0 experiments of equal arms")
+    assert page.render(series_of()).startswith("0 of 60 planned experiments")
 
 
 def test_the_page_has_the_tables_of_the_results_that_are_kept():

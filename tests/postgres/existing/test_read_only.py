@@ -69,6 +69,7 @@ def shop(foreign, tmp_path, monkeypatch) -> Iterator[Any]:
     monkeypatch.setenv("PGPASSFILE", str(passwords))
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
+    foreign.set_auto_conf("autovacuum = off\n")  # which would write to catalogues
     foreign.sql("CREATE DATABASE shop")
     foreign.sql("CREATE TABLE orders AS SELECT i AS id, 0 AS amount FROM generate_series(1, 100) AS i", database="shop")
     foreign.sql("GRANT SELECT ON orders TO PUBLIC", database="shop")
@@ -106,6 +107,20 @@ def pgtrial(shop, capfd) -> Callable[..., Finished]:
 def objects(shop) -> set[str]:
     rows = shop.sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", database="shop")
     return {name for (name,) in rows}
+
+
+def state_of(shop) -> dict[str, Any]:
+    """All of the database and the server that an experiment could change: counts, rows, catalogue, settings, files."""
+    shop.sql("CHECKPOINT")
+    ((table,),) = shop.sql("SELECT pg_relation_filepath('orders')", database="shop")
+    return {
+        "written": shop.sql(_WRITTEN),
+        "rows": shop.sql("SELECT * FROM orders ORDER BY id", database="shop"),
+        "catalogue": shop.sql(_CATALOGUE, database="shop"),
+        "settings": shop.sql(_SETTINGS, database="shop"),
+        "configuration": {path.name: path.read_bytes() for path in shop.data.glob("*.conf")},
+        "table": (shop.data / table).read_bytes(),
+    }
 
 
 def test_the_sql_of_an_arm_is_refused_listed_and_asked_for(shop, write, pgtrial):
@@ -151,17 +166,14 @@ def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, mes
 @pytest.mark.parametrize("user", ["nobody_special", "watcher", "boss"])
 def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, pgtrial, user):
     write(user=user)
-    before = shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop"), shop.sql(_SETTINGS, database="shop")
-    files = {path.name: path.stat().st_mtime_ns for path in shop.data.glob("*.conf")}
+    before = state_of(shop)
 
     checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
     result = pgtrial("run", "shop.toml")
 
     assert "The experiment can run there." in checked.stdout
     assert result.returncode == 0, result.stderr
-    after = shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop"), shop.sql(_SETTINGS, database="shop")
-    assert after == before
-    assert {path.name: path.stat().st_mtime_ns for path in shop.data.glob("*.conf")} == files
+    assert state_of(shop) == before
     assert "was written to during" not in result.stdout
 
 
@@ -178,8 +190,11 @@ def test_what_the_load_may_write_is_counted(shop, write, pgtrial, tmp_path):
 
 @pytest.mark.parametrize("way", ["restore", "resume"])
 def test_what_a_killed_pgtrial_has_applied_is_pending_and_undone(shop, write, pgtrial, tmp_path, way):
-    write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"), ("# writes", "writes = true"))
-    (tmp_path / "own.sql").write_text("SELECT pg_sleep(0.01);\n")
+    write(
+        ("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"),
+        ("# writes", "writes = true"),
+        ('duration = "1s"', 'duration = "5s"'),  # long enough to be killed in the middle
+    )
     command = [sys.executable, "-m", "pgtrial", "run", "shop.toml", "--allow-writes", "-q"]
     with subprocess.Popen(command) as process:
         wait_until(lambda: bool(list(tmp_path.glob("results/*/runs/*-other-*/pgbench"))))

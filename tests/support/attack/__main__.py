@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import gc
 import multiprocessing
 import os
 import random
@@ -90,6 +91,7 @@ def import_all() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", ".mbcs", ".oem")):
                 importlib.import_module(module.name)
+    gc.freeze()  # a new process need not copy what it does not change
 
 
 def attacks(number: int, seed: int) -> Iterator[tuple[str, int]]:
@@ -131,6 +133,8 @@ def main() -> int:
             wanted = [(given.one[0], int(given.one[1]))]
         for outcome in run(originals, wanted, workers=given.workers):
             found.append(outcome)
+            if len(found) % 500 == 0:
+                print(f"{len(found)} mutants, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
             if outcome.problem:
                 print(f"{outcome.label}: {outcome.problem}\n", flush=True)
     bad = sum(bool(outcome.problem) for outcome in found)

@@ -1,5 +1,6 @@
 """Values that a stranger would write in place of others, and what he would do to texts, bytes and trees."""
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -83,7 +84,7 @@ def mutate_tree(rng: random.Random, tree: Any, *, value: Callable[[random.Random
         del holder[key]
     elif way == 4:
         other, its = rng.choice(places)
-        holder[key] = other[its]
+        holder[key] = copy.deepcopy(other[its])  # itself, it could be around what it is put into
     elif isinstance(holder, list):
         holder.insert(key, holder[key])
     else:

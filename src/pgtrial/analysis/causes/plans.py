@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from pgtrial.analysis.causes.pareto import count_statements
@@ -11,7 +11,7 @@ from pgtrial.analysis.metrics import TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.causes import PlanChange
-from pgtrial.findings.message import message
+from pgtrial.findings.message import Message, Value, message
 from pgtrial.model.run import PLANS
 
 _ARROW = " → "
@@ -24,6 +24,20 @@ class _Seen:
 
     shapes: Counter[str] = field(default_factory=Counter)
     shown: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """See PlanChange."""
+
+    arm: str
+    control: str
+    scenario: str
+    statement: str
+    control_plan: str
+    plan: str
+    control_seconds: float | None
+    seconds: float | None
 
 
 def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[PlanChange, ...]:
@@ -42,8 +56,18 @@ def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> t
             if before is None or _plan(before) == _plan(seen):
                 continue
             shown = before.shown | seen.shown
-            times = [_time_in(evidence, reduction, values, arm=name, shown=shown) for name in (control.name, arm)]
-            found.append(_describe(arm, control.name, statement, _plan(before), _plan(seen), times))
+            scenario, text = statement
+            change = _Change(
+                arm=arm,
+                control=control.name,
+                scenario=scenario,
+                statement=text,
+                control_plan=_plan(before),
+                plan=_plan(seen),
+                control_seconds=_time_in(evidence, reduction, values, arm=control.name, shown=shown),
+                seconds=_time_in(evidence, reduction, values, arm=arm, shown=shown),
+            )
+            found.append(PlanChange(**asdict(change), text=_tell(change)))
     return tuple(found)
 
 
@@ -80,29 +104,20 @@ def _time_in(evidence: Evidence, reduction: Reduction, values: Values, *, arm: s
     return sum(times) / len(times) if times else None
 
 
-def _describe(
-    arm: str, control: str, statement: _Statement, before: str, after: str, times: Sequence[float | None]
-) -> PlanChange:
-    scenario, text = statement
-    names = {"arm": arm, "control": control, "statement": text, "change": _tell_change(before, after)}
-    told = message("plan.changed", **names)
-    if times[0] is not None and times[1] is not None:
-        told = message("plan.changed-timed", **names, time=times[1], of_control=times[0])
-    return PlanChange(
-        arm=arm,
-        control=control,
-        scenario=scenario,
-        statement=text,
-        control_plan=before,
-        plan=after,
-        control_seconds=times[0],
-        seconds=times[1],
-        text=told,
-    )
+def _tell(change: _Change) -> Message:
+    names: dict[str, Value] = {
+        "arm": change.arm,
+        "control": change.control,
+        "statement": change.statement,
+        "change": _tell_change(change.control_plan, change.plan),
+    }
+    if change.seconds is None or change.control_seconds is None:
+        return message("plan.changed", **names)
+    return message("plan.changed-timed", **names, time=change.seconds, of_control=change.control_seconds)
 
 
 def _tell_change(before: str, after: str) -> str:
-    """The steps of each plan that the other one has not: "Seq Scan on items → Index Scan using items_owner on items"."""
+    """The steps of each plan that the other one has not: "Seq Scan on t → Index Scan using t_pkey on t"."""
     lines = [[line.strip() for line in plan.splitlines()] for plan in (before, after)]
     return _ARROW.join(", ".join(_only(*pair)) or lines[0][0] for pair in (lines, lines[::-1]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.target.base import DATABASE, RunningServer, wanted_settings
-from pgtrial.engine.target.switches import Switches, has_own, split_knobs
+from pgtrial.engine.target.switches import Switches, has_own, set_values, split_knobs
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
@@ -67,9 +67,7 @@ class Switchboard:
 
     async def switch(self, name: str) -> None:
         """Give the server an arm's settings, each read back. Raises SettingError, OSError."""
-        for path, value in self.switches.values.get(name, ()):
-            if not same_value(read_chosen(self.host.ops, path), value):
-                self.host.ops.write(path, f"{value}\n")
+        set_values(self.host.ops, self.switches.values.get(name, ()))
         await self._reload(name)
         if lost := self.find_drift(name):
             raise SettingError(lost)

@@ -1,13 +1,16 @@
 """What arms that take turns set differently on a host: made once in the journal, then set to and fro."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
+from pgtrial.hosts.operations import Operations
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.declaration import Among
+from pgtrial.knobs.kernel_values import read_chosen, same_value
+from pgtrial.knobs.sysctl import write_setting
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 
@@ -28,10 +31,10 @@ class Switches:
 
     @property
     def values(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Empty where no file is switched."""
-        if not self._before:
-            return {}
-        return {name: tuple({**self._before, **wanted}.items()) for name, wanted in self._wanted.items()}
+        """Those in which arms differ; empty where there are none."""
+        every = {name: {**self._before, **wanted} for name, wanted in self._wanted.items()}
+        differing = [path for path in self._before if len({values[path] for values in every.values()}) > 1]
+        return {name: tuple((path, values[path]) for path in differing) for name, values in every.items() if differing}
 
     async def share(self, context: KnobContext, knobs: Tables) -> None:
         """Make what all arms have alike. Raises SettingError and the like."""
@@ -64,8 +67,14 @@ class Switches:
         return undone
 
     def _set(self, values: Mapping[str, str]) -> None:
-        for path, value in values.items():
-            self.changes.host.ops.write(path, f"{value}\n")
+        set_values(self.changes.host.ops, values.items())
+
+
+def set_values(ops: Operations, values: Iterable[tuple[str, str]]) -> None:
+    """Set files of the kernel in order, those that do not hold their value. Raises OSError."""
+    for path, value in values:
+        if not same_value(read_chosen(ops, path), value):
+            write_setting(ops, path, value)
 
 
 def split_knobs(

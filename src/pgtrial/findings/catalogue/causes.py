@@ -36,8 +36,8 @@ DIFFERENCES = {
     "plan.changed": Entry(text=N_("{arm} has another plan than {control} for “{statement}”: {change}.")),
     "plan.changed-timed": Entry(
         text=N_(
-            "{arm} has another plan than {control} for “{statement}”: {change}; a transaction spends {time:duration} in "
-            "it instead of {of_control:duration}."
+            "{arm} has another plan than {control} for “{statement}”: {change}; a transaction spends {time:duration} "
+            "in it instead of {of_control:duration}."
         )
     ),
     "latency.part-in": Entry(text=N_("{part} (mostly in “{statement}”)")),

@@ -11,8 +11,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.base import Account, Completed
@@ -20,7 +22,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 from pgtrial.hosts.ssh.agent import encode
-from pgtrial.hosts.ssh.command import explain_failure, ssh_command
+from pgtrial.hosts.ssh.command import explain_failure, explain_nonsense, ssh_command
 from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 from pgtrial.hosts.ssh.process import SshProcess
 from pgtrial.safe_files import new_file, open_file
@@ -245,7 +247,37 @@ class RemoteOperations(Operations):
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         limit = _LIMITS.get(name, ANSWER_LIMIT)
         message = {"call": name, "args": encode(list(args)), "kwargs": encode(kwargs)}
-        return self._connection.ask(message, limit=limit)
+        found = self._connection.ask(message, limit=limit)
+        if not _fits(found, _returned(name)):
+            error = explain_nonsense(self._connection.ssh, f"It returned {found!r:.100} for {name}")
+            self._connection.lose(error)
+            raise error
+        return found
+
+
+@cache
+def _returned(name: str) -> Any:
+    return get_type_hints(getattr(Operations, name))["return"]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the kind that an operation is to return: the host may be in anybody's hands."""
+    inner = get_args(kind)
+    match get_origin(kind):
+        case None:
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            return value is None if kind in (None, NoneType) else (kind is float and is_number) or type(value) is kind
+        case origin if origin is list:
+            return isinstance(value, list) and all(_fits(each, inner[0]) for each in value)
+        case origin if origin is dict:
+            return isinstance(value, dict) and all(_fits(each, inner[1]) for each in value.values())
+        case origin if origin is tuple:
+            return (
+                isinstance(value, tuple)
+                and len(value) == len(inner)
+                and all(_fits(each, of) for each, of in zip(value, inner, strict=True))
+            )
+    return any(_fits(value, each) for each in inner)
 
 
 def _forwarded(name: str) -> Callable[..., Any]:

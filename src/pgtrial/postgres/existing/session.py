@@ -87,7 +87,7 @@ async def read_session(
         actual = await read_settings(server.conninfo(database, options_of(settings)), also=(*settings, *also))
     except ConnectError as err:
         hint = (
-            'A pooler stands between: connect to the server itself, or set settings = "server" in [target].'
+            'A pooler stands between: connect to the server itself, or write settings = "server" in [target].'
             if _POOLER in err.detail
             else ""
         )

@@ -240,8 +240,7 @@ def _title(findings: Findings, primary: Effect, margin: float) -> str:
             return tr("“{arm}” differs by less than the margin of {margin}", **values)
         case _ if word := claim_word(findings.hypothesis.expect, findings.hypothesis.verdict):
             return tr(
-                "“{arm}” is {word}: its interval lies on one side of an end of the margin of {margin}, whatever the "
-                "other",
+                "“{arm}” is {word} by more than the margin of {margin}: its interval does not reach that end",
                 word=word,
                 **values,
             )

@@ -1,0 +1,208 @@
+"""What a machine gets done in the stretches of a schedule, given its noise and what arms and places do to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gym.schedule import WHOLE, Schedule
+
+TICK = 0.25  # s, in which the speed of a machine is constant
+OWN_NOISE = 0.03  # of the work of one second, that no other second has
+_SPARE = 3  # times the planned length for what is repeated
+_MOST_ATTEMPTS = 12
+HALF_NOISE = 0.5  # of the machine's noise comes again in each half, of its own
+HALF_FASTER = 0.05  # one half of the machine is faster than the other, log speed
+
+Noise = Callable[[int, int, np.random.Generator], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A machine whose noise is known, and what happens on it beside the planted effect.
+
+    ``noise`` yields log speed of shape (experiments, ticks). ``place``: by how much the second half of the time with
+    the same data is slower, log speed. ``debt``: what the arm with the change slows the machine by in the long run,
+    whichever arm is at work, in log speed; it approaches that with the time constant ``fades``, in seconds, and goes
+    likewise. That arm is faster by as much, so that alone it is as fast as the effect says. ``fails_below``: mean log
+    speed below which an attempt of that arm fails; it is then repeated at once. ``own_noise``: as OWN_NOISE.
+    ``peeks``: somebody looks after each observation, and stops at the first answer.
+    """
+
+    name: str
+    text: str
+    noise: Noise
+    place: float = 0.0
+    debt: float = 0.0
+    fades: float = 1.0
+    fails_below: float | None = None
+    own_noise: float = OWN_NOISE
+    peeks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """``control`` and ``treated``: work per second, (experiments, observations). ``after``: whether the treated arm
+    came after the control in an observation, likewise. ``failed``: attempts of the treated arm that failed before each
+    observation was there, (experiments, observations); the control's never do. ``times``: mean seconds of testing until
+    so many observations of both arms are there, (observations,).
+    """
+
+    control: NDArray[np.float64]
+    treated: NDArray[np.float64]
+    after: NDArray[np.bool_]
+    failed: NDArray[np.intp]
+    times: NDArray[np.float64]
+
+    def first(self, count: int) -> "Measured":
+        """As if there were only so many observations."""
+        return Measured(
+            control=self.control[:, :count],
+            treated=self.treated[:, :count],
+            after=self.after[:, :count],
+            failed=self.failed[:, :count],
+            times=self.times[:count],
+        )
+
+    def with_effect(self, ratio: float) -> "Measured":
+        """With the treated arm faster by this factor."""
+        return replace(self, treated=self.treated * ratio)
+
+
+def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Measured:
+    """Work of both arms without a planted effect."""
+    seconds = schedule.seconds * (1 if stream.fails_below is None else _SPARE)
+    ticks = int(np.ceil(seconds / TICK)) + 1
+    speeds = _Speeds(stream, schedule, ticks, rng)
+    after = _is_after(schedule)
+    failed = np.zeros((schedule.experiments, schedule.observations), dtype=np.intp)
+    if stream.fails_below is None:
+        shift = np.zeros(schedule.arm.shape)
+        times = np.array([schedule.seconds_until(count + 1) for count in range(schedule.observations)])
+    else:
+        shift = _repeat_failures(stream.fails_below, schedule, speeds, failed)
+        ends = schedule.end + shift
+        times = np.array(
+            [ends[:, schedule.observation <= place].max(axis=1).mean() for place in range(schedule.observations)]
+        )
+    work = speeds.work(schedule.counted + shift, schedule.end + shift)
+    work *= np.exp(-stream.place * schedule.is_late() - _debts(stream, schedule) + stream.debt * schedule.arm)
+    spent = schedule.end - schedule.counted
+    control, treated = (
+        _by_observation(work * (schedule.arm == arm), schedule)
+        / _by_observation(spent * (schedule.arm == arm), schedule)
+        for arm in (0, 1)
+    )
+    return Measured(control=control, treated=treated, after=after, failed=failed, times=times)
+
+
+class _Speeds:
+    """The machine's work until each tick, whole and by halves."""
+
+    def __init__(self, stream: Stream, schedule: Schedule, ticks: int, rng: np.random.Generator) -> None:
+        def own(share: float) -> NDArray[np.float64]:
+            size = stream.own_noise / np.sqrt(TICK * share)
+            return rng.normal(-(size**2) / 2, size, (schedule.experiments, ticks)) if size else np.zeros(1)
+
+        self._half = schedule.half
+        self.log = stream.noise(schedule.experiments, ticks, rng)
+        if (schedule.half == WHOLE).all():
+            self._sums = [_running_sum(self.log + own(1.0))]
+        else:
+            halves = [HALF_NOISE * stream.noise(schedule.experiments, ticks, rng) for _ in range(2)]
+            halves[0] = halves[0] + HALF_FASTER
+            self._sums = [_running_sum(self.log + half + own(0.5)) for half in halves]
+
+    def work(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each stretch."""
+        if len(self._sums) == 1:
+            return _between(self._sums[0], start, end)
+        first, second = (_between(sums, start, end) for sums in self._sums)
+        return np.asarray(np.where(self._half == 0, first, second))
+
+
+def _running_sum(log_speed: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = np.zeros((log_speed.shape[0], log_speed.shape[1] + 1))
+    np.cumsum(np.exp(log_speed) * TICK, axis=1, out=total[:, 1:])
+    return total
+
+
+def _between(total: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+    def until(time: NDArray[np.float64]) -> NDArray[np.float64]:
+        place = time / TICK
+        tick = np.minimum(place.astype(np.intp), total.shape[1] - 2)
+        low, high = (np.take_along_axis(total, tick + step, axis=1) for step in (0, 1))
+        return low + (place - tick) * (high - low)
+
+    return until(end) - until(start)
+
+
+def _by_observation(values: NDArray[np.float64], schedule: Schedule) -> NDArray[np.float64]:
+    """Sums over the stretches of each observation."""
+    belongs = (schedule.observation[:, None] == np.arange(schedule.observations)).astype(np.float64)
+    return np.asarray(values @ belongs)
+
+
+def _is_after(schedule: Schedule) -> NDArray[np.bool_]:
+    """Whether the treated arm's first stretch of an observation begins after the control's."""
+    firsts = []
+    for arm in (0, 1):
+        starts = np.where(schedule.arm == arm, schedule.start, np.inf)
+        firsts.append(
+            np.stack(
+                [starts[:, schedule.observation == place].min(axis=1) for place in range(schedule.observations)], axis=1
+            )
+        )
+    return np.asarray(firsts[1] > firsts[0])
+
+
+def _debts(stream: Stream, schedule: Schedule) -> NDArray[np.float64]:
+    """Mean debt in the counted time of each stretch; in between, it fades."""
+    shape = schedule.arm.shape
+    if stream.debt == 0:
+        return np.zeros(shape)
+    if (schedule.half != WHOLE).any():
+        # Both arms are always at work, and share what the machine has to do.
+        return np.full(shape, stream.debt)
+    debt, now = np.zeros(shape[0]), np.zeros(shape[0])
+    means = np.empty(shape)
+    for place in range(shape[1]):
+        goal = stream.debt * schedule.arm[:, place]
+        debt = debt * np.exp(-(schedule.start[:, place] - now) / stream.fades)
+        warm = np.exp(-(schedule.counted[:, place] - schedule.start[:, place]) / stream.fades)
+        debt = goal + (debt - goal) * warm
+        length = schedule.end[:, place] - schedule.counted[:, place]
+        left = np.exp(-length / stream.fades)
+        means[:, place] = goal + (debt - goal) * (1 - left) * stream.fades / length
+        debt, now = goal + (debt - goal) * left, schedule.end[:, place]
+    return means
+
+
+def _repeat_failures(
+    fails_below: float, schedule: Schedule, speeds: _Speeds, failed: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Seconds by which each stretch begins later because units before it, or it itself, were repeated.
+
+    Adds the failures to ``failed``. After _MOST_ATTEMPTS a unit is taken as it is.
+    """
+    logs = np.zeros((speeds.log.shape[0], speeds.log.shape[1] + 1))
+    np.cumsum(speeds.log * TICK, axis=1, out=logs[:, 1:])
+    shift, delay = np.zeros(schedule.arm.shape), np.zeros(schedule.experiments)
+    longest = (speeds.log.shape[1] - 1) * TICK
+    for unit in np.unique(schedule.unit):
+        mine = schedule.unit == unit
+        start, end = schedule.start[:, mine].min(axis=1), schedule.end[:, mine].max(axis=1)
+        place = int(schedule.observation[mine][0])
+        has_treated = (schedule.arm[:, mine] == 1).any(axis=1)
+        for _ in range(_MOST_ATTEMPTS):
+            begin, finish = (start + delay)[:, None], (end + delay)[:, None]
+            level = (_between(logs, begin, np.minimum(finish, longest)) / (finish - begin))[:, 0]
+            fits = finish[:, 0] + (end - start) + (schedule.seconds - end) <= longest
+            again = has_treated & (level < fails_below) & fits
+            if not again.any():
+                break
+            failed[again, place] += 1
+            delay = delay + np.where(again, end - start, 0.0)
+        shift[:, mine] = delay[:, None]
+    return shift
