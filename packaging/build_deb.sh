@@ -67,5 +67,5 @@ Description: validate claims about PostgreSQL performance by experiment
 EOF
 find "$root" -name __pycache__ -type d -prune -exec rm -rf {} +
 find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$root" "dist/pgtrial_${version}_$architecture.deb" >/dev/null
+dpkg-deb --root-owner-group -Zzstd -z3 --build "$root" "dist/pgtrial_${version}_$architecture.deb" >/dev/null
 echo "dist/pgtrial_${version}_$architecture.deb"
