@@ -374,7 +374,7 @@ class DesignTable(Table):
         default="blocks",
         description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
         "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. switchback: "
-        "one server is switched to and fro between the arms. auto: the cheapest of these that is valid.",
+        "one server is switched back and forth between the arms. auto: the cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
