@@ -4,6 +4,7 @@
 # make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
 # make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
+# make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
@@ -11,12 +12,15 @@
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
+# make dist       wheel and source archive in dist/, the same to the byte wherever they are built
+# make deb        a package for this Debian or Ubuntu in dist/
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
 # DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
-# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments.
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments;
+# ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -26,6 +30,7 @@ PYTEST ?=
 GROUND_TRUTH ?=
 GYM ?=
 GALLERY ?=
+ATTACK ?=
 GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
@@ -33,7 +38,8 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gym gallery gym-live docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
+.PHONY: gym-live docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -67,6 +73,9 @@ calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
 	$(BIN)/python tools/generate_docs.py docs
 
+attack: setup-test
+	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)
+
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
 
@@ -89,6 +98,13 @@ docs: setup-test
 
 catalogues: setup-test
 	$(BIN)/python tools/catalogues.py
+
+# The date in the archives is that of the last entry in Git, unless one is given.
+dist: setup-test
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --directory dist
+
+deb: setup-test
+	@packaging/build_deb.sh
 
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh

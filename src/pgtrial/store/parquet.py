@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from pgtrial.errors import StoreError
-from pgtrial.safe_files import is_plain, new_path
+from pgtrial.safe_files import new_path
 
 _COLUMNS = Path(__file__).with_name("columns.sql")
 _LITTLE = 1 << 20  # bytes
@@ -45,7 +45,14 @@ def is_little(paths: Iterable[Path]) -> bool:
 
     A file that is not there holds nothing.
     """
-    return sum(path.stat().st_size for path in paths if is_plain(path)) < _LITTLE
+    return sum(map(_size, paths)) < _LITTLE
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:

@@ -119,7 +119,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=KINDS, help="only this kind")
+    parser.add_argument("--only", choices=KINDS, help="all of this kind")
     parser.add_argument("--one", nargs=2, metavar=("KIND", "SEED"), help="one mutant again, as a failure names it")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     given = parser.parse_args()
@@ -128,7 +128,7 @@ def main() -> int:
     found: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="pgtrial-attack-") as place:
         originals = Originals.make(Path(place))
-        wanted = [each for each in attacks(given.number, given.seed) if given.only in (None, each[0])]
+        wanted = [(given.only or kind, seed) for kind, seed in attacks(given.number, given.seed)]
         if given.one:
             wanted = [(given.one[0], int(given.one[1]))]
         for outcome in run(originals, wanted, workers=given.workers):

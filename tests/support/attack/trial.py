@@ -17,7 +17,8 @@ from pgtrial.cli.terminal import visible_traceback
 
 # Of root, mutants get none of its rights: a damaged journal may say what the kernel is to be told. Nobody has it.
 _UID = 64_321
-_PATIENCE = 60  # s that a process gets, however busy the machine is
+_PATIENCE = 400  # s that a process gets, however busy the machine is
+_MOST_CPU = 30  # s of CPU time, for one that computes without end
 _SECONDS = "seconds"  # file with what it took
 _EXPECTED = frozenset({0, 1, 2, 3, 4, 5, 6})
 MOST_SECONDS = 5.0  # of CPU time, once the mutant has been made
@@ -77,6 +78,7 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
     status = 99
     try:
         signal.alarm(_PATIENCE)
+        resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
