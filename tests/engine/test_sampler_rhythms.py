@@ -1,4 +1,4 @@
-"""Whatever rhythm a load or a limit has, the sampler sees what an observer at random times sees, fifty times as often."""
+"""Whatever rhythm a load or a limit has, the sampler sees what an observer at random times sees."""
 
 import importlib
 import os
