@@ -12,6 +12,8 @@
 # make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
+# make dist       wheel and source archive in dist/, the same to the byte wherever they are built
+# make deb        a package for this Debian or Ubuntu in dist/
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
@@ -36,7 +38,8 @@ WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery gym-live docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
+.PHONY: gym-live docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -95,6 +98,13 @@ docs: setup-test
 
 catalogues: setup-test
 	$(BIN)/python tools/catalogues.py
+
+# The date in the archives is that of the last entry in Git, unless one is given.
+dist: setup-test
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --directory dist
+
+deb: setup-test
+	@packaging/build_deb.sh
 
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh

@@ -133,9 +133,9 @@ def _between(total: NDArray[np.float64], start: NDArray[np.float64], end: NDArra
         place = time / TICK
         tick = np.minimum(place.astype(np.intp), total.shape[1] - 2)
         low, high = (np.take_along_axis(total, tick + step, axis=1) for step in (0, 1))
-        return low + (place - tick) * (high - low)
+        return np.asarray(low + (place - tick) * (high - low))
 
-    return until(end) - until(start)
+    return np.asarray(until(end) - until(start))
 
 
 def _by_observation(values: NDArray[np.float64], schedule: Schedule) -> NDArray[np.float64]:

@@ -36,8 +36,9 @@ def stream_names(results: Results) -> list[str]:
 
 
 def stream_table(results: Results) -> str:
-    names = stream_names(results)
-    return table(["stream", "what it is"], [[s.name, s.text] for s in STREAMS if s.name in names])
+    made = {name: max(cell.experiments for cell in results.of(stream=name).cells) for name in stream_names(results)}
+    rows = [[stream.name, stream.text, str(made[stream.name])] for stream in STREAMS if stream.name in made]
+    return table(["stream", "what it is", "experiments"], rows)
 
 
 def alarm_table(results: Results) -> str:

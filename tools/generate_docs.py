@@ -75,6 +75,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
+    ("[hooks]", spec.HooksTable),
     ("[[waive]]", cause_tables.WaiverTable),
 )
 
@@ -311,7 +312,7 @@ why the others are not. The result folder records the method and the reason for 
 | `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
 | `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
-| `switchback` | one server, with one load, is switched to and fro between the arms | settings that hold at run time |
+| `switchback` | one server, with one load, is switched back and forth between the arms | settings that hold at run time |
 | `auto` | the first of interleaved, duet, switchback and blocks to which there is no objection | everything |
 
 Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and

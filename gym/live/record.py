@@ -16,8 +16,9 @@ _DIGITS = 6
 class Record:
     """What came out of an experiment. ``ratio``, ``low`` and ``high`` are treated / control in throughput.
 
-    ``error`` is the standard error of the ratio's log. Times are in seconds since the epoch. ``disturbed`` is the share
-    of the time in which the neighbour was busy. ``reason`` says why there is no result, "" where there is one.
+    ``error`` is the standard error of the ratio's log, with ``degrees`` of freedom. Times are in seconds since the
+    epoch. ``disturbed`` is the share of the time in which the neighbour was busy. ``reason`` says why there is no
+    result, "" where there is one.
     """
 
     number: int
@@ -32,6 +33,7 @@ class Record:
     low: float | None = None
     high: float | None = None
     error: float | None = None
+    degrees: int | None = None
     blocks: tuple[float | None, ...] = ()
     disturbed: float = 0.0
     reason: str = ""
@@ -42,7 +44,8 @@ class Record:
 
     @property
     def is_judged(self) -> bool:
-        return self.ratio is not None and self.low is not None and self.high is not None
+        """Whether there is an effect with its interval."""
+        return None not in (self.ratio, self.low, self.high, self.error, self.degrees)
 
     @property
     def seconds(self) -> float:

@@ -170,6 +170,7 @@ def _record(one: _Running, findings: Findings) -> Record:
         low=effect.low if effect else None,
         high=effect.high if effect else None,
         error=effect.log_error if effect else None,
+        degrees=effect.degrees if effect else None,
         blocks=tuple(effect.block_ratios) if effect else (),
         reason="" if effect else "no effect was estimated",
     )

@@ -1,7 +1,7 @@
 """Records against the truth: counts, and what they say of the rates behind them. No input, no output."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -85,9 +85,49 @@ class Score:
     uniform: float  # p of Kolmogorov's test of the errors, in units of what they should be, against Student
 
 
-def degrees_of(record: Record) -> int:
-    """Degrees of freedom of the error: where arms run one after the other, what the place does is estimated too."""
-    return len(record.blocks) - (2 if record.method == "blocks" else 1)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The effect that an experiment found, as the log of treated / control, with its interval."""
+
+    log: float
+    low: float
+    high: float
+    error: float
+    degrees: int
+
+    @classmethod
+    def of(cls, record: Record) -> "Finding | None":
+        """None where it found none."""
+        ratio, low, high, error, degrees = record.ratio, record.low, record.high, record.error, record.degrees
+        if ratio is None or low is None or high is None or error is None or degrees is None:
+            return None
+        return cls(log=math.log(ratio), low=math.log(low), high=math.log(high), error=error, degrees=degrees)
+
+    @property
+    def sign(self) -> int:
+        """What the interval says of the treated arm: 1 faster, -1 slower, 0 neither."""
+        return 1 if self.low > 0 else -1 if self.high < 0 else 0
+
+    def covers(self, truth: float, level: float) -> bool:
+        """At the level of the experiment it is the interval that it told; at others, one of the same error."""
+        if level == CONFIDENCE:
+            return self.low <= truth <= self.high
+        return abs(self.log - truth) <= t_quantile((1 + level) / 2, self.degrees) * self.error
+
+    def place(self, truth: float) -> float:
+        """Where the error stands in its distribution: uniform from 0 to 1 if that is right."""
+        return float(t.cdf((self.log - truth) / self.error, self.degrees))
+
+    def power(self, effect: float) -> float:
+        """To find such an effect with this error."""
+        return find_power(effect / self.error, degrees=self.degrees, alpha=1 - CONFIDENCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    record: Record
+    found: Finding
+    truth: float
 
 
 def find_truths(records: Sequence[Record]) -> dict[str, Truth]:
@@ -95,103 +135,74 @@ def find_truths(records: Sequence[Record]) -> dict[str, Truth]:
     truths = {}
     for method in METHODS:
         idle = _first(records, Kind.IDLE, method)
-        if idle is None or idle.ratio is None or idle.error is None:
+        if idle is None:
             continue
-        fixed = 1 / idle.ratio
         double = _first(records, Kind.DOUBLE, method)
+        fixed = math.exp(-idle.log)
         truths[method] = Truth(
             method=method,
             fixed=fixed,
             planted=-math.log1p(PLANTED * (1 - fixed)),
             error=PLANTED * fixed * idle.error,
             double=-math.log1p(1 - fixed),
-            measured=_logs(double) if double is not None else None,
+            measured=None if double is None else (double.log, double.low, double.high),
         )
     return truths
 
 
-def _first(records: Sequence[Record], kind: Kind, method: str) -> Record | None:
-    return next((each for each in records if (each.kind, each.method) == (kind, method) and each.is_judged), None)
+def _first(records: Sequence[Record], kind: Kind, method: str) -> Finding | None:
+    found = (Finding.of(each) for each in records if (each.kind, each.method) == (kind, method))
+    return next((each for each in found if each is not None), None)
 
 
-def _logs(record: Record) -> tuple[float, float, float]:
-    assert record.ratio is not None
-    assert record.low is not None
-    assert record.high is not None
-    return math.log(record.ratio), math.log(record.low), math.log(record.high)
-
-
-def true_log(record: Record, truths: dict[str, Truth]) -> float:
-    """Log of treated / control in truth."""
+def true_log(record: Record, truths: Mapping[str, Truth]) -> float | None:
+    """Log of treated / control in truth; None where it is not known."""
     if record.kind is Kind.NULL:
         return 0.0
+    if record.kind is not Kind.PLANTED or record.method not in truths:
+        return None
     planted = truths[record.method].planted
     return planted if record.burdened == "treated" else -planted
 
 
-def score(records: Sequence[Record], truths: dict[str, Truth], method: str = "all") -> Score | None:
+def score(records: Sequence[Record], truths: Mapping[str, Truth], method: str = "all") -> Score | None:
     """The score of one method, or of all together; None where there is no experiment to judge.
 
     Planted work counts only where its truth is known.
     """
-    of_it = [each for each in records if method in ("all", each.method)]
-    asked = [each for each in of_it if each.kind is Kind.NULL or (each.kind is Kind.PLANTED and each.method in truths)]
-    judged = [each for each in asked if each.is_judged and each.error]
+    known = [
+        (each, Finding.of(each), truth)
+        for each in records
+        if method in ("all", each.method) and (truth := true_log(each, truths)) is not None
+    ]
+    judged = [_Judged(record=each, found=found, truth=truth) for each, found, truth in known if found is not None]
     if not judged:
         return None
-    null = [each for each in judged if each.kind is Kind.NULL]
-    planted = [each for each in judged if each.kind is Kind.PLANTED]
-    signs = [said_sign(each) * math.copysign(1, true_log(each, truths)) for each in planted]
+    null = [each for each in judged if each.record.kind is Kind.NULL]
+    planted = [each for each in judged if each.record.kind is Kind.PLANTED]
+    signs = [each.found.sign * math.copysign(1, each.truth) for each in planted]
+    powers = [each.found.power(truths[each.record.method].planted) for each in judged if each.record.method in truths]
     return Score(
         method=method,
         null=len(null),
         planted=len(planted),
-        lost=len(asked) - len(judged),
-        alarms=Count(count=sum(said_sign(each) != 0 for each in null), of=len(null)),
-        supported_null=Count(count=sum(each.verdict == "supported" for each in null), of=len(null)),
-        covered=tuple(_coverage(judged, truths, level) for level in LEVELS),
+        lost=len(known) - len(judged),
+        alarms=Count(count=sum(each.found.sign != 0 for each in null), of=len(null)),
+        supported_null=_verdicts(null, "supported"),
+        covered=tuple(
+            Count(count=sum(each.found.covers(each.truth, level) for each in judged), of=len(judged))
+            for level in LEVELS
+        ),
         found=Count(count=sum(sign > 0 for sign in signs), of=len(planted)),
         wrong_sign=Count(count=sum(sign < 0 for sign in signs), of=len(planted)),
-        supported=Count(count=sum(each.verdict == "supported" for each in planted), of=len(planted)),
-        refuted=Count(count=sum(each.verdict == "refuted" for each in planted), of=len(planted)),
-        expected=_expected_power(judged, truths),
-        half_width=math.expm1(median((math.log(each.high or 1) - math.log(each.low or 1)) / 2 for each in judged)),
-        minutes=sum(each.seconds for each in judged) / len(judged) / 60,
-        uniform=float(kstest([_place(each, truths) for each in judged], "uniform").pvalue),
+        supported=_verdicts(planted, "supported"),
+        refuted=_verdicts(planted, "refuted"),
+        expected=sum(powers) / len(powers) if powers else math.nan,
+        half_width=math.expm1(median((each.found.high - each.found.low) / 2 for each in judged)),
+        minutes=sum(each.record.seconds for each in judged) / len(judged) / 60,
+        uniform=float(kstest([each.found.place(each.truth) for each in judged], "uniform").pvalue),
     )
 
 
-def said_sign(record: Record) -> int:
-    """What the interval says of the treated arm: 1 faster, -1 slower, 0 neither."""
-    _, low, high = _logs(record)
-    return 1 if low > 0 else -1 if high < 0 else 0
-
-
-def _coverage(records: Sequence[Record], truths: dict[str, Truth], level: float) -> Count:
-    """At the level of the experiment it is the interval that the findings have; at others, one of the same error."""
-    covered = 0
-    for each in records:
-        middle, low, high = _logs(each)
-        if level != CONFIDENCE:
-            half = t_quantile((1 + level) / 2, degrees_of(each)) * (each.error or 0.0)
-            low, high = middle - half, middle + half
-        covered += low <= true_log(each, truths) <= high
-    return Count(count=covered, of=len(records))
-
-
-def _place(record: Record, truths: dict[str, Truth]) -> float:
-    """Where the estimate's error stands in its distribution; uniform from 0 to 1 if that is right."""
-    shift = (_logs(record)[0] - true_log(record, truths)) / (record.error or 1.0)
-    return float(t.cdf(shift, degrees_of(record)))
-
-
-def _expected_power(records: Sequence[Record], truths: dict[str, Truth]) -> float:
-    """Power against the planted work, of the errors of all experiments: those of equal arms say as much of it."""
-    known = [each for each in records if each.method in truths]
-    if not known:
-        return math.nan
-    powers = [
-        find_power(truths[each.method].planted / (each.error or 1.0), degrees=degrees_of(each), alpha=1 - CONFIDENCE)
-        for each in known
-    ]
-    return sum(powers) / len(powers)
+def _verdicts(judged: Sequence[_Judged], verdict: str) -> Count:
+    return Count(count=sum(each.record.verdict == verdict for each in judged), of=len(judged))

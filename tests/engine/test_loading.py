@@ -144,7 +144,7 @@ SILENT = ["\\! touch {mark}", "\\set x `touch {mark}`"]  # psql goes on where it
 def test_program_that_was_not_found_in_the_file_is_not_started(
     served: ThrowawayCluster, tmp_path: Path, line: str
 ) -> None:
-    mark = served.directory / "mark"  # where the account may write
+    mark = served.data / "mark"  # where the account may write
     (tmp_path / "load.sql").write_text(f"/*\nCOPY t FROM stdin;\n*/\n{line.format(mark=mark)}\n")
 
     with pytest.raises(TargetError, match=r"^load.sql, line 4: ") as caught:
@@ -159,7 +159,7 @@ def test_program_that_was_not_found_in_the_file_is_not_started(
 def test_program_that_psql_does_not_miss_is_not_started_either(
     served: ThrowawayCluster, tmp_path: Path, line: str
 ) -> None:
-    mark = served.directory / "mark"
+    mark = served.data / "mark"
     (tmp_path / "load.sql").write_text(f"/*\nCOPY t FROM stdin;\n*/\n{line.format(mark=mark)}\n")
 
     load(served, tmp_path, "load.sql")
@@ -172,7 +172,7 @@ def test_program_that_psql_does_not_miss_is_not_started_either(
 def test_program_that_is_allowed_is_started_as_the_servers_account(
     served: ThrowawayCluster, tmp_path: Path, line: str
 ) -> None:
-    mark = served.directory / "mark"
+    mark = served.data / "mark"
     (tmp_path / "load.sql").write_text(f"{line.format(mark=mark)}\n")
 
     load(served, tmp_path, "load.sql", may_run=True)

@@ -1,4 +1,4 @@
-"""Whatever rhythm a load or a limit has, the sampler sees what an observer at random times sees."""
+"""Whatever rhythm a load or a limit has, the sampler sees what an observer at random times sees, far more often."""
 
 import importlib
 import os

@@ -10,7 +10,7 @@ from pgtrial.engine.target.twins import Twins
 
 def twins(*variants: str) -> Twins:
     arms = {f"arm{number}": SimpleNamespace(variant=SimpleNamespace(key=key)) for number, key in enumerate(variants)}
-    made = Twins(base=SimpleNamespace(), arms=arms)
+    made = Twins(base=SimpleNamespace(changes=None), arms=arms)
     made.members = {
         name: SimpleNamespace(clusters={arm.variant.key: SimpleNamespace(directory=Path(f"/{name}"))})
         for name, arm in arms.items()

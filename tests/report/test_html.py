@@ -99,7 +99,7 @@ def test_shares_of_transactions_show_the_latency_of_each_scenario_first(sample):
     mixed = sample.model_copy(update={"experiment": experiment, "effects": (*whole, *slower)})
 
     assert scenario_latencies(sample) == []
-    assert [effect.scenario for effect in scenario_latencies(mixed)][:2] == ["update", "read"]
+    assert list(dict.fromkeys(effect.scenario for effect in scenario_latencies(mixed))) == ["update", "read"]
     text = render_text(mixed)
     assert text.index("Mean latency by scenario") < text.index("throughput  ")
     effects = next(section for section in SECTIONS if section.name == "effects")

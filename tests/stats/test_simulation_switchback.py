@@ -1,4 +1,4 @@
-"""Simulated experiments in which one server is switched to and fro, from the product's own plan to its verdict.
+"""Simulated experiments in which one server is switched back and forth, from the product's own plan to its verdict.
 
 A setting's effect comes and goes with a time constant, so every slice begins with what the one before has left; or each
 switch to an arm disturbs whatever follows, without any effect that lasts.

@@ -20,7 +20,7 @@ from pgtrial.safe_files import read_file, write_file
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
-    from pgtrial.report.history import Entry
+    from pgtrial.findings.history import Entry
 
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
@@ -86,7 +86,8 @@ class Gate:
 
             summary = render_summary(findings)
             if self.history is not None:
-                from pgtrial.report.history import entry_of, render_comment, render_history
+                from pgtrial.findings.history import render_history
+                from pgtrial.report.history import entry_of, render_comment
 
                 earlier = self._read_history()
                 summary = render_comment(findings, earlier)
@@ -98,7 +99,7 @@ class Gate:
 
     def _read_history(self) -> "tuple[Entry, ...]":
         """What earlier runs have noted; nothing in the first one."""
-        from pgtrial.report.history import LARGEST, parse_history
+        from pgtrial.findings.history import LARGEST, parse_history
 
         if self.history is None:
             return ()

@@ -24,6 +24,7 @@ from pgtrial.errors import PgTrialError
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 PIPE_CLOSED = 141  # as a shell reports one that SIGPIPE ended
 FAILED = 1
+COMPLETE = "_PGTRIAL_COMPLETE"  # set by a shell with the script of "pgtrial completion"
 
 # Name and one-line help; the module pgtrial.cli.<name> has the click command as ``command``.
 COMMANDS: tuple[tuple[str, str], ...] = (
@@ -46,6 +47,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("export", "Write results for other programs, or as one archive."),
     ("unpack", "Check a bundle you received, and unpack it."),
     ("schema", "Print the JSON Schema of the experiment file, for editors."),
+    ("completion", "Print what makes a shell complete commands and options."),
 )
 
 
@@ -101,6 +103,8 @@ def group(context: click.Context, *, verbose: int, debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` are without the program's name."""
+    if arguments is None and (instruction := os.environ.get(COMPLETE)):
+        return _complete(instruction)
     given = list(sys.argv[1:] if arguments is None else arguments)
     with_traceback = "--debug" in given  # an error may come before the option is parsed
     interrupts: list[int] = []
@@ -130,6 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard(sys.stderr)
     return status
+
+
+def _complete(instruction: str) -> int:
+    """Answer a shell that asks what fits at its cursor."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(group, {}, "pgtrial", COMPLETE, instruction)
 
 
 def _discard(stream: TextIO) -> None:

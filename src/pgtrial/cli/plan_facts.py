@@ -93,7 +93,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
         "schedule": [
             {"run": slot.number, "block": slot.block, "position": slot.position, "arm": slot.arm} for slot in plan.slots
         ],
-        "server_starts": plan.trials + len(plan.slots) if checked.servers else 0,
+        "server_starts": plan.trials + _starts(checked) if checked.servers else 0,
         "seconds": {
             "prepare": plan.estimate.prepare,
             "run": {
@@ -139,6 +139,12 @@ def claim_sentence(checked: Checked) -> str:
     scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
     relation = f"{plan.claimed} is {RELATIONS[hypothesis.expect]} {plan.arms[0].name}"
     return f"{relation} in {hypothesis.metric}{scenario}, margin {format_share(hypothesis.margin)}"
+
+
+def _starts(checked: Checked) -> int:
+    """Server starts for the runs: one for each, or for each block that has one server."""
+    plan = checked.plan
+    return plan.blocks if plan.method.method == "switchback" else len(plan.slots)
 
 
 def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:

@@ -24,6 +24,7 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "workload": _workload(experiment),
             "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
             "design": experiment.design.model_dump(mode="json", exclude={"seed"} | _left_out(experiment.design)),
+            **({"hooks": experiment.hooks.model_dump(mode="json")} if experiment.hooks.programs() else {}),
             **({"waive": [one.model_dump(mode="json") for one in experiment.waive]} if experiment.waive else {}),
         }
     )

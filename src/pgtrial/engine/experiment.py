@@ -16,6 +16,7 @@ from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writ
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
+from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
@@ -180,6 +181,8 @@ async def _run_schedule(
         with Journal.open(write=bool(wanted or writes or makes_database)) as journal:
             refuse_unrestored(journal, own=own)
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
+                hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
+                await hooks.run("before_dataset")
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     plan,
@@ -199,7 +202,9 @@ async def _run_schedule(
                         stack.callback(_remove_all, each, belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
+                    await hooks.run("after_dataset")
                     schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
+                    schedule.hooks = hooks
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
                         schedule.twins = _make_twins(target, belongings, schedule.arms)

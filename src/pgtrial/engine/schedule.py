@@ -16,6 +16,7 @@ from pgtrial.design.plan import Plan as ExperimentPlan
 from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
+from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
@@ -51,6 +52,7 @@ class Schedule:
     plan: Plan
     arms: Mapping[str, Arm]
     tell: Observer
+    hooks: Hooks | None = None
     slice_plan: SlicePlan | None = None
     twins: TurnTaking | None = None
     board: Switchboard | None = None
@@ -62,13 +64,24 @@ class Schedule:
         Raises PgTrialError when one of them cannot be done.
         """
         left = len(pending)
+        before: int | None = None
         for unit in self._units(pending):
+            if unit[0].block != before:
+                await self._call("before_block", unit[0])
             await self._run_unit(unit, left=left)
             left -= len(unit)
-            block = unit[-1].block
+            before = block = unit[-1].block
             is_complete = left == 0 or pending[-left].block != block
+            if is_complete:
+                await self._call("after_block", unit[0])
             if is_complete and await self._may_stop(block):
                 return
+
+    async def _call(self, moment: str, *slots: Slot) -> None:
+        """Run the hook of a moment for each slot. Raises TargetError."""
+        if self.hooks is not None:
+            for slot in slots:
+                await self.hooks.run(moment, slot)
 
     async def _may_stop(self, block: int) -> bool:
         """Whether the experiment ends with this block, by its rule."""
@@ -131,7 +144,11 @@ class Schedule:
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
         tps: Mapping[str, float | None] = {}
         try:
-            tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
+            await self._call("before_run", *unit)
+            try:
+                tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
+            finally:
+                await self._call("after_run", *unit)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)

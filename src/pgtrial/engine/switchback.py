@@ -1,4 +1,4 @@
-"""Measure the runs of a block on one server with one load, which is switched to and fro between the arms."""
+"""Measure the runs of a block on one server with one load, which is switched back and forth between the arms."""
 
 import asyncio
 import time

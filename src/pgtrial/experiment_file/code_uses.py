@@ -76,6 +76,8 @@ def find_code_uses(
 def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[str], bool]) -> Iterator[CodeUse]:
     if experiment.target.restart:
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
+    for moment, argv in experiment.hooks.programs().items():
+        yield code_use(f"hooks.{moment}", f"a command with the rights of pgtrial: {' '.join(argv)}")
     wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
     if experiment.target.postgres is not None:
         wanted[experiment.target.postgres] = "target.postgres"

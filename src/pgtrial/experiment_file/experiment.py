@@ -374,7 +374,7 @@ class DesignTable(Table):
         default="blocks",
         description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
         "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. switchback: "
-        "one server is switched to and fro between the arms. auto: the cheapest of these that is valid.",
+        "one server is switched back and forth between the arms. auto: the cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
@@ -431,6 +431,31 @@ class DesignTable(Table):
     )
 
 
+class HooksTable(Table):
+    """Programs that are run at certain moments, outside of measured time, with the rights of pgtrial.
+
+    By its environment each is told what it is about: PGTRIAL_HOOK, PGTRIAL_FOLDER, of a block PGTRIAL_BLOCK, of a run
+    PGTRIAL_RUN and PGTRIAL_ARM as well. Running them needs --allow-code.
+    """
+
+    before_dataset: Command = Field(default=(), description="Before the data are prepared, or found prepared.")
+    after_dataset: Command = Field(default=(), description="After that.")
+    before_block: Command = Field(default=(), description="Before the first run of a block.")
+    after_block: Command = Field(default=(), description="After the last run of a block.")
+    before_run: Command = Field(default=(), description="Before each attempt at a run; its server does not run yet.")
+    after_run: Command = Field(default=(), description="After each attempt, also one that failed.")
+    timeout: Duration = Field(
+        default=60.0,
+        description="Time that each has. One of a run that fails or takes longer makes that run invalid; "
+        "another ends the experiment, whose finished runs are kept.",
+    )
+
+    def programs(self) -> dict[str, tuple[str, ...]]:
+        """The moments that have a program, in the order of the fields."""
+        moments = ("before_dataset", "after_dataset", "before_block", "after_block", "before_run", "after_run")
+        return {moment: argv for moment in moments if (argv := getattr(self, moment))}
+
+
 class Experiment(Table):
     """The whole file."""
 
@@ -446,6 +471,7 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
     waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")

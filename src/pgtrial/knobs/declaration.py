@@ -175,7 +175,7 @@ class Knob:
         return self.rule_of(key)
 
     def can_be_switched(self, key: str) -> bool:
-        """Whether a key can be set to and fro under a running server, each time with its whole effect."""
+        """Whether a key can be set back and forth under a running server, each time with its whole effect."""
         return self.rule_of(key).at_run_time
 
     def changes_fact(self, key: str, fact: str) -> bool:

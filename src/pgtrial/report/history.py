@@ -1,37 +1,18 @@
-"""What a gate said in earlier runs of a pipeline, one line of JSON each, for a table below the newest summary.
+"""What a gate said in earlier runs of a pipeline, as a table below the newest summary.
 
 It is for people who wonder how a number came about. No verdict uses it: runs of different days are not compared.
 """
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from pgtrial.findings.findings import Findings
+from pgtrial.findings.history import Entry
 from pgtrial.report.gate import gate_verdict
 from pgtrial.report.markdown import code, escape, heading, render_summary, table
 from pgtrial.report.words import change_text, interval_text, primary_effect
 
-LARGEST = 1 << 20  # bytes of a file of them
-_MOST = 200  # that are kept
 _SHOWN = 10
-
-
-class Entry(BaseModel):
-    """One run of the pipeline; ``ended`` is in seconds since the epoch, ``commit`` "" where it is not known."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    experiment: str = Field(max_length=200)
-    verdict: str = Field(max_length=20)
-    ended: float | None = Field(default=None, ge=0, lt=1e11)
-    commit: str = Field(default="", max_length=64)
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    blocks: int = 0
 
 
 def entry_of(findings: Findings, *, commit: str) -> Entry:
@@ -47,22 +28,6 @@ def entry_of(findings: Findings, *, commit: str) -> Entry:
         high=None if effect is None else effect.high,
         blocks=findings.experiment.blocks_complete,
     )
-
-
-def parse_history(text: str) -> tuple[Entry, ...]:
-    """Entries of a file, the oldest first; a line that is none is left out: a cache may have been cut."""
-    found = []
-    for line in text.splitlines():
-        try:
-            found.append(Entry.model_validate_json(line))
-        except ValidationError:
-            continue
-    return tuple(found)
-
-
-def render_history(entries: Sequence[Entry]) -> str:
-    """The file of the newest entries."""
-    return "".join(f"{json.dumps(entry.model_dump())}\n" for entry in entries[-_MOST:])
 
 
 def render_comment(findings: Findings, earlier: Sequence[Entry]) -> str:

@@ -21,6 +21,7 @@ from support import wait_until
 Kind = plan.Kind
 PLAN = plan.draw_plan(seed=7, null=60, planted=40)
 SAMPLES = {(trial.kind, trial.method): trial for trial in PLAN}
+QUICK = 34  # seed of a neighbour whose first pause is short
 HALF = 0.02  # of a log, of the intervals below
 T_5, T_4 = 2.5706, 2.7764  # quantiles of Student's distribution, 97.5 %
 
@@ -36,6 +37,7 @@ def made(trial: plan.Trial, log_ratio: float, verdict: str = "inconclusive", hal
         low=math.exp(log_ratio - half),
         high=math.exp(log_ratio + half),
         error=half / (T_4 if trial.method == "blocks" else T_5),
+        degrees=4 if trial.method == "blocks" else 5,
         blocks=(1.0,) * 6,
     )
 
@@ -330,7 +332,7 @@ def test_the_time_in_which_the_neighbour_was_busy():
 def test_the_neighbour_is_busy_and_ends_with_the_block(tmp_path):
     log = tmp_path / "bursts.jsonl"
 
-    with disturber.disturbed(seed=1, log=log):
+    with disturber.disturbed(seed=QUICK, log=log):
         wait_until(lambda: disturber.read_bursts(log))
 
     assert not processes_of(log)
@@ -342,7 +344,7 @@ def test_the_neighbour_ends_with_a_series_that_is_killed(tmp_path):
     code = (
         "import pathlib, signal, sys\n"
         "from gym.live.disturber import disturbed\n"
-        "with disturbed(seed=1, log=pathlib.Path(sys.argv[1])):\n"
+        f"with disturbed(seed={QUICK}, log=pathlib.Path(sys.argv[1])):\n"
         "    signal.pause()\n"
     )
     series = subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=experiment.FOLDER.parents[1])

@@ -1,4 +1,4 @@
-"""One server for all arms of a block, switched to and fro between their settings while it runs."""
+"""One server for all arms of a block, switched back and forth between their settings while it runs."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""What arms that take turns set differently on a host: made once in the journal, then set to and fro."""
+"""What arms that take turns set differently on a host: made once in the journal, then set back and forth."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
