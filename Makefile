@@ -1,21 +1,26 @@
 # make demo       set up, then answer a question with a known answer on a throw-away server (3 minutes)
 # make test       set up, then the checks and tests (pytest last)
 # make setup      .venv/bin/pgtrial and what it needs; quick when nothing changed
-# make check      format, lint, types, who imports whom, spelling
+# make check      format, lint, types, who imports whom, who writes files, spelling
 # make test-fast  tests of pure functions, seconds
-# make calibration  false-alarm rate and coverage over simulated experiments, minutes
+# make calibration  false-alarm rate and coverage over simulated experiments, and the table of docs/statistics.md, minutes
+# make attack     10,000 damaged and forged folders, bundles, journals and files; hours on two processors
 # make bench      speed and memory of ingestion and report
 # make ground-truth  experiments whose cause is known, and whether the analysis finds it; 45 minutes, as root
 # make gym       who grades graders: pgtrial and other tools on machines of which the truth is known; half an hour
 # make gallery    the published experiments in their quick size, and the pages of docs/gallery; at most 2 hours, as root
+# make gym-live   experiments with a known answer on real servers; hours, and resumed by the same command
 # make docs       the documentation as a site in site/, without a network
 # make catalogues collect the texts of the languages, and compile their translations
+# make dist       wheel and source archive in dist/, the same to the byte wherever they are built
+# make deb        a package for this Debian or Ubuntu in dist/
 # make lock       write requirements/*.lock again; UPGRADE=1 moves to the newest versions
 # make clean      remove .venv and caches; results/ stays
 #
 # PYTHON=python3.13 chooses the interpreter, PGTRIAL_EMBEDDED=1 installs PostgreSQL 16 and 18 although there is one,
-# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="..." and GALLERY="..."
-# those of the ground truth, of the gym and of the gallery.
+# DEMO="..." are options of `pgtrial demo`, PYTEST="..." those of pytest, GROUND_TRUTH="...", GYM="...", GALLERY="..." and
+# GYM_LIVE="..." those of the ground truth, of the gym, of the gallery and of the live experiments;
+# ATTACK="--number 500" those of the attack.
 
 SHELL = /bin/sh
 BIN = .venv/bin
@@ -25,13 +30,16 @@ PYTEST ?=
 GROUND_TRUTH ?=
 GYM ?=
 GALLERY ?=
+ATTACK ?=
+GYM_LIVE ?=
 PURE = $(addprefix tests/,collectors design model experiment_file stats workloads test_units.py)
 # More than there are processors: some of them wait for a server.
 WORKERS = 4
 export PYTHON
 
 .DEFAULT_GOAL = help
-.PHONY: help setup setup-test demo test check test-fast calibration bench catalogues ground-truth gym gallery docs lock clean
+.PHONY: help setup setup-test demo test check test-fast calibration attack bench catalogues ground-truth gym gallery
+.PHONY: gym-live docs dist deb lock clean
 
 help:
 	@sed -n 's/^# \{0,1\}//; /^$$/q; p' Makefile
@@ -50,6 +58,7 @@ check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_writes.py
 	$(BIN)/codespell
 
 # While types are checked, the other processor compiles the tests, which each of pytest's would do for itself.
@@ -62,6 +71,10 @@ test-fast: setup-test
 
 calibration: setup-test
 	$(BIN)/pytest -m slow $(PYTEST)
+	$(BIN)/python tools/generate_docs.py docs
+
+attack: setup-test
+	PYTHONPATH=tests $(BIN)/python -m support.attack $(ATTACK)
 
 bench: setup-test
 	@for program in benchmarks/*.py; do echo "$$program"; PYTHONPATH=tests $(BIN)/python "$$program" || exit; done
@@ -76,6 +89,9 @@ gym: setup-test
 gallery: setup-test
 	$(BIN)/python -m gallery --allow-host-changes $(GALLERY)
 
+gym-live: setup-test
+	$(BIN)/python -m gym.live $(GYM_LIVE)
+
 docs: setup-test
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site begins at site/index.html"
@@ -83,9 +99,16 @@ docs: setup-test
 catalogues: setup-test
 	$(BIN)/python tools/catalogues.py
 
+# The date in the archives is that of the last entry in Git, unless one is given.
+dist: setup-test
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build --directory dist
+
+deb: setup-test
+	@packaging/build_deb.sh
+
 lock: setup-test
 	@UPGRADE=$(UPGRADE) tools/lock.sh
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks ground_truth gym gallery -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks ground_truth gallery gym -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,12 +1,14 @@
-"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code; tests compare them.
+"""Write experiment-file.md, experiment.schema.json, knobs.md, methods.md, caveats.md from the code, and the tables
+of statistics.md from what `make calibration` measured; tests compare them.
 
 python tools/generate_docs.py docs
 """
 
 import argparse
 import textwrap
+import tomllib
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from pydantic.fields import FieldInfo
 from pgtrial.cli import init
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
+    LEAST_SWITCH,
+    LEAST_SWITCH_BUILDING_UP,
     LONGEST_DUET_SLICE,
     MOST_DUET_SLICES,
     SECONDS_PER_CLIENT,
@@ -38,7 +42,7 @@ from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
 from pgtrial.knobs.sysctl_rules import REFUSALS
 from pgtrial.knobs.values import Form, Name
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
 
 
@@ -71,6 +75,8 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
+    ("[hooks]", spec.HooksTable),
+    ("[[waive]]", cause_tables.WaiverTable),
 )
 
 _INTRODUCTION = """\
@@ -271,7 +277,7 @@ def render_knobs() -> str:
     """Another page: what each knob says about itself."""
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
-    server = {knob.name: knob.about for knob in (ServerSettings, ServerDatabase)}
+    server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
         f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
         + " |"
@@ -306,34 +312,67 @@ why the others are not. The result folder records the method and the reason for 
 | `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
 | `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
-| `auto` | the first of interleaved, duet and blocks to which there is no objection | everything |
+| `switchback` | one server, with one load, is switched back and forth between the arms | settings that hold at run time |
+| `auto` | the first of interleaved, duet, switchback and blocks to which there is no objection | everything |
 
 Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and
 cancels out, so slices of a second find in minutes what runs of a minute find in hours. The price is that arms share
 resources, through which an effect can leak.
 
+A `budget` in [design] is turned into blocks. Without a `duration` in [workload] it also decides how long a run is: two
+starts of the same server differ by a few percent whatever their length, so a run is as long as makes the interval
+narrowest for the time, 5 to 30 s, and shorter, down to 3 s, where 6 blocks would not fit. If an effect builds up, a run
+takes 30 s as long as 6 blocks of that fit. This is wrong where a load shows its effect only after minutes, or where
+single statements take longer than seconds: give a `duration` there.
+
 ## Interleaved
 
 The arms' clusters are twins: copies of one snapshot. While one runs, the servers of the others and their load are
-frozen (SIGSTOP); sessions stay open. Two arms take turns as ABBA or BAAB at random, more arms as rows of Williams
-squares, so that every arm follows every other one equally often. The first {guard} ms of a slice do not count; the
-guard time is longer where a machine setting is switched with the arm.
+frozen (SIGSTOP); sessions stay open. Two arms alternate, and the second half of the sequence is the first backwards;
+more arms run as rows of Williams squares, so that every arm follows every other one equally often. Slices are longer
+or shorter by up to half. The first half of a slice does not count: it still feels the other arm. An arm needs
+{guard} ms of it to settle, more where a machine setting is switched with the arm.
+
+Where the duration has room for two rounds of them, slices are twice as long in every second block. What a slice leaves
+behind for longer than half of the next one shows as another effect there (`effect-grows-with-slices`); where it has
+the other direction, the experiment is invalid. On a real server, an arm that hands work over to programs which do it a
+second later was 9 and 3 % faster in slices of 1 s, and 18 and 16 % slower in slices of 2 s, so both experiments are
+invalid. By sequences of ABBA in slices of 1 s alone it was 4 % faster and 5 % slower, and nothing was said; in runs one
+after the other it was 19 % slower. (A machine of 2 CPUs with other load; `tests/calibration/test_handed_over.py`.)
 
 pgtrial refuses this method for:
 
-- existing servers, servers on other machines, `cache = "cold"`, and arrivals at a rate, which would continue while a
-  server is frozen;
+- servers of its own on other machines, `cache = "cold"`, and arrivals at a rate, which would continue while a server is
+  frozen;
 - arms whose effect builds up in what twins share, or follows the clock, according to the tables below;
 - servers that together need more than 70 % of the available memory (shared_buffers, and 8 MB per session), and data
   that fit into the page cache once but not once per arm;
-- slices of which the guard time is more than half, and slices below {building:g} s where an effect builds up.
+- slices in whose first half an arm does not settle, and slices below {building:g} s where an effect builds up.
 
 An effect that builds up in the arm's own cluster is allowed with a warning, in slices of {building:g} s or more: work
 paced by the clock, such as the kernel's write-back every 5 s, then falls mostly into the slices of the arm that
 causes it. `auto` chooses another method for such an effect, and where a timeout such as statement_timeout is set,
 because its clock keeps running while a server is frozen.
 
-The twins' data are restored at the beginning of each block, unless `restore = "never"`.
+The twins' data are restored at the beginning of each block, unless `restore = "never"`. Where the load only reads, all
+arms have the same data and no arm sets anything on the host, they are still as they were restored: then copies are not
+made anew but change hands from block to block, and every arm has each copy equally often.
+
+### On an existing server
+
+An existing server has no twin, but arms that differ only by what each session can set can take turns on it: the
+load of an arm is frozen while the other's is at work. Nothing of the server is ever frozen, since a process that
+stands still may hold a lock. Three things follow:
+
+- Loads that write are refused: a transaction that waits for its turn keeps its locks. The load of a database that
+  is read-only for it never writes.
+- All arms share one server and its caches. A setting whose effect builds up, or lies in what sessions share, is
+  refused; what the plans of one arm have read is there for the other, so an effect on what is cached looks smaller.
+- A statement that is at work when the turn of its arm ends goes on in the next turn. The first half of a turn does
+  not count; with statements longer than that, use longer slices, or blocks.
+
+What the server counts (blocks, WAL, commits) is of all arms together, and is left out; times, transactions and
+sampled waits are each arm's own.
 
 ## Duet
 
@@ -344,6 +383,36 @@ both up to {duet_longest:g} s), of which the first third, but at most {duet:g} s
 time.
 The arms share disk and memory bandwidth, so `auto` does not choose a duet where commits wait for the disk. Machine
 settings cannot differ between arms, and a control group's CPU limit has no meaning.
+
+## Switchback
+
+In each block one server is started once, with the settings of the control, and has one load from beginning to end.
+While it runs, pgtrial switches it between the arms: it writes the values of the kernel, or the server's settings and
+has it reload them, and reads each back. Nothing is frozen, so arrivals at a rate, timeouts and clocks are as they are.
+All arms have the same memory, the same page cache and the same luck of a start, which cancels. Two arms alternate, and
+then come backwards; more arms are rows of Williams squares. Slices are longer or shorter by up to a half, and their
+first half does not count. Their usual length is {switch:g} s where an effect builds up, twice that in every second
+block, and else {least_switch:g} s; `slice` sets another one.
+
+The tables below say in the column **Switched** what can be switched: it holds for all that a running server and its
+sessions do next. What holds only for memory, files or sessions that are begun after it cannot, such as `read_ahead_kb`
+or `transparent_huge_pages`: what is there already would keep the other arm's value. pgtrial also refuses this method
+for:
+
+- existing servers, servers on other machines, and `cache = "cold"`;
+- what the clock paces (`checkpoint_timeout`, `autovacuum_naptime`);
+- settings of PostgreSQL with `protocol = "prepared"`, whose sessions keep their plans;
+- slices below {least_building:g} s where an effect builds up.
+
+The values of the kernel are in the journal before the first switch, as open changes: whoever has to undo them, also
+after `kill -9` in the midst of a switch, puts back what was before, whichever arm's value is there.
+
+**When it is wrong.** Where an effect takes longer than a washout, it looks smaller than it is, never larger
+([statistics.md](statistics.md#one-server-switched-to-and-fro) says by how much). The caveat `effect-grows-with-slices`
+compares blocks with long and short slices. `auto` leaves out what acts over the minutes in which memory is reclaimed
+(`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer than half a slice belong
+to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by arm, so the report has an
+effect, but no cause.
 
 ## How effects settle
 
@@ -372,11 +441,16 @@ def render_methods() -> str:
     tables = []
     for name, knob in KNOBS.items():
         rows = "\n".join(f"| {' | '.join(_timing_cells(rule))} |" for rule in knob.rules)
-        tables.append(f"### `{name}`\n\n| Setting | Settles | Shared | Because it |\n|---|---|---|---|\n{rows}\n")
+        tables.append(
+            f"### `{name}`\n\n| Setting | Settles | Shared | Switched | Because it |\n|---|---|---|---|---|\n{rows}\n"
+        )
     return _METHODS.format(
         guard=round(GUARD * 1000),
         building=LEAST_SLICE_BUILDING_UP,
         duet=DUET_GUARD,
+        switch=spec.DEFAULT_SWITCH_SLICE,
+        least_switch=LEAST_SWITCH,
+        least_building=LEAST_SWITCH_BUILDING_UP,
         duet_slice=spec.DEFAULT_DUET_SLICE,
         duet_longest=LONGEST_DUET_SLICE,
         duet_most=MOST_DUET_SLICES,
@@ -391,11 +465,17 @@ def _among(among: Among) -> list[str]:
     return [name for name, knob in KNOBS.items() if knob.among_twins is among]
 
 
-def _timing_cells(rule: Rule) -> tuple[str, ...]:
+def _timing_cells(rule: Rule) -> Sequence[str]:
     settles = str(rule.timing) + (f", {rule.seconds:g} s" if rule.seconds else "")
     if rule.by_clock:
         settles += ", by the clock"
-    return ", ".join(f"`{pattern}`" for pattern in rule.patterns), settles, ", ".join(rule.shares) or "–", rule.reason
+    return (
+        ", ".join(f"`{pattern}`" for pattern in rule.patterns),
+        settles,
+        ", ".join(rule.shares) or "–",
+        "yes" if rule.at_run_time and not rule.by_clock else "–",
+        rule.reason,
+    )
 
 
 _CAVEATS = """\
@@ -431,6 +511,39 @@ def _caveat_row(code: str, entry: Entry) -> str:
     return f"| `{name}` | {entry.severity or ENTRIES[code].severity} | {entry.when} |"
 
 
+DEFECTS = Path(__file__).parent.parent / "tests" / "calibration" / "rows"
+_BEGIN = (
+    "<!-- Written by tools/generate_docs.py from tests/calibration/rows/{}, which `make calibration` measures. -->\n"
+)
+_END = "<!-- End of the table of {}. -->\n"
+_NOISES = "| Noise of the machine | runs one after the other | SD | interleaved | SD | duet | SD |\n" + "|---" * 7 + "|"
+_DEFECTS = "| | What goes wrong | Before | Now |\n" + "|---" * 4 + "|"
+
+
+def render_statistics(page: str) -> str:
+    """The page with its tables of noises and of defects, as they were last measured."""
+    noises = [f"| {row['noise']} | {row['cells']} |" for _, row in _measured("noise-*.toml")]
+    defects = [
+        f"| {int(name)} | {row['defect']} | {row['before']} | {row['after']} |"
+        for name, row in _measured("[0-9]*.toml")
+    ]
+    page = _put_in(page, "noise-*.toml", "noises", (_NOISES, *noises))
+    return _put_in(page, "", "defects", (_DEFECTS, *defects))
+
+
+def _measured(pattern: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for path in sorted(DEFECTS.glob(pattern)):
+        yield path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _put_in(page: str, source: str, name: str, lines: Iterable[str]) -> str:
+    begin, end = _BEGIN.format(source), _END.format(name)
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    table = "\n".join(lines)
+    return f"{before}{begin}\n{table}\n\n{end}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -439,6 +552,8 @@ def main() -> None:
     (folder / "knobs.md").write_text(render_knobs(), encoding="utf-8")
     (folder / "methods.md").write_text(render_methods(), encoding="utf-8")
     (folder / "caveats.md").write_text(render_caveats(), encoding="utf-8")
+    statistics = folder / "statistics.md"
+    statistics.write_text(render_statistics(statistics.read_text(encoding="utf-8")), encoding="utf-8")
     (folder / "experiment.schema.json").write_text(render_schema(), encoding="utf-8")
 
 

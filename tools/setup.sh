@@ -123,10 +123,12 @@ install() {
 }
 
 choose_python
-locks="run build"
+locks="run build" why="this machine has none"
 if [ "${1:-}" = test ]; then
     locks="run build embedded test docs"
-elif [ "${PGTRIAL_EMBEDDED:-0}" = 1 ] || ! has_postgres; then
+elif [ "${PGTRIAL_EMBEDDED:-0}" = 1 ]; then
+    locks="run build embedded" why="PGTRIAL_EMBEDDED says"
+elif ! has_postgres; then
     locks="run build embedded"
 fi
 
@@ -144,7 +146,7 @@ for lock in $locks; do
 done
 case $locks in
 *test*) say "installing pinned packages, test tools and PostgreSQL 16 and 18 for the tests" ;;
-*embedded*) say "installing pinned packages, with PostgreSQL 16 and 18 as this machine has none" ;;
+*embedded*) say "installing pinned packages, with PostgreSQL 16 and 18 as $why" ;;
 *) say "installing pinned packages; PostgreSQL is this machine's" ;;
 esac
 # Wheels only: a fresh machine has no compiler.

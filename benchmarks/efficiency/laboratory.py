@@ -215,16 +215,15 @@ class Laboratory:
 
     def _generator(self, logs: Path, name: str, seed: int) -> Generator:
         (folder := logs / name).mkdir()
-        (logs / "update.sql").write_text(SCRIPT, encoding="ascii")
         variables = (("scale", str(SCALE)), ("twice", str(self.arms[name].twice)), ("n", "0"))
         (generator,) = plan_generators(
-            [Scenario(name="update", variables=variables)],
+            [Scenario(name="update", script=SCRIPT, variables=variables)],
             LoadLevel(index=0, clients=CLIENTS),
             workload=WorkloadTable(threads=1, protocol="prepared"),
             seconds=_SPARE,
             cpus=1,
-            script_directory=str(logs),
-            log_directory=str(folder),
+            directory=str(folder),
+            logged=True,
             seed=seed,
         )
         environment = self.twins[name].environment(DATABASE)

@@ -5,12 +5,13 @@ and on the disk, or not at all. A link that has the name is replaced, and what i
 """
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,13 +19,24 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_file(path: Path) -> BinaryIO:
-    """A plain file, opened to read. OSError where it is a link or anything else; a pipe does not block."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+def open_file(path: Path, *, follow: bool = False) -> BinaryIO:
+    """A plain file, opened to read. OSError where it is anything else, also a link unless one is to ``follow``.
+
+    A pipe does not block.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     return os.fdopen(fd, "rb")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a plain file, no link to one, as far as can be seen."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def read_file(path: Path, *, limit: int) -> bytes:
@@ -45,18 +57,67 @@ def write_file(path: Path, content: bytes | str) -> None:
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the name ``path`` when the block ends, and is gone where that raises."""
-    with _opened(path.parent) as directory:
+    with _opened(path.parent) as directory, _new_file_in(directory, path.name, durable=True) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def new_directory(path: Path) -> Iterator["NewDirectory"]:
+    """A directory that takes the name ``path`` when the block ends, whole and on the disk, and is gone where it raises.
+
+    OSError where there is something of that name. Nobody else enters it, and whoever swaps names around it changes
+    nothing that is not in it.
+    """
+    with _opened(path.parent) as place:
         name = f".{path.name[:100]}-{secrets.token_hex(8)}"
+        os.mkdir(name, 0o700, dir_fd=place)
         try:
-            with os.fdopen(os.open(name, _NEW, 0o666, dir_fd=directory), "w+b") as file:
+            directory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+            try:
+                if os.fstat(directory).st_uid != os.geteuid():
+                    raise OSError(errno.EPERM, "somebody else has taken its place", str(path))
+                yield NewDirectory(directory)
+                ctypes.CDLL(None).syncfs(directory)  # at once, instead of file by file
+                if os.path.lexists(path):  # an empty one would be replaced
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+                _publish(name, place, path.name, place)
+            finally:
+                os.close(directory)
+        finally:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=place)
+
+
+class NewDirectory:
+    """A directory that is being filled."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @contextlib.contextmanager
+    def new_file(self, *parts: str) -> Iterator[BinaryIO]:
+        """A file in it, in directories that are made where they are missing."""
+        with contextlib.ExitStack() as stack:
+            directory = _enter(stack, self._descriptor, parts[:-1])
+            with _new_file_in(directory, parts[-1], durable=False) as file:
                 yield file
-                file.flush()
+
+
+@contextlib.contextmanager
+def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[BinaryIO]:
+    name = f".{final[:100]}-{secrets.token_hex(8)}"
+    try:
+        with os.fdopen(os.open(name, _NEW, 0o666, dir_fd=directory), "w+b") as file:
+            yield file
+            file.flush()
+            if durable:
                 os.fsync(file.fileno())
-            _publish(name, directory, path.name, directory)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=directory)
-            raise
+        os.rename(name, final, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
+        raise
+    if durable:
+        os.fsync(directory)
 
 
 @contextlib.contextmanager
@@ -104,14 +165,19 @@ def make_directory(folder: Path, *parts: str) -> Path:
     OSError where it is there, or where one above it is a link.
     """
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(_opened(folder))
-        for part in parts[:-1]:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=directory)
-            directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-            stack.callback(os.close, directory)
+        directory = _enter(stack, stack.enter_context(_opened(folder)), parts[:-1])
         os.mkdir(parts[-1], dir_fd=directory)
     return folder.joinpath(*parts)
+
+
+def _enter(stack: contextlib.ExitStack, directory: int, parts: Sequence[str]) -> int:
+    """Open what ``parts`` name beneath an opened directory, and make what is missing; OSError where one is a link."""
+    for part in parts:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(part, dir_fd=directory)
+        directory = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        stack.callback(os.close, directory)
+    return directory
 
 
 @contextlib.contextmanager

@@ -192,3 +192,12 @@ def test_data_that_are_not_put_back_before_each_run_are_told(assess: Assess, evi
     (caveat,) = blocks.check_restore(assess(experiment=experiment))
 
     assert caveat.code == "data-not-restored"
+
+
+def test_data_that_no_session_can_change_need_not_be_put_back(assess: Assess, evidence: Evidence) -> None:
+    design = evidence.experiment.design.model_copy(update={"restore": "never"})
+    experiment = evidence.experiment.model_copy(update={"design": design})
+    read_only = {"default_transaction_read_only": ("on", "client")}
+    settings = {run.id: {**evidence.settings.get(run.id, {}), **read_only} for run in evidence.valid}
+
+    assert list(blocks.check_restore(assess(experiment=experiment, settings=settings))) == []

@@ -3,7 +3,10 @@ from typing import Any
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity import world
+from pgtrial.analysis.validity.check import check_quality
 from pgtrial.experiment_file.arms import complete_arm
+from pgtrial.experiment_file.cause_tables import WaiverTable
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Caveat, Severity
 
@@ -157,3 +160,76 @@ def test_a_clean_experiment_has_no_caveat_about_its_world(assess: Assess) -> Non
         world.check_recorded,
     ):
         assert list(check(clean)) == []
+
+
+DEBIAN = (
+    "'--prefix=/usr' '--with-icu' '--with-llvm' 'LLVM_CONFIG=/usr/bin/llvm-config-14' '--with-lz4' '--with-openssl'"
+)
+WHEEL = " '--prefix=/project/pgbuild/../src' '--without-icu' 'PKG_CONFIG_PATH=/usr/local/lib/pkgconfig'"
+
+
+def of_builds(evidence: Evidence, first: dict[str, str], second: dict[str, str]) -> dict[str, Any]:
+    """Arms that declare different servers, with facts of the one and of the other in group PostgreSQL."""
+    facts = {
+        run.id: {f"PostgreSQL/{name}": value for name, value in (second if run.slot.arm == "off" else first).items()}
+        for run in evidence.valid
+    }
+    return {**of_servers(evidence), "fingerprints": facts, "fingerprints_after": {}}
+
+
+def test_servers_that_were_built_in_different_ways_are_a_warning(assess: Assess, evidence: Evidence) -> None:
+    debian = {"configured with": DEBIAN, "compiler flags": "-g -O2 -fstack-protector", "version": "15.18"}
+    wheel = {"configured with": WHEEL, "compiler flags": "-O0 -O3", "version": "18.4"}
+    (caveat,) = world.check_servers(assess(**of_builds(evidence, debian, wheel)))
+
+    assert (caveat.code, caveat.severity) == ("server-build", Severity.WARNING)
+    assert caveat.text == (
+        "The servers of the arms were built in different ways, which an effect contains: JIT (LLVM) (on: with; off: "
+        "without; placebo: with); ICU (on: with; off: without; placebo: with); LZ4 (on: with; off: without; placebo: "
+        "with); OpenSSL (on: with; off: without; placebo: with); optimization (on: -O2; off: -O3; placebo: -O2)."
+    )
+
+
+def test_icu_that_is_the_default_of_a_version_is_no_difference(assess: Assess, evidence: Evidence) -> None:
+    old, new = {"configured with": "'--with-icu'", "version": "15.18"}, {"configured with": "''", "version": "18.4"}
+
+    assert list(world.check_servers(assess(**of_builds(evidence, old, new)))) == []
+
+
+def test_servers_that_do_not_tell_how_they_were_built_are_not_compared(assess: Assess, evidence: Evidence) -> None:
+    silent, told = {"configured with": "", "version": "17.0"}, {"configured with": DEBIAN, "version": "18.4"}
+
+    assert list(world.check_servers(assess(**of_builds(evidence, silent, told)))) == []
+
+
+def waiving(evidence: Evidence, *codes: Any) -> Experiment:
+    waive = tuple(WaiverTable(caveat=code, reason="the runner is shared") for code in codes)
+    return evidence.experiment.model_copy(update={"waive": waive})
+
+
+def test_a_disturbance_from_outside_can_be_waived_and_stays_to_be_read(assess: Assess, evidence: Evidence) -> None:
+    facts = {run.id: {"limits/memory": "1 GB" if run.slot.arm == "off" else "2 GB"} for run in evidence.valid}
+    changes: dict[str, Any] = {"fingerprints": facts, "fingerprints_after": {}}
+
+    before = {caveat.code: caveat for caveat in check_quality(assess(**changes))}
+    after = {
+        caveat.code: caveat
+        for caveat in check_quality(assess(**changes, experiment=waiving(evidence, "undeclared-difference")))
+    }
+
+    assert before["undeclared-difference"].severity is Severity.INVALID
+    assert "undeclared-difference" not in after
+    assert after["waived"].severity is Severity.WARNING
+    assert after["waived"].text.startswith(
+        "Waived in the file, because the runner is shared: The arms did not run under the same conditions"
+    )
+
+
+def test_a_setting_that_differs_cannot_be_waived(assess: Assess, evidence: Evidence) -> None:
+    settings = {
+        run.id: {**evidence.settings[run.id], "work_mem": ("64MB" if run.slot.arm == "off" else "4MB", "default")}
+        for run in evidence.valid
+    }
+    found = check_quality(assess(settings=settings, experiment=waiving(evidence, "undeclared-difference")))
+
+    assert any(caveat.code == "undeclared-difference" and caveat.severity is Severity.INVALID for caveat in found)

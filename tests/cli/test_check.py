@@ -98,11 +98,17 @@ def test_a_budget_that_is_too_short_is_an_error_of_its_line(file: Path, capsys: 
     assert "e.toml:13: design.budget: a budget of 1 min is too short for 2 blocks" in capsys.readouterr().err
 
 
-def test_programs_that_are_not_here_are_a_note_and_no_error(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_its_programs_a_file_is_right_and_this_machine_not_ready(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file.write_text(GOOD.replace('"16"', '"/no/where"'))
 
-    assert main(["check", str(file)]) == 0
-    assert 'note: no PostgreSQL programs in "/no/where"' in capsys.readouterr().out
+    assert main(["check", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f'not ready: {file}: no PostgreSQL programs in "/no/where"')
+    assert 'note: no PostgreSQL programs in "/no/where"' in out
+    assert main(["check", str(file), "--no-host"]) == 0
+    assert capsys.readouterr().out.startswith(f"ok: {file}\n")
 
 
 def test_arms_that_do_not_differ_and_few_blocks_are_noted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

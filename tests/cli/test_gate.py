@@ -156,3 +156,43 @@ def test_what_is_not_a_file_is_written_to_and_not_replaced(tmp_path: Path) -> No
     assert main(["report", str(folder), "--junit", str(link)]) == 0
     assert link.is_symlink()
     assert Path(os.devnull).is_char_device()
+
+
+def test_the_summary_shows_what_the_pipeline_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI_COMMIT_SHA", raising=False)
+    history, summary = tmp_path / "history.jsonl", tmp_path / "summary.md"
+    history.write_text("not an entry\n")
+    for number, (name, tps) in enumerate({"first": FASTER, "second": EQUAL}.items()):
+        monkeypatch.setenv("GITHUB_SHA", f"{number}" * 40)
+        folder = make_folder(tmp_path / name, tps=tps)
+        options = ["--summary-markdown", str(summary), "--history", str(history)]
+        assert main(["report", str(folder), *options]) == 0
+
+    lines = history.read_text().splitlines()
+    assert [(entry["verdict"], entry["commit"]) for entry in map(json.loads, lines)] == [
+        ("supported", "0" * 40),
+        ("refuted", "1" * 40),
+    ]
+    text = summary.read_text()
+    assert text.startswith("<!-- pgtrial ")
+    _, before = text.split("### Before")
+    assert "`000000000000`" in before
+    assert "supported" in before
+    assert "111111111111" not in before
+
+
+def test_a_history_of_somebody_else_starts_no_markup(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "folder")
+    assert main(["report", str(folder), "--json"]) == 0
+    name = json.loads((folder / "findings.json").read_text())["experiment"]["name"]
+    history, summary = tmp_path / "history.jsonl", tmp_path / "summary.md"
+    history.write_text(json.dumps({"experiment": name, "verdict": "<b>@all|x", "commit": "`|"}) + "\n")
+
+    assert main(["report", str(folder), "--summary-markdown", str(summary), "--history", str(history)]) == 0
+
+    assert "&lt;b&gt;@&#8288;all&#124;x" in summary.read_text()
+
+
+def test_a_history_that_nothing_would_show_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(make_folder(tmp_path / "folder")), "--history", str(tmp_path / "h")]) == 2
+    assert "--summary-markdown" in capsys.readouterr().err

@@ -99,7 +99,12 @@ def test_the_data_add_up(data: dict[str, Any]) -> None:
     assert data["host_changes"] == []
     assert data["looks"] == []
     assert (data["method"]["name"], data["method"]["slice"]) == ("blocks", None)
-    assert [judgement["method"] for judgement in data["method"]["judgements"]] == ["interleaved", "duet", "blocks"]
+    assert [judgement["method"] for judgement in data["method"]["judgements"]] == [
+        "interleaved",
+        "duet",
+        "switchback",
+        "blocks",
+    ]
     assert data["levels"][0] == {"clients": 5, "rate": None, "by_scenario": {"read": 3, "insert": 1, "update": 1}}
     assert {change["setting"]: change["needs_restart"] for change in data["changes"]} == {
         "max_connections": True,

@@ -26,6 +26,12 @@ def test_groups_that_differ_in_white_space_become_one() -> None:
         ("SELECT $body$secret that is cut", "SELECT ?"),
         ("SELECT 'secret that is cut", "SELECT ?"),
         ("SELECT E'secret that is cut\\", "SELECT E?"),
+        # A sign belongs to its number where the server's parser takes it so.
+        ("UPDATE a SET b = b + -5, c = -1", "UPDATE a SET b = b + ?, c = ?"),
+        (
+            "SELECT -3, a - 5, a -7, b - -2 WHERE x BETWEEN -1 AND -2",
+            "SELECT ?, a - ?, a -?, b - ? WHERE x BETWEEN ? AND ?",
+        ),
     ],
 )
 def test_a_statement_keeps_none_of_its_values(query: str, kept: str) -> None:

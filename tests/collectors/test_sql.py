@@ -152,7 +152,7 @@ def groups(connection: psycopg.Connection, application: str) -> list[SessionGrou
     statement = find_statement(sessions.NAME, connection.info.server_version)
     assert statement is not None
     sums = SessionSums()
-    sums.add(0.0, connection.pgconn.exec_params(statement.encode(), []))
+    sums.add(0.0, connection.pgconn.exec_params(statement.encode(), []), count=1)
     payload = sums.drain()
     found = sessions.COLLECTOR.parse(payload["columns"], payload["rows"])
     return [group for group in found if group.application == application]

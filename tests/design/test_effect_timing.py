@@ -50,7 +50,7 @@ def test_every_setting_of_postgresql_has_a_rule_of_its_own(version: int) -> None
         ("cgroup", "memory", EffectTiming.BUILDS_UP, False),
         ("cgroup", "cpus", EffectTiming.AT_ONCE, False),
         ("memory_pressure", "share", EffectTiming.BUILDS_UP, True),
-        ("sql", "apply", EffectTiming.BUILDS_UP, False),
+        ("sql", "apply", EffectTiming.AT_ONCE, False),
     ],
 )
 def test_effects_settle_as_they_do(knob: str, name: str, timing: EffectTiming, shared: bool) -> None:
@@ -111,3 +111,27 @@ def test_the_page_of_the_methods_is_up_to_date() -> None:
     found.loader.exec_module(module)
 
     assert (ROOT / "docs" / "methods.md").read_text() == module.render_methods()
+
+
+@pytest.mark.parametrize(
+    ("apply", "timing"),
+    [
+        ("ALTER TABLE t ADD COLUMN note text", EffectTiming.AT_ONCE),
+        ("CREATE INDEX ON t (a)", EffectTiming.AT_ONCE),
+        ("ALTER TABLE t ALTER COLUMN a SET NOT NULL", EffectTiming.AT_ONCE),
+        ("ALTER TABLE t SET (fillfactor = 50)", EffectTiming.BUILDS_UP),
+        ("ALTER TABLE t RESET (parallel_workers)", EffectTiming.BUILDS_UP),
+        ("CREATE INDEX ON t (a) WITH (fillfactor = 50)", EffectTiming.BUILDS_UP),
+        ("alter table t set (AUTOVACUUM_enabled = off)", EffectTiming.BUILDS_UP),
+    ],
+)
+def test_sql_settles_at_once_unless_it_bears_on_upkeep(apply: str, timing: EffectTiming) -> None:
+    content: dict[str, Any] = {
+        "format": 1,
+        "experiment": {"name": "x"},
+        "workload": {"mix": "select-only"},
+        "arms": {"a": {}, "b": {"sql": {"apply": apply}}},
+    }
+    (difference,) = find_differences(resolve_arms(Experiment.model_validate(content)))
+
+    assert difference.rule.timing is timing

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_checks import METHODS, HostFacts
 from pgtrial.design.methods import (
     BLOCKS,
     Judgement,
@@ -11,6 +11,7 @@ from pgtrial.design.methods import (
     choose_method,
     judge_methods,
     plan_steps,
+    warmup_steps,
 )
 from pgtrial.design.plan import make_plan
 from pgtrial.design.slice_time import settle_time, slice_length
@@ -60,7 +61,6 @@ def test_blocks_are_the_default_and_always_valid() -> None:
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [
-        ({"target": {"kind": "server"}}, "an existing server has no twin"),
         ({"target": {"host": "ssh://db"}}, "on another machine"),
         ({"design": {"cache": "cold"}}, "empty page cache"),
         ({"arms": arms_with(sysctl={"vm.swappiness": 1})}, "the effect of vm.swappiness builds up"),
@@ -83,8 +83,9 @@ def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) 
         assert not found[method].valid
         assert any(reason in text for text in found[method].reasons), found[method].reasons
     choice = choose(experiment(**tables))
-    assert choice.method == "blocks"
-    assert "not interleaved or duet: " in choice.reason
+    switched = found["switchback"]
+    assert choice.method == ("switchback" if switched.valid and not switched.doubtful else "blocks")
+    assert "not interleaved or duet" in choice.reason
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,11 @@ def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) 
         ("interleaved", {"workload": {"rate": 10.0}}, "keep arriving"),
         ("interleaved", {"arms": arms_with(postgresql={"autovacuum": False})}, "the clock keeps running"),
         ("interleaved", {"arms": arms_with(postgresql={"lock_timeout": "5s"})}, "is a time by the clock"),
-        ("interleaved", {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "SELECT 1"})}, "which need 5 s"),
+        (
+            "interleaved",
+            {"design": {"slice": "2s"}, "arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})},
+            "which need 5 s",
+        ),
         (
             "interleaved",
             {"design": {"slice": "0.5s"}, "arms": arms_with(block_device={"scheduler": "none"})},
@@ -127,7 +132,11 @@ def test_one_of_them_is_refused_with_the_reason(method: str, tables: dict[str, A
         ("simple-update", {"target": {"postgresql": {"synchronous_commit": "off"}}}, set()),
         ("select-only", {"target": {"postgresql": {"statement_timeout": "10s"}}}, {"interleaved"}),
         ("select-only", {"target": {"postgresql": {"statement_timeout": "0ms"}}}, set()),
-        ("select-only", {"arms": arms_with(sql={"apply": "SELECT 1"})}, {"interleaved", "duet"}),
+        (
+            "select-only",
+            {"arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})},
+            {"interleaved", "duet"},
+        ),
         ("select-only", {"arms": arms_with(cgroup={"memory": "2GB"})}, {"interleaved", "duet"}),
         ("select-only", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, set()),
         ("simple-update", {"arms": arms_with(postgresql={"shared_buffers": "1GB"})}, {"interleaved", "duet"}),
@@ -141,8 +150,8 @@ def test_auto_leaves_what_is_in_doubt_to_the_user(mix: str, tables: dict[str, An
 
     assert {method for method, judgement in found.items() if judgement.doubtful} == doubtful
     assert all(found[method].valid for method in ("interleaved", "duet"))
-    expected = next(method for method in ("interleaved", "duet", "blocks") if method not in doubtful)
-    assert choose(made).method == expected
+    free = [method for method in METHODS if found[method].valid and method not in doubtful]
+    assert choose(made).method == free[0]
 
 
 def test_shared_buffers_that_live_on_the_page_cache_are_refused_where_it_is_short() -> None:
@@ -221,7 +230,7 @@ def test_many_sessions_and_long_runs_exchange_cpus_less_often(
         ({"design": {"slice": "2s"}}, 0.1, 2.0),
         ({"arms": arms_with(block_device={"scheduler": "none"})}, 0.5, 2.0),
         ({"arms": arms_with(sysctl={"kernel.sched_autogroup_enabled": 0})}, 0.3, 1.2),
-        ({"arms": arms_with(sql={"apply": "SELECT 1"})}, 0.1, 5.0),
+        ({"arms": arms_with(sql={"apply": "ALTER TABLE t SET (fillfactor = 50)"})}, 0.1, 5.0),
         ({"workload": {"duration": "800ms"}}, 0.1, 0.8),
     ],
 )
@@ -253,7 +262,7 @@ def test_the_plan_says_method_steps_and_looks() -> None:
     plan = make_plan(experiment(design={"blocks": 8, "stop": "decision"}), FACTS)
 
     assert plan.method.method == "interleaved"
-    assert [judgement.method for judgement in plan.judgements] == ["interleaved", "duet", "blocks"]
+    assert [judgement.method for judgement in plan.judgements] == ["interleaved", "duet", "switchback", "blocks"]
     assert plan.steps
     assert plan.looks == (6, 7, 8)
     assert make_plan(experiment(design={"blocks": 20, "stop": "decision", "looks": 4}), FACTS).looks == (6, 10, 15, 20)
@@ -263,3 +272,23 @@ def test_the_plan_says_method_steps_and_looks() -> None:
 def test_a_plan_of_a_method_that_is_not_valid_is_refused() -> None:
     with pytest.raises(SpecError, match="not valid here"):
         make_plan(experiment("duet"), HostFacts(local=True, cores=((0,),), memory_available=None))
+
+
+def test_auto_lets_arms_take_turns_that_differ_by_sql() -> None:
+    made = experiment(mix="tpcb-like", arms=arms_with(sql={"apply": "ALTER TABLE pgbench_accounts ADD COLUMN c text"}))
+
+    assert choose_method(made, resolve_arms(made), load_levels(made.workload), FACTS).method == "interleaved"
+
+
+@pytest.mark.parametrize(("seconds", "length"), [(2.0, 5.0), (30.0, 1.0), (0.5, 1.0)])
+@pytest.mark.parametrize("arms", [("a", "b"), ("a", "b", "c")])
+def test_a_warm_up_gives_each_arm_its_seconds_and_takes_no_longer(
+    arms: tuple[str, ...], seconds: float, length: float
+) -> None:
+    choice = MethodChoice(method="interleaved", reason="", guard=length / 2, slice=length)
+    steps = warmup_steps(choice, arms, seconds=seconds, seed="1")
+
+    assert sum(step.length for step in steps) == pytest.approx(seconds * len(arms))
+    assert max(step.length for step in steps) <= length
+    for name in arms:
+        assert sum(step.length for step in steps if step.arms == (name,)) == pytest.approx(seconds)

@@ -46,7 +46,7 @@ ANY = "…"
 # does not because the journal is empty.
 HARMLESS = {
     *("init", "check", "plan", "register", "status", "resume", "restore", "report", "schema"),
-    *("compare", "export", "unpack", "narrate"),
+    *("compare", "export", "unpack", "narrate", "completion"),
 }
 USAGE = 2  # exit status of a command that was refused before it started anything
 # Commands keep the help option of the context in which they are first used.

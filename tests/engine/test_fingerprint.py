@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.engine.fingerprint.read import VERSION_FACT, Machine, read_environment, read_machine, read_server
+from pgtrial.engine.fingerprint.read import (
+    VERSION_FACT,
+    Machine,
+    read_environment,
+    read_machine,
+    read_server,
+    taken_by_others,
+)
 from pgtrial.hosts.connect import open_host
 from pgtrial.hosts.operations import MARK, Operations
-from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, FREE, NOW, OTHERS, SIZE
+from pgtrial.model.fingerprint import CPU_ALL, CPU_OTHERS, CPU_OWN, CPU_STEAL, FREE, NOW, OTHERS, SIZE
 from pgtrial.postgres.programs import Programs
 from support import wait_until
 
@@ -167,3 +174,18 @@ def test_a_host_is_read_over_a_connection_as_it_is_read_here(sshd, runner, monke
     same = [name for name in here.facts if name.startswith(("machine/", "system/")) or name == "kernel/boot id"]
     assert {name: before.facts[name] for name in same} == {name: here.facts[name] for name in same}
     assert CPU_OTHERS in after.facts
+
+
+@pytest.mark.parametrize(
+    ("others", "stolen", "share"),
+    [("3.00", "1.00", 0.4), ("3.00", None, 0.3), ("0.00", "0.00", 0.0), (None, "1.00", None)],
+)
+def test_what_others_took_of_the_cpu_time_is_known_with_the_hypervisors(others, stolen, share):
+    before = {CPU_ALL: "100.00", CPU_STEAL: "5.00"}
+    after = {CPU_ALL: "110.00"}
+    after |= {} if others is None else {CPU_OTHERS: others}
+    after |= {} if stolen is None else {CPU_STEAL: f"{5 + float(stolen):.2f}"}
+
+    found = taken_by_others(Machine(facts=before, times=()), Machine(facts=after, times=()))
+
+    assert found == (None if share is None else pytest.approx(share))

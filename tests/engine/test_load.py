@@ -61,14 +61,15 @@ def make_generator(directory, name, script, *, seconds, options=(), slack=0.0):
             "--progress=1",
             "--progress-timestamp",
             "--log",
-            f"--log-prefix={directory}/{name}",
+            f"--log-prefix={name}",
             *options,
             f"--file={path}@1",
         ),
         environment={"PGAPPNAME": f"pgtrial/{name}", "LC_ALL": "C"},
         scenario_names=(name,),
         clients=1,
-        log_prefix=f"{directory}/{name}",
+        directory=str(directory),
+        log_prefix=name,
         slack=slack,
     )
 

@@ -20,7 +20,14 @@ def play(tmp_path: Path, runner):
     def run(*scripts: str) -> tuple[LoadOutcome, list[tuple[float, float | None]]]:
         told: list[tuple[float, float | None]] = []
         generators = [
-            Generator(argv_tail=("-c", script), environment={}, scenario_names=(f"job{k}",), clients=1, log_prefix=None)
+            Generator(
+                argv_tail=("-c", script),
+                environment={},
+                scenario_names=(f"job{k}",),
+                clients=1,
+                directory="/",
+                log_prefix=None,
+            )
             for k, script in enumerate(scripts)
         ]
 

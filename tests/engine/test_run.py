@@ -92,6 +92,7 @@ class Servers:
 class Load:
     steps: list[str]
     output: Any = OUTPUT
+    account: None = None
 
     async def make_cold(self, arm: Arm) -> None:
         self.steps.append("empty caches")

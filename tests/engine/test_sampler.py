@@ -173,7 +173,8 @@ def test_every_source_is_read_at_every_tick(any_config: SamplerConfig, runner: a
     metrics = {metric for (metric,) in query(tmp_path / "samples.parquet", "SELECT DISTINCT metric FROM {file}")}
     assert {str(metric).partition(".")[0] for metric in metrics} >= {"proc_stat", "pg_stat_database", "sessions"}
     (most,) = query(tmp_path / "waits.parquet", "SELECT max(polls) FROM {file}")
-    assert 5 <= int(str(most[0])) <= 10 + 5 * (report.late or 0)  # polls are added up over a tick that was missed
+    # From one tick to the next there may be a fifth more than an interval, and one that was missed has its polls added.
+    assert 5 <= int(str(most[0])) <= 13 + 10 * (report.late or 0)
     (checkpointers,) = query(
         tmp_path / "waits.parquet", "SELECT max(sessions - polls) FROM {file} WHERE backend_type = 'checkpointer'"
     )

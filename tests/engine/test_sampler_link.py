@@ -121,3 +121,15 @@ def test_connection_that_ends_within_a_batch_is_an_error(link: ServerLink) -> No
 
     assert not link.is_connected
     assert link.run_all([("one", [])], deadline=soon()) is None
+
+
+@pytest.mark.pg
+def test_late_answer_of_a_batch_is_not_taken_for_that_of_a_statement(link: ServerLink) -> None:
+    assert link.run_all([("sleep", []), ("one", [])], deadline=time.monotonic()) is None
+
+    assert link.take(deadline=soon()) is None
+    assert link.ask("number", [b"7"])
+    answer = link.take(deadline=soon())
+
+    assert answer is not None
+    assert answer.get_value(0, 0) == b"7"

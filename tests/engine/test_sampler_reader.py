@@ -8,44 +8,70 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.engine.sampler import reader as sampler_reader
-from pgtrial.engine.sampler.reader import Ticks, Troubles, open_files, read_files
+from pgtrial.engine.sampler.reader import Moments, Troubles, open_files, read_files, tick_moments
 
 
-def test_nothing_is_due_before_the_deadline() -> None:
-    ticks = Ticks(start=100.0, interval=1.0)
+def test_nothing_is_due_before_the_moment() -> None:
+    moments = Moments(start=100.0, interval=1.0)
+    due = moments.deadline
 
-    assert not ticks.take(99.9)
-    assert ticks.take(100.0)
-    assert not ticks.take(100.5)
-    assert ticks.deadline == 101.0
-
-
-def test_tick_late_by_more_than_half_an_interval_is_skipped() -> None:
-    ticks = Ticks(start=100.0, interval=1.0)
-
-    assert not ticks.take(100.6)
-    assert (ticks.taken, ticks.skipped, ticks.deadline) == (0, 1, 101.0)
+    assert 100.0 <= due < 101.0
+    assert moments.take(due - 1e-6) == 0
+    assert moments.take(due) == 1
+    assert moments.take(due) == 0
+    assert 101.0 <= moments.deadline < 102.0
 
 
-def test_ticks_that_passed_in_a_pause_are_not_made_up() -> None:
-    ticks = Ticks(start=100.0, interval=1.0)
-    assert ticks.take(100.0)
+def test_moments_that_passed_in_a_pause_are_counted_and_one_reading_stands_for_them() -> None:
+    moments = Moments(start=100.0, interval=1.0)
 
-    assert ticks.take(105.2)
-    assert (ticks.taken, ticks.skipped, ticks.deadline) == (2, 4, 106.0)
+    assert moments.take(106.0) == 6
+    assert (moments.taken, moments.skipped) == (1, 5)
+    assert 106.0 <= moments.deadline < 107.0
+
+
+def test_moments_that_passed_while_the_process_was_stopped_are_forgotten() -> None:
+    moments = Moments(start=100.0, interval=1.0)
+    moments.forget(105.5)
+
+    assert moments.deadline > 105.5
+    assert moments.take(105.5) == 0
+    assert (moments.taken, moments.skipped) == (0, 0)
+    assert moments.take(107.0) in {1, 2}  # the moment of the stratum in which it went on may have been still to come
 
 
 @given(st.lists(st.floats(0, 7, allow_nan=False), min_size=1, max_size=50), st.sampled_from([0.1, 0.25, 1.0]))
-def test_lateness_never_adds_up(pauses: list[float], interval: float) -> None:
-    ticks = Ticks(start=10.0, interval=interval)
-    now = 10.0
+def test_every_stratum_has_one_moment_however_late_it_is_read(pauses: list[float], interval: float) -> None:
+    moments = Moments(start=10.0, interval=interval)
+    now, passed = 10.0, 0
     for pause in pauses:
         now += pause
-        taken = ticks.take(now)
-        lateness = now - (ticks.deadline - interval)
-        assert not taken or -1e-9 <= lateness <= interval / 2 + 1e-9
-        assert ticks.deadline > now - 1e-9
-        assert ticks.taken + ticks.skipped == ticks.next
+        passed += moments.take(now)
+        whole = (now - 10.0) / interval
+        assert whole - 1 - 1e-6 <= passed <= whole + 1 + 1e-6
+        assert moments.deadline > now
+        assert moments.taken + moments.skipped == passed
+
+
+def test_moments_see_every_phase_of_a_rhythm_that_a_fixed_period_locks_with() -> None:
+    moments = Moments(start=0.0, interval=0.1)
+    seen = 0
+    for _ in range(3000):
+        moments.take(moments.deadline)
+        seen += moments.deadline % 0.2 < 0.02  # a beat of 200 ms that is on for 20
+
+    # Half of the strata hold a beat, and are hit with a probability of 1/5: 300 ± 4 times the root of 240.
+    assert abs(seen - 300) < 62
+
+
+def test_moments_of_what_is_read_once_in_an_interval_keep_near_their_distance() -> None:
+    ticks = tick_moments(100.0, interval=1.0)
+    found = []
+    for _ in range(200):
+        found.append(ticks.deadline)
+        assert ticks.take(ticks.deadline) == 1
+
+    assert all(101.0 + number <= due < 101.2 + number for number, due in enumerate(found))
 
 
 def test_open_file_is_read_anew_each_time(tmp_path: Path) -> None:

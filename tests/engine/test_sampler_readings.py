@@ -23,22 +23,45 @@ class Result:
 
 
 def answer(*rows: Sequence[bytes | None]) -> PGresult:
-    return cast(PGresult, Result([b"state", b"query"], *rows))
+    return cast(
+        PGresult, Result([b"state", b"query", b"query_id"], *((*row, None) if len(row) == 2 else row for row in rows))
+    )
 
 
 def test_alike_sessions_of_several_polls_are_one_row() -> None:
     sums = SessionSums()
 
-    sums.add(1.0, answer((b"active", None), (b"active", None), (None, None)))
-    sums.add(2.0, answer((b"active", None)))
+    sums.add(1.0, answer((b"active", None), (b"active", None), (None, None)), count=1)
+    sums.add(2.0, answer((b"active", None)), count=1)
 
     assert (sums.t, len(sums.polls)) == (1.0, 2)
     assert sums.drain() == {
         "polls": 2,
-        "columns": ("state", "query", "sessions"),
-        "rows": [["active", None, "3"], [None, None, "1"]],
+        "late": 0,
+        "columns": ("state", "query", "query_id", "sessions"),
+        "rows": [["active", None, None, "3"], [None, None, None, "1"]],
     }
     assert sums.polls == []
+
+
+def test_answer_that_came_late_counts_for_all_moments_it_was_due_at() -> None:
+    sums = SessionSums()
+
+    sums.add(1.0, answer((b"active", None)), count=3)
+    sums.add(2.0, answer((b"idle", None)), count=1)
+
+    found = sums.drain()
+    assert (found["polls"], found["late"]) == (4, 2)
+    assert found["rows"] == [["active", None, None, "3"], ["idle", None, None, "1"]]
+
+
+def test_statements_that_the_server_counts_as_one_have_one_text() -> None:
+    sums = SessionSums()
+    sums.add(1.0, answer((b"active", b"SELECT 1 /* a */", b"7"), (b"active", b"SELECT  2 /* b */", b"7")), count=1)
+
+    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", "2"]]
+    sums.add(2.0, answer((b"active", b"SELECT 3 /* c */", b"7")), count=1)
+    assert sums.drain()["rows"] == [["active", "SELECT ? /* a */", "7", "1"]]
 
 
 def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
@@ -49,23 +72,24 @@ def test_statements_that_differ_in_literals_are_one_and_none_is_kept() -> None:
         answer(
             (b"active", b"SELECT 'a''b', $1, col1 WHERE n = 17.5"), (b"active", b"SELECT 'c', $1, col1 WHERE n = 2")
         ),
+        count=1,
     )
 
-    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", "2"]]
+    assert sums.drain()["rows"] == [["active", "SELECT ?, $1, col1 WHERE n = ?", None, "2"]]
 
 
 def test_next_second_begins_anew() -> None:
     sums = SessionSums()
-    sums.add(1.0, answer((b"active", None)))
+    sums.add(1.0, answer((b"active", None)), count=1)
     sums.drain()
 
-    sums.add(2.0, answer((b"idle", None)))
+    sums.add(2.0, answer((b"idle", None)), count=1)
 
-    assert (sums.t, sums.drain()["rows"]) == (2.0, [["idle", None, "1"]])
+    assert (sums.t, sums.drain()["rows"]) == (2.0, [["idle", None, None, "1"]])
 
 
 def test_result_is_texts() -> None:
     result = answer((b"\xc3\xa9", None), (b"\xff", b"1"))
 
-    assert columns_of(result) == ("state", "query")
-    assert rows_of(result) == [["é", None], ["�", "1"]]
+    assert columns_of(result) == ("state", "query", "query_id")
+    assert rows_of(result) == [["é", None, None], ["�", "1", None]]

@@ -7,22 +7,30 @@ from typing import Any
 import pytest
 
 from pgtrial.design.plan import make_plan
+from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import RunEnded
 from pgtrial.engine.schedule import Schedule
-from pgtrial.errors import RestoreError
+from pgtrial.errors import PgTrialError, RestoreError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunRow, RunState
+from pgtrial.store import layout
 from pgtrial.store.plans import write_plan
 from pgtrial.store.state import State
 from support import EXPERIMENT
 
 
 @pytest.fixture
-def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
+def runs() -> list[RunRow]:
+    """Filled with all runs after the attempt."""
+    return []
+
+
+@pytest.fixture
+def attempt(tmp_path, monkeypatch, runs) -> Callable[[BaseException], tuple[RunState, str, list[Any]]]:
     """State and reason of a run during which something happened, and what was told of its end."""
 
     def make(happens: BaseException) -> tuple[RunState, str, list[Any]]:
-        async def execute(self: Schedule, rows: object) -> Mapping[str, float | None]:
+        async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
             raise happens
 
         monkeypatch.setattr(Schedule, "_execute", execute)
@@ -42,9 +50,11 @@ def attempt(tmp_path, monkeypatch) -> Callable[[BaseException], tuple[RunState, 
             arms={arm.name: arm for arm in planned.arms},
             tell=told.append,
         )
-        with pytest.raises(type(happens)):
+        bug = not isinstance(happens, PgTrialError | KeyboardInterrupt)
+        with pytest.raises(WorkloadError if bug else type(happens)):
             asyncio.run(schedule.run(planned.slots[:1]))
-        (run,) = state.runs()
+        *_, run = state.runs()
+        runs.extend(state.runs())
         state.close()
         return run.state, run.reason, [event for event in told if isinstance(event, RunEnded)]
 
@@ -58,12 +68,15 @@ def test_a_run_that_was_stopped_says_so(attempt) -> None:
     assert ended.reason == reason
 
 
-def test_an_error_that_nobody_expected_is_recorded_as_one(attempt) -> None:
-    state, reason, (ended,) = attempt(ZeroDivisionError("division by zero"))
+def test_a_bug_makes_a_run_invalid_and_keeps_its_traceback_and_the_run_is_repeated(attempt, runs, tmp_path) -> None:
+    state, reason, (*_, ended) = attempt(ZeroDivisionError("division by zero"))
 
-    assert state is RunState.INTERRUPTED
-    assert reason == "an error that was not expected: ZeroDivisionError('division by zero')"
+    assert state is RunState.INVALID
+    assert reason == "this is a bug in pgtrial: ZeroDivisionError: division by zero"
     assert ended.reason == reason
+    assert [run.attempt for run in runs] == [1, 2, 3]
+    for run in runs:
+        assert "in execute\n" in (layout.run_folder(tmp_path, run.folder) / layout.TRACEBACK).read_text()
 
 
 def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:
@@ -71,3 +84,39 @@ def test_what_cannot_be_put_back_ends_the_experiment_at_once(attempt) -> None:
 
     assert (state, reason) == (RunState.INVALID, "vm.swappiness is not as it was")
     assert len(ended) == 1
+
+
+@pytest.mark.parametrize("valid_from", [1, 2, 3])
+def test_a_run_that_was_disturbed_is_repeated_and_the_last_repeat_counts(tmp_path, monkeypatch, valid_from) -> None:
+    limits: list[float | None] = []
+
+    async def execute(self: Schedule, rows: object, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        limits.append(most_disturbed)
+        if most_disturbed is not None and len(limits) < valid_from:
+            raise InvalidRunError("other programs and the hypervisor took 40.0 % of the CPU time")
+        return {}
+
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    content = tomllib.loads(EXPERIMENT)
+    content.setdefault("design", {}).update(disturbed="30%", repeats=2)
+    planned = make_plan(Experiment.model_validate(content))
+    state = State.create(tmp_path)
+    write_plan(state, planned)
+    plan: Any = SimpleNamespace(measured_time=1.0)
+    other: Any = None
+    schedule = Schedule(
+        planned=planned,
+        folder=tmp_path,
+        state=state,
+        target=other,
+        plan=plan,
+        arms={arm.name: arm for arm in planned.arms},
+        tell=lambda _event: None,
+    )
+    asyncio.run(schedule.run(planned.slots[:1]))
+
+    states = [run.state for run in state.runs()]
+    state.close()
+    assert states == [RunState.INVALID] * (valid_from - 1) + [RunState.DONE]
+    assert limits == [0.3, 0.3, None][:valid_from]

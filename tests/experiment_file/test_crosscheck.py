@@ -99,7 +99,7 @@ def test_what_is_right_is_not_refused(text: str) -> None:
         ),
         ("[workload]\nmix = 'olap'\nclients = [4, 4]\n" + ARMS, "workload.clients[1]", "load level 4 appears twice"),
         ("[workload]\nmix = 'olap'\nduration = '1500ms'\n" + ARMS, "workload.duration", "whole number of seconds"),
-        (LOAD + ARMS + "[dataset]\nkind = 'sql'\n", "dataset", "needs a set-up file"),
+        (LOAD + ARMS + "[dataset]\nkind = 'sql'\n", "dataset", "needs data to load or a set-up file"),
         (LOAD + ARMS + "[dataset]\nkind = 'sql'\nscale = 3\n", "dataset.scale", "has no meaning"),
         (LOAD + ARMS + "[dataset]\nkind = 'sql'\nsetup='x'\n", "workload.mix", "needs pgbench's tables"),
         (LOAD + ARMS + "[dataset]\nsetup = 'none.sql'\n", "dataset.setup", "does not exist"),

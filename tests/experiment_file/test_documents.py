@@ -39,6 +39,13 @@ def test_the_page_of_the_caveats_is_up_to_date(generator: ModuleType) -> None:
     assert (ROOT / "docs" / "caveats.md").read_text() == generator.render_caveats()
 
 
+def test_the_tables_of_the_statistics_are_those_that_were_measured(generator: ModuleType) -> None:
+    page = (ROOT / "docs" / "statistics.md").read_text()
+
+    assert page == generator.render_statistics(page)
+    assert sum(line.startswith(tuple(f"| {number} | " for number in range(1, 13))) for line in page.splitlines()) == 12
+
+
 def test_the_json_schema_is_up_to_date() -> None:
     assert (ROOT / "docs" / "experiment.schema.json").read_text() == render_schema()
 

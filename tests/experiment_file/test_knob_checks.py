@@ -175,11 +175,11 @@ def test_sql_needs_its_undo_where_it_would_reach_the_next_run(find: Find, restor
 
 def test_sql_that_all_arms_have_needs_no_undo_but_in_an_existing_database(find: Find) -> None:
     common = ARMS + INDEX.replace("arms.b", "target") + "[design]\nrestore = 'never'\n"
-    existing = "[target]\nkind = 'server'\ndatabase = 'shop'\n[dataset]\nkind = 'existing'\n"
+    existing = "[target]\nkind = 'server'\ndatabase = 'shop'\nwrites = true\n[dataset]\nkind = 'existing'\n"
 
     assert find(common) == {}
     problem = find(common + existing)["target.sql.apply"]
-    assert "the database is left as found" in problem.message
+    assert "the database is there before and after" in problem.message
     assert problem.hint == "Add undo beside apply."
 
 

@@ -321,6 +321,7 @@ def test_a_target_that_cannot_be_read_does_not_raise_errors_about_what_fits_it(b
         "kind": "kind = 'server'",
         "host": "host = 'ssh://db'",
         "database": "database = 'shop'",
+        "writes": "writes = true",
         "restart": "restart = ['x']",
         "connection": "connection = 'host=db'",
     }

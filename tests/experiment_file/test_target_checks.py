@@ -136,7 +136,7 @@ def test_the_log_of_an_existing_server_may_be_varied(find: Find) -> None:
 
 
 def test_the_scale_of_existing_tables_has_to_be_said_to_a_mix_that_needs_it(find: Find) -> None:
-    existing = EXISTING + "[dataset]\nkind = 'existing'\n"
+    existing = EXISTING + "writes = true\n[dataset]\nkind = 'existing'\n"
 
     problems = find(existing, mix="oltp")
     assert list(problems) == ["workload.mix"]

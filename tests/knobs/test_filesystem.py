@@ -184,8 +184,9 @@ class DyingOperations(Operations):
         self.counting = counting
 
     def put(self, path: str, text: str, owner: tuple[int, int] | None = None, mode: int = 0o644) -> None:
-        self.counting.step(lambda: Path(f"{path}.new").write_text(text))
-        self.counting.step(lambda: Path(f"{path}.new").replace(path))
+        fresh = Path(path).with_name(f".{Path(path).name}-0123456789abcdef")
+        self.counting.step(lambda: fresh.write_text(text))
+        self.counting.step(lambda: fresh.replace(path))
 
     def write(self, path: str, text: str) -> None:
         self.counting.step(lambda: Operations.write(self, path, text))

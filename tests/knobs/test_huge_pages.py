@@ -457,6 +457,7 @@ def server_context(cluster: ThrowawayCluster) -> KnobContext:
         account=cluster.account,
         programs=cluster.programs,
         data=str(cluster.data),
+        conf=str(cluster.conf),
     )
 
 

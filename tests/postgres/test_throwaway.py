@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import dataclasses
 import re
 from pathlib import Path
 
@@ -173,8 +174,9 @@ def test_own_statements_are_not_cut_short_by_the_experiments_settings(throwaway,
 
 
 def test_file_that_cannot_be_written_is_an_error_that_names_it(served):
+    nowhere = dataclasses.replace(served, directory=served.directory / "nowhere")
     with pytest.raises(TargetError, match="nowhere"):
-        served.own(served.directory / "nowhere" / "file", "text")
+        nowhere.write_settings({})
 
 
 def test_server_that_never_started_has_no_log(runner, tmp_path):

@@ -9,6 +9,7 @@ from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.text import render_text
+from pgtrial.report.words import scenario_latencies
 from support.html import Page
 
 # What the library names but never fetches: XML namespaces, its own schema's name, and an address in a warning.
@@ -70,6 +71,39 @@ def test_verdict_says_why_and_what_else_changes_the_worse_first(sample):
         "latency p99",
     ]
     assert context["elsewhere"][0]["effect"].startswith("+20.0 % (95 % interval +15.0 % to +25.0 %)")
+
+
+def test_all_that_got_worse_is_said_in_a_scenario_or_at_a_level_too(sample):
+    effects = {(e.metric, e.scenario, e.load_level): e for e in sample.effects if e.arm == sample.hypothesis.arm}
+    bad = {"ratio": 1.7, "low": 1.5, "high": 1.9, "decision": Decision.WORSE}
+    p50 = effects["pgbench.latency_p50", None, "all"].model_copy(update={**bad, "scenario": "update"})
+    at_level = effects["pgbench.latency_p99", None, "all"].model_copy(update={**bad, "load_level": 1})
+    many = [
+        p50.model_copy(update={"metric": f"cost.{name}", "scenario": None, "decision": Decision.BETTER, "ratio": 0.1})
+        for name in ("wal_bytes", "cpu", "reads", "writes", "blocks_read")
+    ]
+    others = [e for e in sample.effects if e.metric != "pgbench.latency_p99"]
+    context = SECTIONS[0].build(sample.model_copy(update={"effects": (*others, *many, p50, at_level)}))
+
+    said = [each["metric"] for each in context["elsewhere"] if each["decision"] is Decision.WORSE]
+    assert said == ["latency p50 of update", "latency p99 with 16 clients"]
+    assert len(context["elsewhere"]) == 5
+
+
+def test_shares_of_transactions_show_the_latency_of_each_scenario_first(sample):
+    overall = next(e for e in sample.effects if (e.metric, e.load_level) == ("pgbench.latency_mean", "all"))
+    whole = [effect for effect in sample.effects if effect.scenario is None]
+    slower = [overall.model_copy(update={"scenario": name}) for name in sample.experiment.scenarios]
+    workload = {**sample.experiment.workload, "shares": message("share.by-transactions")}
+    experiment = sample.experiment.model_copy(update={"workload": workload})
+    mixed = sample.model_copy(update={"experiment": experiment, "effects": (*whole, *slower)})
+
+    assert scenario_latencies(sample) == []
+    assert list(dict.fromkeys(effect.scenario for effect in scenario_latencies(mixed))) == ["update", "read"]
+    text = render_text(mixed)
+    assert text.index("Mean latency by scenario") < text.index("throughput  ")
+    effects = next(section for section in SECTIONS if section.name == "effects")
+    assert "latency mean by scenario" in effects.build(mixed)["charts"][0].title
 
 
 def test_what_is_needed_is_said_only_of_an_open_question(sample, html):

@@ -8,10 +8,11 @@ import pytest
 from pgtrial.findings.message import verbatim
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.charts.base import arm_colours
+from pgtrial.report.charts.forest import primary_forest
 from pgtrial.report.charts.picture import MOST_TICKS, effect_picture
 from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
-from pgtrial.report.words import placebo_effect, primary_effect
+from pgtrial.report.words import effect_word, placebo_effect, primary_effect
 
 
 def change_primary(findings, **values):
@@ -85,6 +86,26 @@ def test_there_are_few_ticks_and_one_of_them_is_no_effect(sample, low, high):
 )
 def test_its_title_says_where_the_interval_lies(sample, decision, words):
     assert effect_picture(change_primary(sample, decision=decision)).title == words
+
+
+@pytest.mark.parametrize(
+    ("expect", "verdict", "word"),
+    [("not-worse", Verdict.SUPPORTED, "not worse"), ("better", Verdict.REFUTED, "not better")],
+)
+def test_badge_chart_and_table_of_a_claim_on_one_side_agree(sample, expect, verdict, word):
+    """An interval may be on the right side of the claim's end of the margin, and reach across the other one."""
+    open_ended = change_primary(sample, decision=Decision.INCONCLUSIVE)
+    asked = open_ended.hypothesis.model_copy(update={"expect": expect, "verdict": verdict})
+    decided = open_ended.model_copy(update={"hypothesis": asked})
+
+    assert effect_picture(decided).title == (
+        f"“off” is {word} by more than the margin of ±3 %: its interval does not reach that end"
+    )
+    assert effect_word(decided, primary_effect(decided)) == word
+    assert effect_word(open_ended, primary_effect(open_ended)) == "inconclusive"
+    forest = primary_forest(decided)
+    assert forest is not None
+    assert f", {word}" in forest.text
 
 
 def test_less_is_better_of_a_latency(sample):

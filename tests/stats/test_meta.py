@@ -106,6 +106,33 @@ def test_what_cannot_be_combined_is_refused(effects, errors, degrees):
         combine(effects, errors, degrees)
 
 
+def test_the_mean_of_these_experiments_is_that_of_welch():
+    # Two experiments: half the sum of two means, which is Welch's difference with the second one's sign turned.
+    rng = np.random.default_rng(8)
+    first, second = rng.normal(0.1, 0.05, 6), rng.normal(0.12, 0.1, 9)
+    errors = [stats.sem(first), stats.sem(second)]
+
+    found = combine([first.mean(), second.mean()], errors, [5, 8])
+    low, high = stats.ttest_ind(first, -second, equal_var=False).confidence_interval(0.95)
+
+    assert (found.of_these.low, found.of_these.high) == pytest.approx((low / 2, high / 2))
+    assert found.of_these.high - found.of_these.low < (found.interval.high - found.interval.low) or found.f < 1
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(("count", "blocks", "tau"), [(2, 6, 0.0), (2, 6, 0.05), (3, 12, 0.02)])
+def test_the_mean_of_these_experiments_is_covered_whatever_others_show(count, blocks, tau):
+    rng, covered = np.random.default_rng([9, count, blocks]), 0
+    for _ in range(EXPERIMENTS):
+        true = 0.1 + rng.normal(0, tau, (count, 1))
+        ratios = true + 0.05 * rng.normal(size=(count, blocks))
+        errors = ratios.std(axis=1, ddof=1) / math.sqrt(blocks)
+        found = combine(ratios.mean(axis=1), errors, np.full(count, blocks - 1.0))
+        covered += found.of_these.low <= true.mean() <= found.of_these.high
+
+    assert stats.binom.ppf(0.001, EXPERIMENTS, 0.95) <= covered
+
+
 EXPERIMENTS = 1000
 
 

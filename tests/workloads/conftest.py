@@ -29,10 +29,13 @@ class Server:
     def execute(self, sql: str) -> None:
         self.runner.run(execute(self.cluster.conninfo(DATABASE), sql))
 
-    def start_pgbench(self, argv: Sequence[str], environment: Mapping[str, str] = {}) -> "subprocess.Popen[str]":
+    def start_pgbench(
+        self, argv: Sequence[str], environment: Mapping[str, str] = {}, *, directory: str | None = None
+    ) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [self.cluster.programs.path("pgbench"), *argv],
             env={**os.environ, **self.cluster.environment(DATABASE), **environment},
+            cwd=directory,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

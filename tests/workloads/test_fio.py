@@ -22,13 +22,14 @@ JOB = FileJob(
 )
 
 
-def plan(*jobs: FileJob, clients: int = 1, log_directory: str | None = "/logs", seed: int = 1):
+def plan(*jobs: FileJob, clients: int = 1, logged: bool = True, seed: int = 1):
     return plan_jobs(
         jobs or (JOB,),
         LoadLevel(index=0, clients=clients),
         seconds=11,
-        directory="/data",
-        log_directory=log_directory,
+        files="/data",
+        directory="/load",
+        logged=logged,
         seed=seed,
     )
 
@@ -53,9 +54,9 @@ def test_the_load_goes_on_longer_than_it_is_measured() -> None:
 
 
 def test_only_what_is_measured_is_logged() -> None:
-    (measured,), (warming,) = plan(), plan(log_directory=None)
+    (measured,), (warming,) = plan(), plan(logged=False)
 
-    assert options(measured.argv_tail)["--write_hist_log"] == measured.log_prefix == "/logs/fio-level0-files"
+    assert options(measured.argv_tail)["--write_hist_log"] == measured.log_prefix == "fio-level0-files"
     assert options(measured.argv_tail)["--log_unix_epoch"] == "1"
     assert not [word for word in warming.argv_tail if "log" in word]
     assert warming.log_prefix is None

@@ -43,15 +43,16 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         (job,),
         LoadLevel(index=0, clients=2),
         seconds=SECONDS,
+        files=str(folder),
         directory=str(folder),
-        log_directory=str(folder),
+        logged=True,
         seed=1,
     )
     argv = ["--output-format=json+" if word == "--output-format=json" else word for word in generator.argv_tail]
     # Into memory and out of it, it would go as fast as the processors can.
     argv += ["--invalidate=0", "--rate_iops=3000"]
     begun = time.time()
-    done = subprocess.run(["fio", *argv], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["fio", *argv], capture_output=True, text=True, timeout=60, check=True, cwd=folder)
     log = HistogramLog(
         level=0,
         scenario="files",

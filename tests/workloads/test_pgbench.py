@@ -25,7 +25,7 @@ def plan(
     *,
     clients: int = 10,
     rate: float | None = None,
-    log_directory: str | None = "/logs",
+    logged: bool = True,
     seed: int | None = 1,
     index: int = 0,
     **workload: Any,
@@ -36,8 +36,8 @@ def plan(
         workload=WorkloadTable.model_validate({"mix": "oltp", **workload}),
         seconds=30,
         cpus=2,
-        script_directory="/scripts",
-        log_directory=log_directory,
+        directory="/load",
+        logged=logged,
         seed=seed,
     )
 
@@ -57,9 +57,9 @@ def test_sessions_give_each_scenario_a_process_of_its_own() -> None:
         "pgtrial/update",
     ]
     assert [options(g, "--file") for g in generators] == [
-        ["/scripts/read.sql@1"],
-        ["/scripts/insert.sql@1"],
-        ["/scripts/update.sql@1"],
+        ["read.sql@1"],
+        ["insert.sql@1"],
+        ["update.sql@1"],
     ]
     assert [options(g, "--client") for g in generators] == [["7"], ["2"], ["1"]]
 
@@ -87,7 +87,7 @@ def test_fewer_clients_than_scenarios_is_an_error() -> None:
 def test_transactions_share_one_process_with_weights() -> None:
     (generator,) = plan(share="transactions", rate=100.0)
 
-    assert options(generator, "--file") == ["/scripts/read.sql@7", "/scripts/insert.sql@2", "/scripts/update.sql@1"]
+    assert options(generator, "--file") == ["read.sql@7", "insert.sql@2", "update.sql@1"]
     assert generator.scenario_names == ("read", "insert", "update")
     assert (generator.clients, options(generator, "--rate")) == (10, ["100.0"])
     assert generator.environment["PGAPPNAME"] == "pgtrial/all"
@@ -108,13 +108,13 @@ def test_pgbench_speaks_english_without_colours_whatever_the_environment_says() 
 def test_logs_of_processes_and_levels_have_names_of_their_own() -> None:
     prefixes = [g.log_prefix for index in range(2) for g in plan(index=index)]
 
-    assert prefixes[0] == "/logs/level0-read"
+    assert prefixes[0] == "level0-read"
     assert len(set(prefixes)) == 6
-    assert options(plan()[0], "--log-prefix") == ["/logs/level0-read"]
+    assert options(plan()[0], "--log-prefix") == ["level0-read"]
 
 
-def test_without_a_log_directory_nothing_is_logged() -> None:
-    (generator,) = plan(MIX[:1], log_directory=None)
+def test_what_is_not_measured_is_not_logged() -> None:
+    (generator,) = plan(MIX[:1], logged=False)
 
     assert generator.log_prefix is None
     assert not [word for word in generator.argv_tail if word.startswith("--log")]

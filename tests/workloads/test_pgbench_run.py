@@ -37,12 +37,15 @@ def play(server, tmp_path):
             workload=WorkloadTable.model_validate({"mix": "oltp", **workload}),
             seconds=seconds,
             cpus=2,
-            script_directory=str(tmp_path),
-            log_directory=str(tmp_path),
+            directory=str(tmp_path),
+            logged=True,
             seed=seed,
         )
         with contextlib.ExitStack() as stack:
-            processes = [stack.enter_context(server.start_pgbench(g.argv_tail, g.environment)) for g in generators]
+            processes = [
+                stack.enter_context(server.start_pgbench(g.argv_tail, g.environment, directory=g.directory))
+                for g in generators
+            ]
             meanwhile()
             outputs = [process.communicate(timeout=60) for process in processes]
         return [
@@ -58,7 +61,7 @@ def logs_of(results, *, has_rate=False, latency_limit=None, max_tries=1):
         LevelLog(
             level=0,
             scenarios=generator.scenario_names,
-            files=tuple(Path(generator.log_prefix).parent.glob(f"{Path(generator.log_prefix).name}.*")),
+            files=tuple(Path(generator.directory).glob(f"{generator.log_prefix}.*")),
             window=(0.0, 4e9),
             latency_limit=latency_limit,
             has_rate=has_rate,

@@ -99,3 +99,20 @@ def test_a_set_up_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         setup_sql(experiment({"mix": "oltp"}, setup="missing.sql"), tmp_path)
 
     assert caught.value.problems[0].path == "dataset.setup"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("--\n-- PostgreSQL database dump\n--\n", "the output of pg_dump"),
+        ("\\i tables.sql\n", "a file for psql"),
+        ("CREATE TABLE t (a int);\nCOPY t (a) FROM stdin;\n1\n\\.\n", "a file for psql"),
+    ],
+)
+def test_set_up_that_is_for_psql_is_to_be_loaded(tmp_path: Path, text: str, kind: str) -> None:
+    (tmp_path / "shop.sql").write_text(text)
+
+    with pytest.raises(SpecError, match=f'"shop.sql" is {kind}') as caught:
+        setup_sql(experiment({"mix": "select-only"}, setup="shop.sql"), tmp_path)
+
+    assert 'load = "shop.sql"' in caught.value.problems[0].hint

@@ -12,6 +12,7 @@ from pgtrial.analysis.slices import stretches, windows
 from pgtrial.findings.causes import LogSummary, Mark
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.model.run import RunRow
+from pgtrial.safe_files import is_plain
 from pgtrial.store import layout
 from pgtrial.store.server_log.entry import LogEntry, find_zone
 from pgtrial.store.server_log.facts import Kind
@@ -33,7 +34,7 @@ def read_log_events(evidence: Evidence) -> tuple[LogEvent, ...] | None:
     is_there = False
     for run in evidence.valid:
         path = layout.run_folder(evidence.folder, run.folder) / layout.SERVER_LOG
-        if path.is_file():
+        if is_plain(path):
             is_there = True
             zone = find_zone(evidence.settings.get(run.id, {}).get("log_timezone", ("UTC", ""))[0])
             entries = _our_time(evidence, run, read_log(path, zone))

@@ -20,6 +20,7 @@ from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
 from pgtrial.model.run import RunRow
+from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS
 from pgtrial.store import layout, parquet
 from pgtrial.store.slices import WASHOUT_PART
@@ -59,6 +60,7 @@ def reduce_runs(evidence: Evidence) -> Reduction:
             buckets = db.execute(_query("buckets")).fetchnumpy()
             counters = _read_counters(db, evidence, samples)
             found_waits, autovacuum = _waits(db, waits, is_kept=is_little)
+            sessions, polls = _sessions(db) if waits else ({}, {})
             parts, washout = _parts(db, evidence, {run: path for run, path in slices.items() if run in sliced})
             return Reduction(
                 totals=_totals(db),
@@ -71,7 +73,8 @@ def reduce_runs(evidence: Evidence) -> Reduction:
                 gaps=counters.gaps,
                 waits=found_waits,
                 autovacuum=autovacuum,
-                sessions=_sessions(db) if waits else {},
+                sessions=sessions,
+                polls=polls,
                 wait_counts=counters.wait_counts,
                 parts=parts,
                 washout=washout,
@@ -91,7 +94,7 @@ def _path(evidence: Evidence, run: int, name: str) -> Path:
 
 def _files(evidence: Evidence, name: str) -> tuple[dict[int, Path], tuple[int, ...]]:
     paths = {run.id: _path(evidence, run.id, name) for run in evidence.valid}
-    found = {run: path for run, path in paths.items() if path.is_file()}
+    found = {run: path for run, path in paths.items() if is_plain(path)}
     return found, tuple(run for run in paths if run not in found)
 
 
@@ -283,10 +286,15 @@ def _waits(
     return {key: tuple(value) for key, value in waits.items()}, autovacuum
 
 
-def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[SessionGroup, ...]]:
+def _sessions(
+    db: duckdb.DuckDBPyConnection,
+) -> tuple[dict[tuple[int, int], tuple[SessionGroup, ...]], dict[tuple[int, int], int]]:
+    """The sessions, and the number of polls that found them; see Reduction."""
     found: dict[tuple[int, int], list[SessionGroup]] = {}
-    for run, level, scenario, state, wait_type, wait_event, query, sessions in _rows(db, "sessions"):
+    polls: dict[tuple[int, int], int] = {}
+    for run, level, scenario, state, wait_type, wait_event, query, sessions, number in _rows(db, "sessions"):
         groups = found.setdefault((run, level), [])
+        polls[run, level] = int(number)
         if sessions is not None:
             groups.append(
                 SessionGroup(
@@ -298,7 +306,7 @@ def _sessions(db: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], tuple[Sess
                     sessions=sessions,
                 )
             )
-    return {key: tuple(groups) for key, groups in found.items()}
+    return {key: tuple(groups) for key, groups in found.items()}, polls
 
 
 def _parts(

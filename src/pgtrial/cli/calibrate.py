@@ -48,6 +48,7 @@ def _read_budget(_context: click.Context, _parameter: click.Parameter, value: st
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_writes
 @options.quiet
 def command(
     *,
@@ -58,6 +59,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_writes: bool,
     quiet: bool,
 ) -> None:
     """Compare the control of FILE with itself, by every valid method.
@@ -70,17 +72,18 @@ def command(
       pgtrial calibrate experiment.toml --budget 30min
     """
     from pgtrial.cli.checked import check_file
-    from pgtrial.cli.consent import get_consent
+    from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.design.calibration import plan_calibration
-    from pgtrial.engine.consent import uses_of
+    from pgtrial.engine.consent import uses_of, writes_of
     from pgtrial.engine.experiment import Permission
     from pgtrial.engine.host_facts import facts_for
 
     checked = check_file(file, allow_code=allow_code)
     loaded = checked.loaded
     code = get_consent(uses_of(loaded.experiment, checked.plan.arms, loaded.folder), allowed=allow_code)
+    writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
     plan = plan_calibration(loaded.experiment, facts_for(loaded.experiment), budget=budget)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code)
+    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
     _calibrate(loaded, plan, results, permission=permission, as_json=as_json, quiet=quiet)
 
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgtrial.cli import options
 from pgtrial.cli.checked import Checked, host_to_ask
 from pgtrial.cli.terminal import echo
+from pgtrial.cli.text import render_error
 from pgtrial.engine.disturbances.base import Disturbance, Intent, Situation
 from pgtrial.engine.disturbances.find import SAMPLE, find_disturbances, look_at
 from pgtrial.errors import ConnectError
@@ -23,26 +24,36 @@ from pgtrial.hosts.connect import open_host
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
+if TYPE_CHECKING:
+    from pgtrial.engine.server_look import ServerLook
+
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @options.host
 @click.option("--no-host", is_flag=True, help="Check only the file.")
+@click.option(
+    "--connect",
+    "connects",
+    is_flag=True,
+    help="Connect to the existing server that the file names, and say what its role lacks; change nothing there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, including errors.")
-def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool) -> None:
+def command(*, file: Path | None, host: str | None, no_host: bool, connects: bool, as_json: bool) -> None:
     """Check the experiment in FILE and its host; change nothing.
 
     Starts nothing that the file names, and asks no other machine than the one
     that --host names.
 
     Prints a summary of the experiment, or every error with its line, and exits
-    with 2 if there is one. Then watches the host for a second and warns about
+    with 2 if there is one, and with 1 if what it needs is not there. Then watches the host for a second and warns about
     anything that would disturb a measurement; these warnings are not errors.
     Without FILE it checks only this machine.
 
     \b
     Examples:
       pgtrial check experiment.toml
+      pgtrial check experiment.toml --connect
       pgtrial check
     """
     from pgtrial.cli.checked import check_file
@@ -54,6 +65,8 @@ def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool
             if file is None
             else "--host and --no-host exclude each other"
         )
+    if connects and file is None:
+        raise click.UsageError("--connect needs a file, which names the server")
     try:
         checked = check_file(file) if file is not None else None
     except SpecError as error:
@@ -63,13 +76,15 @@ def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool
         echo(json.dumps({"ok": False, "file": str(file), "error": error.message, "problems": problems}, indent=2))
         sys.exit(error.exit_code)
     answer: dict[str, Any] = {"ok": True}
+    is_ready = True
     if checked is not None:
         from pgtrial.cli.plan_facts import describe_facts
 
         facts, notes = describe_facts(checked)
-        answer |= {"file": str(file), **facts, "notes": notes}
+        is_ready = no_host or not checked.missing
+        answer |= {"file": str(file), "ready": is_ready, **facts, "notes": notes}
         if not as_json:
-            echo(f"ok: {file}")
+            echo(f"ok: {file}" if is_ready else f"not ready: {file}: {checked.missing}")
             for name, text in facts.items():
                 echo(fill(f"{name:<12} {text}", 80, initial_indent="  ", subsequent_indent=" " * 15))
             for note in notes:
@@ -79,8 +94,52 @@ def command(*, file: Path | None, host: str | None, no_host: bool, as_json: bool
         answer |= {"host": host_data(report)}
         if not as_json:
             echo(("\n" if "file" in answer else "") + render_host(report))
+    if connects and checked is not None:
+        look = _look_at(checked)
+        is_ready = is_ready and look.error is None
+        answer |= {"ready": is_ready, "server": server_data(look)}
+        if not as_json:
+            echo(f"\n{render_server(look)}")
     if as_json:
         echo(json.dumps(answer, indent=2))
+    if not is_ready:
+        sys.exit(1)
+
+
+def _look_at(checked: Checked) -> "ServerLook":
+    from pgtrial.engine.server_look import look_at_server
+    from pgtrial.postgres.connect import forget_caller
+
+    if checked.loaded.experiment.target.kind != "server":
+        raise click.UsageError("--connect has no meaning here: the file names no existing server")
+    return look_at_server(checked.plan, forget_caller())
+
+
+def server_data(look: "ServerLook") -> dict[str, Any]:
+    """For --json."""
+    return {
+        **look.facts,
+        "session_settings": look.session,
+        "server_settings": look.shared,
+        "caveats": [asdict(caveat) for caveat in look.caveats],
+        "error": look.error.message if look.error else None,
+    }
+
+
+def render_server(look: "ServerLook") -> str:
+    """Plain text of at most 80 columns, except for longer words and statements."""
+    lines = [fill(f"{name:<12} {text}", 80, subsequent_indent=" " * 13) for name, text in look.facts.items()]
+    if look.session:
+        text = f"Settings of the load's sessions, which nobody else feels: {', '.join(look.session)}."
+        lines.append(_fill(text, first="  ", indent="  "))
+    if look.shared:
+        text = f"Changed for the whole server, which every application feels: {', '.join(look.shared)}."
+        lines.append(_fill(text, first="  ", indent="  "))
+    for caveat in look.caveats:
+        lines.append(_fill(caveat.text, first=f"  {_SYMBOLS[caveat.severity]} ", indent="    "))
+        if caveat.hint:
+            lines.append(_fill(caveat.hint, first="    → ", indent="      "))
+    return "\n".join([*lines, render_error(look.error).rstrip() if look.error else "  The experiment can run there."])
 
 
 # What check says of the host: what would disturb a measurement there, with what the file asks for in mind.

@@ -17,7 +17,7 @@ from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
 from pgtrial.knobs.fio import FIO
 from pgtrial.postgres.catalogue import VERSIONS, check_unknown_server
-from pgtrial.postgres.programs import Programs, UnknownProgramsError, find_programs
+from pgtrial.postgres.programs import Programs, UnknownProgramsError, find_programs, prefer_one_kind
 from pgtrial.workloads.fio import find_fio
 
 _log = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ def check_text(
             found += error.problems
     if plan is None:
         raise refuse(source_name, locate_problems(text, [*problems, *found]))
-    loaded = LoadedExperiment(experiment=experiment, folder=folder, text=text, source_name=source_name)
+    loaded = LoadedExperiment(experiment=plan.experiment, folder=folder, text=text, source_name=source_name)
     fio, without_fio = _look_for_fio() if experiment.workload.kind == FIO else ("", "")
     return Checked(loaded=loaded, plan=plan, servers=servers, fio=fio, without_fio=without_fio)
 
@@ -186,10 +186,16 @@ def _find_servers(experiment: Experiment, *, may_run: bool) -> tuple[Server, ...
             arms[arm.variant.postgres] = (*arms.get(arm.variant.postgres, ()), arm.name)
     is_new = experiment.target.kind == "throwaway"
     is_here = is_new and experiment.target.host is None
+    arms = arms or {experiment.target.postgres: ()}
+    # On another machine the server has the version that is wanted, and pgbench here has any.
+    looked = {wanted: _find(wanted if is_here or not is_new else None, may_run=may_run) for wanted in arms}
+    alike = {wanted: programs for wanted, (programs, _, _) in looked.items() if programs is not None}
+    if is_here:
+        alike = prefer_one_kind(alike)
     servers = []
-    for wanted, names in (arms or {experiment.target.postgres: ()}).items():
-        # On another machine the server has the version that is wanted, and pgbench here has any.
-        programs, missing, is_unknown = _find(wanted if is_here or not is_new else None, may_run=may_run)
+    for wanted, names in arms.items():
+        _, missing, is_unknown = looked[wanted]
+        programs = alike.get(wanted)
         versions: tuple[int, ...] = VERSIONS
         if is_new and wanted and wanted.isdecimal():
             versions = (int(wanted),)

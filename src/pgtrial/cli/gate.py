@@ -4,6 +4,7 @@ Importing this must stay as cheap as importing click.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ import click
 from pgtrial.cli.terminal import echo
 from pgtrial.errors import StoreError
 from pgtrial.model.verdict import Verdict
-from pgtrial.safe_files import write_file
+from pgtrial.safe_files import read_file, write_file
 
 if TYPE_CHECKING:
     from pgtrial.findings.findings import Findings
+    from pgtrial.findings.history import Entry
 
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
@@ -32,6 +34,7 @@ class Gate:
     junit: Path | None = None
     summary: Path | None = None
     github: bool = False
+    history: Path | None = None
 
     def prepare(self) -> None:
         """Fail now, not after hours, if a file cannot be written, and remove the output of an earlier call.
@@ -39,6 +42,8 @@ class Gate:
         A pipeline that finds such a file would take it for this call's. Raises StoreError, and UsageError where
         GitHub's variable is missing.
         """
+        if self.history is not None and self.summary is None and not self.github:
+            raise click.UsageError("--history is shown by --summary-markdown or --github-summary: add one of them")
         if self.github and not os.environ.get(GITHUB):
             raise click.UsageError(f"--github-summary: the environment variable {GITHUB} is not set")
         for path in filter(None, (self.junit, self.summary)):
@@ -80,13 +85,39 @@ class Gate:
             from pgtrial.report.markdown import render_summary
 
             summary = render_summary(findings)
+            if self.history is not None:
+                from pgtrial.findings.history import render_history
+                from pgtrial.report.history import entry_of, render_comment
+
+                earlier = self._read_history()
+                summary = render_comment(findings, earlier)
+                yield self.history, render_history([*earlier, entry_of(findings, commit=_commit())]), False
             if self.summary is not None:
                 yield self.summary, summary, False
             if self.github:
                 yield Path(os.environ[GITHUB]), f"{summary}\n", True
 
+    def _read_history(self) -> "tuple[Entry, ...]":
+        """What earlier runs have noted; nothing in the first one."""
+        from pgtrial.findings.history import LARGEST, parse_history
+
+        if self.history is None:
+            return ()
+        try:
+            return parse_history(read_file(self.history, limit=LARGEST).decode(errors="replace"))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StoreError(f'cannot read "{self.history}": {error.strerror}') from error
+
 
 NO_GATE = Gate()
+
+
+def _commit() -> str:
+    """The commit that a pipeline of GitHub or GitLab is about, "" elsewhere."""
+    found = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
+    return found if re.fullmatch("[0-9a-f]{7,64}", found) else ""
 
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:

@@ -24,6 +24,7 @@ from pgtrial.errors import PgTrialError
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 PIPE_CLOSED = 141  # as a shell reports one that SIGPIPE ended
 FAILED = 1
+COMPLETE = "_PGTRIAL_COMPLETE"  # set by a shell with the script of "pgtrial completion"
 
 # Name and one-line help; the module pgtrial.cli.<name> has the click command as ``command``.
 COMMANDS: tuple[tuple[str, str], ...] = (
@@ -32,6 +33,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("check", "Find errors in a file, and sources of noise on a host."),
     ("plan", "Show what an experiment will do, without running it."),
     ("register", "Print the digest of a claim, to publish it before the run."),
+    ("copy", "Copy an existing database, to try things on the copy."),
     ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
     ("resume", "Continue an interrupted experiment."),
@@ -39,11 +41,13 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("restore", "Undo host changes that a killed pgtrial left behind."),
     ("report", "Analyse a result folder again and rebuild its report."),
     ("narrate", "Describe in plain words what an experiment found."),
+    ("apply", "Print how to make the winner's settings permanent."),
     ("compare", "Compare experiments."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),
     ("unpack", "Check a bundle you received, and unpack it."),
     ("schema", "Print the JSON Schema of the experiment file, for editors."),
+    ("completion", "Print what makes a shell complete commands and options."),
 )
 
 
@@ -99,6 +103,8 @@ def group(context: click.Context, *, verbose: int, debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; ``arguments`` are without the program's name."""
+    if arguments is None and (instruction := os.environ.get(COMPLETE)):
+        return _complete(instruction)
     given = list(sys.argv[1:] if arguments is None else arguments)
     with_traceback = "--debug" in given  # an error may come before the option is parsed
     interrupts: list[int] = []
@@ -128,6 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _discard(sys.stderr)
     return status
+
+
+def _complete(instruction: str) -> int:
+    """Answer a shell that asks what fits at its cursor."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(group, {}, "pgtrial", COMPLETE, instruction)
 
 
 def _discard(stream: TextIO) -> None:

@@ -98,7 +98,9 @@ def command(
     if as_json and form != "text":
         raise click.UsageError("--json and --format exclude each other")
     language = find_language(ENGLISH) if as_json else language  # what programs read is in English
-    findings = _read(folder, language)
+    from pgtrial.cli.findings import find_findings
+
+    findings = find_findings(folder, language)
     with speak(language):
         said = None
         if model is not None or answer is not None or dossier is not None:
@@ -111,21 +113,6 @@ def command(
             said = _ask(model, facts, timeout=timeout) if answer is None else _check_file(answer, facts)
         text = _as_json(findings, said) if as_json else _tell(findings, said, form=form, sources=sources)
     _put(text, output or Path(_STANDARD))
-
-
-def _read(folder: Path, language: Language) -> "Findings":
-    """The findings as they were written; made anew where there are none yet, or none that can be told in a language."""
-    from pgtrial.analysis.analyze import analyze
-    from pgtrial.experiment_file.places import is_file
-    from pgtrial.findings.findings import SCHEMA_VERSION
-    from pgtrial.store import layout
-    from pgtrial.store.findings_file import read_findings
-
-    if not is_file(folder / layout.FINDINGS):
-        return analyze(folder)
-    findings = read_findings(folder)
-    has_codes = findings.schema_version == SCHEMA_VERSION  # those of version 1 are sentences in English
-    return findings if has_codes or language.code == ENGLISH else analyze(folder)
 
 
 def _dossier(findings: "Findings", *, no_redact: bool, redact_arms: bool) -> "Dossier":

@@ -38,8 +38,12 @@ host_changes = click.option(
     is_flag=True,
     help='Allow the experiment to change host settings and restore them; "pgtrial plan" shows them.',
 )
-
-
+allow_writes = click.option(
+    "--allow-writes",
+    is_flag=True,
+    help="Allow the experiment to change the existing database that its file names; the file has to say writes = true "
+    "as well. Default: ask, if there is a terminal.",
+)
 allow_code = click.option(
     "--allow-code",
     is_flag=True,
@@ -77,15 +81,31 @@ _GATE = (
     click.option(
         "--github-summary", "github", is_flag=True, help="Append the same to the file named by $GITHUB_STEP_SUMMARY."
     ),
+    click.option(
+        "--history",
+        default=None,
+        metavar="FILE",
+        type=_file,
+        help="Note the result in this file, and show in the Markdown what it has of earlier runs of the pipeline.",
+    ),
 )
 
 
 def gate(function: Callable[..., None]) -> Callable[..., None]:
-    """The four options for pipelines, passed to a command as one argument, ``gate``."""
+    """The options for pipelines, passed to a command as one argument, ``gate``."""
 
     @functools.wraps(function)
-    def command(*, asserts: bool, junit: Path | None, summary: Path | None, github: bool, **others: Any) -> None:
-        function(gate=Gate(asserts=asserts, junit=junit, summary=summary, github=github), **others)
+    def command(
+        *,
+        asserts: bool,
+        junit: Path | None,
+        summary: Path | None,
+        github: bool,
+        history: Path | None,
+        **others: Any,
+    ) -> None:
+        gate = Gate(asserts=asserts, junit=junit, summary=summary, github=github, history=history)
+        function(gate=gate, **others)
 
     for option in reversed(_GATE):
         option(command)

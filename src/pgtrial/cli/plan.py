@@ -19,6 +19,7 @@ from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import WarmupTable
 from pgtrial.model.arm import Role
 from pgtrial.model.run import Slot
+from pgtrial.postgres.connect import split_statements
 from pgtrial.units import format_duration
 from pgtrial.workloads.scenarios import scenarios_of
 
@@ -26,6 +27,8 @@ from pgtrial.workloads.scenarios import scenarios_of
 
 
 _WIDTH = 80
+_LONGEST_CELL = 40  # characters of a value in a table
+_SCRIPTS = ("sql.apply", "sql.undo")
 
 
 def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: float | None = None) -> str:
@@ -36,6 +39,7 @@ def render_plan(checked: Checked, previews: Sequence[Preview] | None, *, noise: 
     sections = (
         ("", _overview(checked)),
         ("Settings", _settings(checked)),
+        ("SQL of the arms", _sql(checked)),
         ("Load levels", _levels(checked)),
         ("Method", list(method_lines(checked, width=_WIDTH))),
         ("Schedule", _schedule(checked)),
@@ -95,12 +99,12 @@ def _warmup(checked: Checked) -> str:
 def _settings(checked: Checked) -> list[str]:
     rows = []
     for name, values in changed_settings(checked).items():
-        restart = takes_effect(name, checked.version)
+        restart = takes_effect(name, checked)
         groups: dict[str | None, list[str]] = {}
         for arm, value in values.items():
             groups.setdefault(value, []).append(arm)
         for number, (value, arms) in enumerate(groups.items()):
-            shown = "(default)" if value is None else value or "''"
+            shown = "(default)" if value is None else _cell(name, value)
             whose = "all arms" if len(groups) == 1 else ", ".join(arms)
             rows.append(("" if number else name, shown, "" if number else restart, whose))
     lines = render_table(("setting", "value", "takes effect", "arms"), rows, width=_WIDTH) if rows else []
@@ -109,6 +113,35 @@ def _settings(checked: Checked) -> list[str]:
         lines.append(f"  {placebo[0]} is a second copy of {checked.plan.arms[0].name}.")
     own = own_settings_text(checked)
     return [*lines, _fill(own)] if own else lines
+
+
+def _cell(name: str, value: str) -> str:
+    """A value in one short line; scripts have a section of their own."""
+    if name in _SCRIPTS:
+        count = sum(1 for _ in split_statements(value))
+        return "1 statement" if count == 1 else f"{count} statements"
+    return textwrap.shorten(value, _LONGEST_CELL, placeholder=" …") or "''"
+
+
+def _sql(checked: Checked) -> list[str]:
+    """Every statement of the arms, in full."""
+    lines = []
+    for arm in checked.plan.arms:
+        if arm.role is Role.PLACEBO:
+            continue
+        for key, when in (("apply", "before the load"), ("undo", "undone by")):
+            statements = [text for _, text in split_statements(arm.knobs.get("sql", {}).get(key, ""))]
+            lines += [f"  {arm.name}, {when}:"] if statements else []
+            for statement in statements:
+                text = f"{' '.join(statement.split())};"
+                lines.append(
+                    textwrap.fill(
+                        text, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6, break_on_hyphens=False
+                    )
+                )
+    if lines and checked.loaded.experiment.target.database is not None:
+        lines.append(_fill("Running this needs --allow-writes. Each arm's SQL is in the journal before it runs."))
+    return lines
 
 
 def _levels(checked: Checked) -> list[str]:

@@ -9,8 +9,9 @@ from pgtrial.cli.checked import Checked
 from pgtrial.cli.plan_files import jobs_text
 from pgtrial.cli.plan_method import detectable_effect, method_data
 from pgtrial.cli.plan_target import host_changes_data
+from pgtrial.design.budget import is_open
 from pgtrial.design.levels import ScenarioShare, split_clients
-from pgtrial.engine.consent import uses_of
+from pgtrial.engine.consent import uses_of, writes_of
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.arms import job_tables
 from pgtrial.experiment_file.code_uses import CodeUse
@@ -21,6 +22,8 @@ from pgtrial.knobs.fio import FIO, FileJobTable
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.catalogue import needs_restart
+from pgtrial.postgres.existing.session import is_of_session
+from pgtrial.postgres.programs import kind_of
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
@@ -90,7 +93,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
         "schedule": [
             {"run": slot.number, "block": slot.block, "position": slot.position, "arm": slot.arm} for slot in plan.slots
         ],
-        "server_starts": plan.trials + len(plan.slots) if checked.servers else 0,
+        "server_starts": plan.trials + _starts(checked) if checked.servers else 0,
         "seconds": {
             "prepare": plan.estimate.prepare,
             "run": {
@@ -106,6 +109,7 @@ def plan_data(checked: Checked, previews: Sequence[Preview] | None, *, noise: fl
         "data_bytes": plan.data_size,
         "detectable_effect": detectable_effect(plan, noise),
         "host_changes": host_changes_data(previews),
+        "writes": [asdict(use) for use in writes_of(experiment, plan.arms)],
         "code": [asdict(use) for use in code_uses(checked)],
         "notes": list(plan_notes(checked)),
     }
@@ -135,6 +139,12 @@ def claim_sentence(checked: Checked) -> str:
     scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
     relation = f"{plan.claimed} is {RELATIONS[hypothesis.expect]} {plan.arms[0].name}"
     return f"{relation} in {hypothesis.metric}{scenario}, margin {format_share(hypothesis.margin)}"
+
+
+def _starts(checked: Checked) -> int:
+    """Server starts for the runs: one for each, or for each block that has one server."""
+    plan = checked.plan
+    return plan.blocks if plan.method.method == "switchback" else len(plan.slots)
 
 
 def changed_settings(checked: Checked) -> Mapping[str, dict[str, str | None]]:
@@ -168,12 +178,16 @@ def _disk(arm: Arm) -> dict[str, str]:
     return {"storage.disk": f"{name} (emulated)" if arm.is_emulated else name}
 
 
-def takes_effect(name: str, version: int) -> str:
-    """When a setting takes effect, in a word or two."""
+def takes_effect(name: str, checked: Checked) -> str:
+    """When a setting takes effect, and on an existing server for whom, in a word or two."""
+    target = checked.loaded.experiment.target
     knob = KNOBS.get(name.partition(".")[0])
     if knob is not None and knob.scope in _AROUND:
         return knob.scope
-    return {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, version)]
+    if target.kind == "server" and target.settings == "session" and is_of_session(name):
+        return "its sessions"
+    words = {True: "restart", False: "no restart", None: "not known"}[needs_restart(name, checked.version)]
+    return f"{words}, whole server" if target.kind == "server" else words
 
 
 def split_levels(checked: Checked) -> Iterator[tuple[LoadLevel, dict[str, int] | None]]:
@@ -203,6 +217,10 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     for server in checked.servers:
         if server.is_unknown:
             yield server.missing
+    found = [server.programs for server in checked.servers if server.programs is not None]
+    if len({kind_of(programs) for programs in found}) > 1:
+        listed = ", ".join(f"{programs.version} is of {kind_of(programs)}" for programs in found)
+        yield f"the servers were not built alike ({listed}), and what their builds differ in is in the effect"
     seen: dict[str, Arm] = {}
     for arm in plan.arms:
         key = json.dumps([arm.settings, arm.knobs], sort_keys=True)
@@ -215,6 +233,8 @@ def plan_notes(checked: Checked) -> Iterator[str]:
     if plan.blocks < plan.rules.fewest_blocks:
         blocks = "1 block" if plan.blocks == 1 else f"{plan.blocks} blocks"
         yield f"{blocks} cannot decide the claim: the verdict needs {plan.rules.fewest_blocks}"
+        if plan.experiment.design.budget is not None and not is_open(plan.experiment):
+            yield "without duration in [workload] the budget would be spent on shorter runs, and more blocks"
 
 
 def _arm_label(arm: Arm) -> str:

@@ -9,8 +9,10 @@ from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
+from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.throwaway import DEFAULT_SETTINGS, OWN_SETTINGS
 from pgtrial.units import format_bytes
+from pgtrial.workloads.data_files import data_files
 
 # What a plan says of the host: every change with the value now, and what cannot be had.
 
@@ -104,9 +106,9 @@ def data_text(checked: Checked) -> str:
     if dataset.kind == "existing":
         return f'the data in database "{experiment.target.database}"'
     scales = ", ".join(str(scale) for scale in arm_scales(checked.plan.arms))
-    made = f"pgbench tables, scale {scales}" if dataset.kind == "pgbench" else "the tables of the set-up file"
-    if dataset.setup is not None:
-        made += f", {dataset.setup}"
+    parts = [f"pgbench tables, scale {scales}"] if dataset.kind == "pgbench" else []
+    parts += [f"{file.name} ({file.kind})" for file in data_files(experiment, checked.loaded.folder)]
+    made = ", ".join([*parts, *([] if dataset.setup is None else [dataset.setup])])
     clusters = len({arm.variant for arm in checked.plan.arms})
     if checked.plan.steps:
         snapshots = "the snapshot, its source" if clusters == 1 else f"{clusters} snapshots, their sources"
@@ -142,7 +144,9 @@ def starts_text(checked: Checked) -> str:
         )
     else:
         how = "each with its own server start"
-        if plan.steps:
+        if plan.method.method == "switchback":
+            how = "all of a block on one server, which is switched between the arms while it runs"
+        elif plan.steps:
             how = f"each with its own server start: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
     restore = experiment.restore
@@ -164,19 +168,34 @@ def place_texts(checked: Checked) -> Iterator[str]:
         )
         arms = checked.plan.arms
         for variant in dict.fromkeys(arm.variant for arm in arms):
-            copies = sum(arm.variant == variant for arm in arms) if checked.plan.steps else 1
+            has_twins = checked.plan.method.method in ("interleaved", "duet")
+            copies = sum(arm.variant == variant for arm in arms) if has_twins else 1
             size = format_bytes((1 + copies) * cluster_size(variant.scale))
             yield f"Data: below {variant.data or '/var/tmp'}/pgtrial-<random>, about {size} while it runs."
         return
     yield _database_text(target, size)
-    if any(arm.settings for arm in checked.plan.arms):
+    shared, own = set(), set()
+    for arm in checked.plan.arms:
+        by_session, by_server = split_settings(arm.settings)
+        own |= set(by_session if target.settings == "session" else ())
+        shared |= set(by_server if target.settings == "session" else arm.settings)
+    if own:
+        yield f"Only the load's sessions have the arm's {', '.join(sorted(own))}; no other application feels it."
+    if shared:
         yield (
-            "The settings of an arm are set by ALTER SYSTEM and a reload, read back, and undone after each run: "
-            "postgresql.auto.conf is then byte for byte as before."
+            f"Every application of the server feels the arm's {', '.join(sorted(shared))}, which it gets by ALTER "
+            "SYSTEM and a reload for the time of a run; read back, and undone after it: postgresql.auto.conf is then "
+            "byte for byte as before. Running this needs --allow-host-changes."
         )
 
 
 def _database_text(target: TargetTable, size: str) -> str:
-    if target.database is not None:
-        return f'Database "{target.database}" is used as it is; its contents are compared before and after.'
-    return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
+    if target.database is None:
+        return f"Two databases pgtrial_<random>, about {size} together, are created, and dropped at the end."
+    compared = "Its catalogue, what is written to its tables and its size are compared before and after."
+    if target.writes:
+        return (
+            f'Database "{target.database}" is changed: the arms\' SQL runs in it, and the scripts may write to it. '
+            f'{compared} Running this needs --allow-writes. A copy is safer: "pgtrial copy" makes one.'
+        )
+    return f'Database "{target.database}" is read-only for the load\'s sessions. {compared}'

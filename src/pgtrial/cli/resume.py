@@ -14,6 +14,7 @@ from pgtrial.language import Language
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_writes
 @options.language
 @options.gate
 @options.quiet
@@ -23,6 +24,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_writes: bool,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -33,11 +35,12 @@ def command(
     Example:
       pgtrial resume results/first-20260120T101500Z
     """
-    from pgtrial.cli.consent import get_consent
+    from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.cli.session import run_and_report
-    from pgtrial.engine.experiment import Permission, uses_left
+    from pgtrial.engine.experiment import Permission, uses_left, writes_left
 
     gate.prepare()
     code = get_consent(uses_left(folder), allowed=allow_code)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code)
+    writes = get_write_consent(writes_left(folder), allowed=allow_writes)
+    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
     run_and_report(folder, permission=permission, language=language, gate=gate, quiet=quiet)

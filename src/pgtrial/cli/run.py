@@ -27,7 +27,12 @@ from pgtrial.language import Language
     help="Without a file: oltp, olap, tpcb-like, simple-update (default), select-only.",
 )
 @click.option("--clients", default=None, metavar="N", type=int, help="Without a file: number of clients. Default: 8.")
-@click.option("--duration", default=None, metavar="TIME", help="Without a file: measured time per run. Default: 30s.")
+@click.option(
+    "--duration",
+    default=None,
+    metavar="TIME",
+    help="Without a file: measured time per run. Default: 30s, or by the budget.",
+)
 @click.option(
     "--warmup",
     default=None,
@@ -77,6 +82,7 @@ from pgtrial.language import Language
 @options.work_directory
 @options.host_changes
 @options.allow_code
+@options.allow_writes
 @options.language
 @options.gate
 @options.quiet
@@ -88,6 +94,7 @@ def command(
     work_directory: Path | None,
     host_changes: bool,
     allow_code: bool,
+    allow_writes: bool,
     language: Language,
     gate: Gate,
     quiet: bool,
@@ -102,9 +109,9 @@ def command(
       pgtrial run -s shared_buffers=128MB,1GB --mix select-only --budget 10min
     """
     from pgtrial.cli.checked import load_file_or_quick
-    from pgtrial.cli.consent import get_consent
+    from pgtrial.cli.consent import get_consent, get_write_consent
     from pgtrial.cli.session import run_new
-    from pgtrial.engine.consent import uses_of
+    from pgtrial.engine.consent import uses_of, writes_of
     from pgtrial.engine.experiment import Permission
 
     checked = load_file_or_quick(file, settings, quick, allow_code=allow_code)
@@ -113,5 +120,6 @@ def command(
     uses = uses_of(loaded.experiment, checked.plan.arms, loaded.folder)
     # Who gives options instead of a file has named everything in it.
     code = get_consent(uses, allowed=allow_code or file is None)
-    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code)
+    writes = get_write_consent(writes_of(loaded.experiment, checked.plan.arms), allowed=allow_writes)
+    permission = Permission(work_base=work_directory, host_changes=host_changes, code=code, writes=writes)
     run_new(checked, results, permission=permission, language=language, gate=gate, quiet=quiet)

@@ -45,6 +45,12 @@ def command(*, folder: Path, as_json: bool) -> None:
     if estimate is not None:
         after = f"{'After' if status.state == 'complete' else 'So far, after'} {status.blocks} blocks"
         echo("\n".join(wrap_lines(f"{after}: {estimate}", 80, indent="  ", first="")))
+    if status.pending:
+        echo("Changed, and put back at the end:" if status.state == "running" else "Changed, and not put back yet:")
+        for text in status.pending:
+            echo("\n".join(wrap_lines(text, 80, indent="    ", first="  ")))
+        if status.state != "running":
+            echo('Put it back with "pgtrial restore".')
     if status.state == "interrupted":
         echo(f'Go on with "pgtrial resume {folder}".')
 

@@ -2,7 +2,8 @@
 
 The server tells of each session; the sampler groups those of all polls of a second, and takes the literals out of their
 statements before anything of them is written. An average over a stretch of time is the sum of sessions divided by the
-number of polls, the metric sessions.polls.
+number of polls, the metric sessions.polls. Of these sessions.late came too late for a moment of their own: the poll
+that got an answer counts for them too.
 """
 
 import re
@@ -15,7 +16,9 @@ from pgtrial.model.metric import Metric
 
 NAME = "sessions"
 POLLS = "sessions.polls"
+LATE = "sessions.late"
 QUERY = "query"  # the column with the statement
+QUERY_ID = "query_id"  # the column with what is the same of all statements that differ in literals only; may be NULL
 SESSIONS = "sessions"  # the column that the sampler adds: how many sessions were found alike
 _QUERY_LENGTH = 80
 # Strings as the scanner has them: with escapes after an E, plain, and between dollars; then numbers.
@@ -30,9 +33,24 @@ _LITERAL = re.compile(
 )
 
 
+# A minus before a number that belongs to it, as the server's parser has it: after an operator or a keyword.
+_SIGN = re.compile(
+    r"([+*/%(,=<>|]\s*|-\s+|\b(?:AND|BETWEEN|ELSE|IN|OR|RETURNING|SELECT|THEN|WHEN)\s+)-\s*\?", re.IGNORECASE
+)
+
+
 def without_literals(query: str) -> str:
     """A statement with "?" in place of its strings and numbers; it may be cut anywhere, also inside a string."""
-    return _LITERAL.sub("?", query)
+    return _SIGN.sub(r"\1?", _LITERAL.sub("?", query))
+
+
+def shown_query(query: str) -> str:
+    """A statement as it stands in a group of sessions."""
+    return _cut(without_literals(query))
+
+
+def _cut(query: str) -> str:
+    return " ".join(query.split()).rstrip("; ")[:_QUERY_LENGTH]
 
 
 class SessionGroup(NamedTuple):
@@ -60,10 +78,10 @@ class SessionCollector:
         sums: dict[tuple[str, ...], int] = {}
         for row in rows:
             key = [row[place[name]] or "" for name in SessionGroup._fields[:-1]]
-            key[-1] = " ".join(key[-1].split())[:_QUERY_LENGTH]
+            key[-1] = _cut(key[-1])
             sums[tuple(key)] = sums.get(tuple(key), 0) + int(row[place["sessions"]] or 0)
         for (backend_type, application, state, wait_type, wait_event, query), sessions in sums.items():
             yield SessionGroup(backend_type, application, state, wait_type, wait_event, query, sessions)
 
 
-COLLECTOR = SessionCollector(name=NAME, metrics=gauges(NAME, "", "polls"))
+COLLECTOR = SessionCollector(name=NAME, metrics=gauges(NAME, "", "polls", "late"))

@@ -4,12 +4,14 @@ The load is known exactly; the rest is guessed from the size of the data, on the
 does. The guess is only for planning: the engine records what each part really took.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.data_size import arm_scales, estimate_data_size
 from pgtrial.design.levels import load_levels
-from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps
+from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, warmup_steps
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, Experiment, WarmupTable, WorkloadTable
 from pgtrial.model.arm import Arm
@@ -24,6 +26,7 @@ USUAL_MEMORY = 16 * 1024**3  # bytes, of which a share is taken: a plan is made 
 WARMUP_SHARE = 0.7  # of its cap, until a load is found steady
 CHECKPOINT_RATE = 200 * 1024**2  # bytes per second
 FEWEST_BLOCKS = 2  # one block gives no interval
+BLOCKS_WANTED = DEFAULT_BLOCKS  # of a budget that can hold them
 MOST_BLOCKS = 1000
 
 
@@ -62,23 +65,30 @@ def estimate_run(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoi
     """One run; where the runs of a block share its time, an equal part of the block for each."""
     size, names = estimate_data_size(experiment, arms), [arm.name for arm in arms]
     workload, levels = experiment.workload, load_levels(experiment.workload)
-    restore = experiment.restore
+    restore = "never" if stays_as_prepared(experiment, arms) else experiment.restore
+    servers = 1.0
     if choice.method == "blocks":
         copies = {"each-run": 1.0, "each-block": 1 / len(arms), "never": 0.0}[restore]
         warmup = _warmup_seconds(workload)
         measure = sum(workload.duration + guard_time(level) for level in levels)
+    elif choice.method == "switchback":
+        servers = 1 / len(arms)  # one for all arms of a block
+        copies = 0.0 if restore == "never" else servers
+        warmup = _warmup_seconds(workload) * servers
+        measure = _shared_seconds(choice, names, levels, workload.duration)
     else:
         # Every arm has data of its own, put back at the beginning of a block; the warm-up shares time as the load does.
         copies = 0.0 if restore == "never" else 1.0
         cap = warmup_cap(workload)
-        warmup = _shared_seconds(choice, names, levels[:1], cap) if cap else 0.0
+        warmed = sum(step.length for step in warmup_steps(choice, names, seconds=cap, seed="")) if cap else 0.0
+        warmup = (guard_time(levels[0]) + warmed) / len(arms) if cap else 0.0
         measure = _shared_seconds(choice, names, levels, workload.duration)
     return RunEstimate(
         restore=size / COPY_RATE * copies,
-        server=_start_seconds(experiment) + _pressure_seconds(arms),
+        server=(_start_seconds(experiment) + _pressure_seconds(arms)) * servers,
         warmup=warmup,
         # A load on files has its dirty pages written before the next run, which is what restoring is there.
-        checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE,
+        checkpoint=0.0 if experiment.target.kind == "host" else size / 10 / CHECKPOINT_RATE * servers,
         measure=measure,
     )
 
@@ -114,11 +124,9 @@ def estimate_total(
 
 def blocks_for_budget(experiment: Experiment, arms: Sequence[Arm], budget: float, choice: MethodChoice = BLOCKS) -> int:
     """Whole blocks that fit into ``budget`` seconds with the preparation; SpecError when fewer than two do."""
-    one = estimate_total(experiment, arms, blocks=1, choice=choice)
-    block = one.total - one.prepare
-    blocks = int((budget - one.prepare) / block)
+    blocks = fitting_blocks(experiment, arms, budget, choice)
     if blocks < FEWEST_BLOCKS:
-        needed = one.prepare + FEWEST_BLOCKS * block
+        needed = estimate_total(experiment, arms, blocks=FEWEST_BLOCKS, choice=choice).total
         message = f"a budget of {format_duration(budget)} is too short for {FEWEST_BLOCKS} blocks"
         hint = (
             f"Two blocks, the fewest that give an interval, take about {format_duration(needed)}. Raise the budget, or "
@@ -126,6 +134,12 @@ def blocks_for_budget(experiment: Experiment, arms: Sequence[Arm], budget: float
         )
         raise SpecError(message, problems=(SpecProblem(path="design.budget", message=message, hint=hint),), hint=hint)
     return min(blocks, MOST_BLOCKS)
+
+
+def fitting_blocks(experiment: Experiment, arms: Sequence[Arm], budget: float, choice: MethodChoice = BLOCKS) -> int:
+    """Whole blocks that fit into ``budget`` seconds with the preparation; 0 or less where it does not fit itself."""
+    one = estimate_total(experiment, arms, blocks=1, choice=choice)
+    return math.floor((budget - one.prepare) / (one.total - one.prepare))
 
 
 def blocks_of(experiment: Experiment, arms: Sequence[Arm], choice: MethodChoice = BLOCKS) -> int:

@@ -22,6 +22,7 @@ class Difference:
     knob: str
     label: str
     rule: Rule
+    can_be_switched: bool  # under a running server
 
     @property
     def among_twins(self) -> Among:
@@ -40,7 +41,16 @@ def find_differences(arms: Sequence[Arm]) -> tuple[Difference, ...]:
         for name in _not_in_all(values) if libraries else (key,):
             table = "extensions" if libraries else knob
             label = name if table in (POSTGRESQL, "sysctl") else f"{table} {name}"
-            found.setdefault((table, name), Difference(knob=table, label=label, rule=KNOBS[table].rule_of(name)))
+            turned = KNOBS[table]
+            found.setdefault(
+                (table, name),
+                Difference(
+                    knob=table,
+                    label=label,
+                    rule=turned.rule_among(name, [value for value in values if value is not None]),
+                    can_be_switched=turned.can_be_switched(name),
+                ),
+            )
     return tuple(found.values())
 
 

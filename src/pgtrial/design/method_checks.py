@@ -11,21 +11,24 @@ from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.effect_timing import Difference
 from pgtrial.design.slice_time import (
     LEAST_SLICE_BUILDING_UP,
+    LEAST_SWITCH_BUILDING_UP,
     WASHOUT,
     builds_up,
     settle_time,
     shortest_slice,
     slice_length,
     slices_per_round,
+    switch_length,
 )
 from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.declaration import Among, EffectTiming, Shared
+from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration, read_share
 
-Method = Literal["interleaved", "duet", "blocks"]
+Method = Literal["interleaved", "duet", "switchback", "blocks"]
 METHODS: tuple[Method, ...] = get_args(Method)  # the cheapest first: by testing time for the same certainty
 MOST_MEMORY_SHARE = 0.7  # of what is available, for all servers together
 CLIENT_BYTES = 8 * 1024**2  # of a session's process, with its caches and a few sorts
@@ -35,6 +38,8 @@ _CHECKPOINT_TIMEOUT = 300.0  # s, the server's default
 _LONGEST_ROUND = 1.5  # of the duration
 _OFF = re.compile(r"0*(\.0*)?\s*[a-z]*")
 _BOTH: tuple[Method, ...] = ("interleaved", "duet")
+_ONE: tuple[Method, ...] = ("switchback",)  # whose arms have one server
+_ALL: tuple[Method, ...] = (*_BOTH, *_ONE)
 # Their clocks go on while a server stands still, and cancel what it was about to do.
 _TIMEOUTS = (
     "statement_timeout",
@@ -49,11 +54,13 @@ _TIMEOUTS = (
 class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
     ``memory_available`` is in bytes, None where it is not known; ``local`` that pgtrial is on it as well.
+    ``session_settings`` are the settings, in lower case, that a session can have of its own; None where not known.
     """
 
     local: bool
     cores: tuple[tuple[int, ...], ...]
     memory_available: int | None
+    session_settings: frozenset[str] | None = None
 
 
 class Weight(IntEnum):
@@ -116,6 +123,8 @@ class Case:
 
 def find_objections(case: Case) -> tuple[Objection, ...]:
     """All of them, in the order of weight that the checks give them; blocks are never objected to."""
+    if case.experiment.target.kind == "server":
+        return tuple(_check_sessions(case))
     found = tuple(_check_place(case))
     # Where there can be no twins there is nothing more to ask.
     return found or tuple(objection for check in _CHECKS for objection in check(case))
@@ -132,20 +141,53 @@ def shared_buffers(arm: Arm) -> float:
 def _check_place(case: Case) -> Iterator[Objection]:
     target = case.experiment.target
     if target.kind != "throwaway":
-        text = "an existing server has no twin" if target.kind == "server" else "a load on files has no servers"
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text="a load on files has no servers")
     elif target.host is not None or (case.facts is not None and not case.facts.local):
-        text = "the server is on another machine; servers are only made to take turns on this one"
-        yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+        text = "the server is on another machine; arms only take turns on this one"
+        yield Objection(methods=_ALL, weight=Weight.REFUSAL, text=text)
+
+
+def _check_sessions(case: Case) -> Iterator[Objection]:
+    """Arms of one existing server, which has no twin: their sessions can take turns, and nothing else can."""
+    text = "an existing server has no twin, and its CPUs cannot be divided among the sessions of the arms"
+    yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
+    text = "only a server of pgtrial's own is switched while it runs"
+    yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+    target = case.experiment.target
+    turns: tuple[Method, ...] = ("interleaved",)
+    for one in case.differences:
+        name = one.label.lower()
+        known = None if case.facts is None else case.facts.session_settings
+        if one.knob != POSTGRESQL or (known is not None and name not in known and "." not in name):
+            text = f"an existing server has no twin, and {one.label} is not a setting that each session can have"
+            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+        elif one.rule.timing is EffectTiming.BUILDS_UP or one.rule.shares:
+            text = f"{one.label}: {one.rule.reason}; the sessions of all arms share that on one server"
+            yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    if target.settings == "server" and case.differences:
+        text = 'with settings = "server" they change for the whole server'
+        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    if case.writes and (target.database is None or target.writes):
+        text = "a transaction of an arm that waits for its turn keeps its locks, for which the other arms would wait"
+        yield Objection(methods=turns, weight=Weight.REFUSAL, text=text)
+    yield from _check_cache(case)
+    yield from (one for one in _check_rate(case) if one.methods == turns)
+    yield from _check_slices(case)
+    text = "the arms share one server and its caches: what one has read is there for the others, so effects on what is "
+    yield Objection(methods=turns, weight=Weight.NOTE, text=f"{text}cached look smaller")
+    text = "a statement at work when its arm's turn ends goes on in the next turn, whose first half does not count"
+    yield Objection(methods=turns, weight=Weight.NOTE, text=text)
 
 
 def _check_cache(case: Case) -> Iterator[Objection]:
     if case.experiment.design.cache == "cold":
         text = 'with cache = "cold" each run has to find an empty page cache, which twins share'
         yield Objection(methods=_BOTH, weight=Weight.REFUSAL, text=text)
+        text = 'with cache = "cold" each run has to find an empty page cache, and all arms have one server'
+        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
 
 
-def _check_load(case: Case) -> Iterator[Objection]:
+def _check_rate(case: Case) -> Iterator[Objection]:
     if case.experiment.workload.rate is not None:
         text = "transactions keep arriving at the rate while a server is frozen"
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
@@ -153,6 +195,9 @@ def _check_load(case: Case) -> Iterator[Objection]:
         if any(_is_on(arm.settings.get(name)) for arm in case.arms):
             text = f"{name} keeps running by the clock while a server is frozen, and may cancel waiting statements"
             yield Objection(methods=("interleaved",), weight=Weight.DOUBT, text=text)
+
+
+def _check_load(case: Case) -> Iterator[Objection]:
     if not case.writes:
         return
     text = "dirty pages that one arm leaves may be written back in a slice of another: effects on them look smaller"
@@ -219,6 +264,37 @@ def _check_timing(case: Case) -> Iterator[Objection]:
             yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=f"{text} do not count")
 
 
+def _check_switches(case: Case) -> Iterator[Objection]:
+    """One server can be switched if all that arms differ in holds at once for what it does next."""
+
+    def refuse(found: Sequence[Difference], why: str) -> Iterator[Objection]:
+        if found:
+            text = f"{', '.join(one.label for one in found)}: {why}"
+            yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+
+    yield from refuse([one for one in case.differences if not one.can_be_switched], "not switched while a server runs")
+    able = [one for one in case.differences if one.can_be_switched]
+    yield from refuse([one for one in able if one.rule.by_clock], "timed by the clock, over more than a slice")
+    planned = [one for one in able if one.knob == POSTGRESQL]
+    if case.experiment.workload.protocol == "prepared":
+        yield from refuse(planned, "a session keeps the plan of a prepared statement, whatever is set after it")
+    length = switch_length(case.experiment, case.arms)
+    yield from _check_length(case, length, methods=_ONE)
+    if length < LEAST_SWITCH_BUILDING_UP and builds_up(able):
+        text = (
+            f"slices of {format_duration(length)} are too short for effects that build up, which need "
+            f"{format_duration(LEAST_SWITCH_BUILDING_UP)}: half of a slice is for what the arm before has left"
+        )
+        yield Objection(methods=_ONE, weight=Weight.REFUSAL, text=text)
+    slow = [one for one in able if Shared.MEMORY in one.rule.shares]
+    if slow:
+        text = f"{', '.join(one.label for one in slow)}: {slow[0].rule.reason}, longer than a slice"
+        yield Objection(methods=_ONE, weight=Weight.DOUBT, text=text)
+    elif builds_up(able):
+        text = "what an effect builds up after the washout of a slice is not seen: it may look smaller"
+        yield Objection(methods=_ONE, weight=Weight.NOTE, text=text)
+
+
 def _check_knobs(case: Case) -> Iterator[Objection]:
     tables = [arm.knobs for arm in case.arms]
     differing = {one.knob for one in case.differences}
@@ -233,27 +309,16 @@ def _check_knobs(case: Case) -> Iterator[Objection]:
 
 def _check_slices(case: Case) -> Iterator[Objection]:
     experiment, arms = case.experiment, case.arms
-    length, settle = slice_length(experiment, arms), settle_time(arms)
+    length = slice_length(experiment, arms)
     shown = format_duration(length)
-    if length < shortest_slice(arms):
-        text = (
-            f"slices of {shown} are too short where an arm takes {format_duration(settle)} to settle, which needs "
-            f"{format_duration(shortest_slice(arms))}"
-        )
-        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    yield from _check_length(case, length, methods=("interleaved",))
     if length < LEAST_SLICE_BUILDING_UP and builds_up(case.differences):
         text = (
             f"slices of {shown} are too short for effects that build up, which need "
             f"{format_duration(LEAST_SLICE_BUILDING_UP)}: the kernel writes back dirty pages every 5 s"
         )
         yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
-    count, duration = slices_per_round(len(arms)), experiment.workload.duration
-    if count * (1 - WASHOUT) * length > _LONGEST_ROUND * duration:
-        text = (
-            f"a balanced sequence of {len(arms)} arms has {count} slices of each, and {count} slices of {shown} do not "
-            f"fit into a duration of {format_duration(duration)}"
-        )
-        yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+    duration = experiment.workload.duration
     timeout = min(_checkpoint_timeout(arm) for arm in arms)
     span = len(arms) * duration * len(case.levels) / (1 - WASHOUT)
     if case.writes and span > timeout:
@@ -262,6 +327,24 @@ def _check_slices(case: Case) -> Iterator[Objection]:
             f"{format_duration(timeout)}) and hurry after each standstill"
         )
         yield Objection(methods=("interleaved",), weight=Weight.NOTE, text=text)
+
+
+def _check_length(case: Case, length: float, *, methods: tuple[Method, ...]) -> Iterator[Objection]:
+    """Whether slices are long enough for what settles, and short enough for a balanced sequence of them."""
+    arms, shown = case.arms, format_duration(length)
+    if length < shortest_slice(arms):
+        text = (
+            f"slices of {shown} are too short where an arm takes {format_duration(settle_time(arms))} to settle, which "
+            f"needs {format_duration(shortest_slice(arms))}"
+        )
+        yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
+    count, duration = slices_per_round(len(arms)), case.experiment.workload.duration
+    if count * (1 - WASHOUT) * length > _LONGEST_ROUND * duration:
+        text = (
+            f"a balanced sequence of {len(arms)} arms has {count} slices of each, and {count} slices of {shown} do not "
+            f"fit into a duration of {format_duration(duration)}"
+        )
+        yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
 
 
 def _check_cpus(case: Case) -> Iterator[Objection]:
@@ -290,8 +373,10 @@ def _check_cpus(case: Case) -> Iterator[Objection]:
 
 _CHECKS: tuple[Callable[[Case], Iterator[Objection]], ...] = (
     _check_cache,
+    _check_rate,
     _check_load,
     _check_timing,
+    _check_switches,
     _check_knobs,
     _check_memory,
     _check_cpus,

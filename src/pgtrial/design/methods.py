@@ -1,12 +1,14 @@
 """Which methods are valid for an experiment, and which one it is run by."""
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
-from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, slice_length
-from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
+from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, fits_doubled, slice_length, switch_length
+from pgtrial.design.slices import Step, duet_guard, interleave, pair_up, shuffled
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -34,7 +36,8 @@ class MethodChoice:
 
     ``guard`` is the time at the start of each slice that does not count, ``slice`` the length of a slice with it, both
     in seconds; 0 where there are no slices. ``doubled``: in every second block slices are twice as long, so that an
-    effect that builds up shows by how much it is larger there.
+    effect that builds up shows by how much it is larger there, and one that comes with the other arm's slices turns.
+    ``duration``: measured seconds of a run, where it was chosen together with the number of blocks.
     """
 
     method: Method
@@ -42,6 +45,7 @@ class MethodChoice:
     guard: float = 0.0
     slice: float = 0.0
     doubled: bool = False
+    duration: float | None = None
 
     def slice_in(self, block: int) -> float:
         """Length of a slice in a block, from 1."""
@@ -101,13 +105,29 @@ def plan_steps(
     """How ``arms`` (names) share the time of one load level in one block, with about ``seconds`` of counted time for
     each; () for blocks. ``seed`` has to be another one for each block and level.
     """
-    if choice.method == "interleaved":
+    if choice.method in ("interleaved", "switchback"):
         length, guard = choice.slice_in(block), choice.guard_in(block)
         whole = seconds * length / (length - guard)
         return interleave(arms, seconds=whole, slice_length=length, guard=guard, seed=seed)
     if choice.method == "duet":
         return pair_up(arms, seconds=seconds, slice_length=choice.slice, guard=choice.guard, seed=seed)
     return ()
+
+
+def warmup_steps(
+    choice: MethodChoice, arms: Sequence[str], *, seconds: float, seed: str, block: int = 1
+) -> tuple[Step, ...]:
+    """How ``arms`` share the time of a warm-up, in which each has ``seconds``.
+
+    Nothing of it counts, so turns need neither a balanced order nor a part that is left out: in each round every arm
+    has one, not longer than a slice.
+    """
+    if choice.method != "interleaved":
+        return plan_steps(choice, arms, seconds=seconds, seed=seed, block=block)
+    rounds = max(1, math.ceil(seconds / choice.slice_in(block)))
+    rng = random.Random(seed)
+    names = [name for _ in range(rounds) for name in shuffled(arms, rng)]
+    return tuple(Step(arms=(name,), length=seconds / rounds, guard=0.0) for name in names)
 
 
 def turn_seed(seed: int, block: int, what: int | str) -> str:
@@ -141,8 +161,10 @@ def _choose(experiment: Experiment, arms: Sequence[Arm], judgements: Sequence[Ju
 
 
 def _settle(experiment: Experiment, arms: Sequence[Arm], method: Method, reason: str) -> MethodChoice:
-    if method == "interleaved":
-        length, doubled = slice_length(experiment, arms), builds_up(find_differences(arms))
+    if method in ("interleaved", "switchback"):
+        has_turns = method == "interleaved"
+        length = slice_length(experiment, arms) if has_turns else switch_length(experiment, arms)
+        doubled = builds_up(find_differences(arms)) or (has_turns and fits_doubled(experiment, arms))
         return MethodChoice(method=method, reason=reason, guard=WASHOUT * length, slice=length, doubled=doubled)
     if method == "duet":
         length = duet_slice_length(experiment, arms)

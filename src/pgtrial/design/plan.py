@@ -6,11 +6,12 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.duration import TotalEstimate, blocks_of, estimate_total
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import HostFacts
-from pgtrial.design.methods import Judgement, MethodChoice, choose_method, judge_methods, plan_steps, turn_seed
+from pgtrial.design.methods import Judgement, MethodChoice, judge_methods, plan_steps, turn_seed
 from pgtrial.design.slices import Step, shuffled
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.design_checks import FIRST_LOOK
@@ -88,12 +89,12 @@ def draw_seed() -> int:
 def make_plan(experiment: Experiment, facts: HostFacts | None = None) -> Plan:
     """The plan of a checked experiment; without ``facts`` of the host the method is judged by the file alone.
 
-    Its seed is that of the file, or drawn where the file has none.
+    Its seed is that of the file, or drawn where the file has none; so is the duration of a run where there is a budget.
 
     SpecError if its budget is too short, or its method not valid.
     """
     arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
-    method = choose_method(experiment, arms, levels, facts)
+    experiment, method = settle_design(experiment, arms, levels, facts)
     seed = draw_seed() if experiment.design.seed is None else experiment.design.seed
     return Plan(
         experiment=experiment,

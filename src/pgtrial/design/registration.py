@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.design.budget import is_open
+from pgtrial.experiment_file.experiment import DEFAULT_DURATION, DesignTable, Experiment
 from pgtrial.model.arm import Arm
 
 
@@ -19,12 +20,19 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "hypothesis": experiment.hypothesis.model_dump(mode="json"),
             "arms": _arms(arms),
             "target": experiment.target.model_dump(mode="json"),
-            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup"}),
-            "workload": experiment.workload.model_dump(mode="json", exclude={"scenario"}),
+            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}),
+            "workload": _workload(experiment),
             "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
-            "design": experiment.design.model_dump(mode="json", exclude={"seed"}),
+            "design": experiment.design.model_dump(mode="json", exclude={"seed"} | _left_out(experiment.design)),
+            **({"hooks": experiment.hooks.model_dump(mode="json")} if experiment.hooks.programs() else {}),
+            **({"waive": [one.model_dump(mode="json") for one in experiment.waive]} if experiment.waive else {}),
         }
     )
+
+
+def _left_out(design: DesignTable) -> set[str]:
+    """Keys that came later and that the file does not have: a plan without them keeps its digest."""
+    return {"disturbed"} if design.disturbed is None else set()
 
 
 def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
@@ -40,6 +48,12 @@ def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
             "scenarios": list(workload.scenario_names),
         }
     )
+
+
+def _workload(experiment: Experiment) -> object:
+    """As the file has it: what a budget makes of the duration depends on the machine, as the number of blocks does."""
+    facts = experiment.workload.model_dump(mode="json", exclude={"scenario"})
+    return {**facts, "duration": DEFAULT_DURATION} if is_open(experiment) else facts
 
 
 def _arms(arms: Sequence[Arm]) -> object:

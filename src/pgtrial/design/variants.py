@@ -1,8 +1,9 @@
-"""What an arm needs of the host."""
+"""What an arm needs of the host, and what it does to its data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pgtrial.experiment_file.arms import FILESYSTEM
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs import scope_of
 from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
@@ -13,6 +14,8 @@ _MADE_WITH = {
     FILESYSTEM: ("type", "size", "options"),  # where it is one of its own
     "dataset": ("scale",),
 }
+
+_ALTERING = frozenset({"sql", "extensions"})
 
 
 def made_with(arm: Arm) -> frozenset[tuple[str, str]]:
@@ -28,3 +31,19 @@ def host_knobs(arm: Arm) -> dict[str, Mapping[str, str]]:
         for knob, table in arm.knobs.items()
         if scope_of(knob) is Scope.HOST and not (knob == FILESYSTEM and "type" in table)
     }
+
+
+def stays_as_prepared(experiment: Experiment, arms: Sequence[Arm]) -> bool:
+    """Whether the data are still those of the snapshot after any run, so that nothing has to be put back.
+
+    The load only reads, no arm creates or alters anything, and all arms have the same data. Where an arm sets anything
+    on the host, a fresh copy also gives every run the same page cache to begin with, so there it is made all the same.
+    """
+    workload = experiment.workload
+    scripts: list[str | None] = [scenario.builtin for scenario in workload.scenario] or [workload.mix]
+    return (
+        experiment.target.kind == "throwaway"
+        and all(script == "select-only" for script in scripts)
+        and len({arm.variant for arm in arms}) == 1
+        and not any(host_knobs(arm) or _ALTERING.intersection(arm.knobs) for arm in arms)
+    )

@@ -28,15 +28,17 @@ class InvalidRunError(Exception):
 
 
 def collect(
-    folder: Path, logs: Sequence[LoadLog], *, clock: HostClock | None, shared: Path | None = None
+    folder: Path, logs: Sequence[LoadLog], *, clock: HostClock | None, shared: Path | None = None, own: bool = True
 ) -> IngestReport:
     """Convert a run's logs and samples to Parquet files; ``clock`` is that of the servers' machine.
 
-    ``shared`` is the spool of the machine that the run has in common with the others of its block.
+    ``shared`` is the spool of the machine that the run has in common with the others of its block. It has one of its
+    ``own`` where its server was sampled.
     """
     is_sliced = any(isinstance(log, LevelLog) and log.slices for log in logs)
     report = ingest(logs, folder / layout.TRANSACTIONS, slices=folder / layout.SLICES if is_sliced else None)
-    convert(folder / SPOOL, *([] if shared is None else [shared]), folder=folder, clock=clock)
+    spools = [*([folder / SPOOL] if own else []), *([] if shared is None else [shared])]
+    convert(*spools, folder=folder, clock=clock)
     return report
 
 
@@ -126,6 +128,7 @@ def _samples(spool: Path, header: Header, clock: HostClock | None) -> Iterator[S
     for t, source, payload in read_records(spool):
         if source == sessions.NAME:
             yield Sample(t, sessions.POLLS, "", payload["polls"])
+            yield Sample(t, sessions.LATE, "", payload["late"])
             continue
         collector = collectors.get(source)
         ours = clock.ours(t) if source in foreign else t

@@ -1,26 +1,30 @@
-"""The user's consent to the code that an experiment executes."""
+"""The user's consent to what an experiment does: code that it executes, writes to an existing database, the host."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.errors import ConsentError
+from pgtrial.errors import ConsentError, PreflightError
 from pgtrial.experiment_file.code_uses import CodeUse, find_code_uses
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
+from pgtrial.postgres.connect import split_statements
 from pgtrial.postgres.programs import is_known_directory
+from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.scenarios import scripts_of
 
 
 def uses_of(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> tuple[CodeUse, ...]:
     """What an experiment executes, whose scripts are in ``folder``. Raises SpecError if one cannot be read."""
     is_here = experiment.target.host is None
-    return find_code_uses(
+    loaded = tuple(use for file in data_files(experiment, folder) for use in file.uses)
+    found = find_code_uses(
         experiment,
         arms,
         scripts_of(experiment, folder),
         # Of another machine nothing is known before it is asked.
         is_known=lambda directory: is_here and is_known_directory(directory),
     )
+    return tuple(dict.fromkeys((*found, *loaded)))
 
 
 def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
@@ -29,4 +33,37 @@ def refuse_code(uses: Sequence[CodeUse]) -> ConsentError:
         "the experiment executes code of its own, which you have not allowed",
         detail="\n".join(f"{use.where}: {use.what}" for use in uses),
         hint="Read it, then add --allow-code. It gets the rights of the server's account.",
+    )
+
+
+def writes_of(experiment: Experiment, arms: Sequence[Arm]) -> tuple[CodeUse, ...]:
+    """What an experiment changes, or may change, in an existing database that its file lets it change."""
+    target = experiment.target
+    if target.kind != "server" or target.database is None or not target.writes:
+        return ()
+    found = [CodeUse(where="workload", what=f'its scripts may write to database "{target.database}"')]
+    for arm in arms:
+        for key in ("apply", "undo"):
+            script, where = arm.knobs.get("sql", {}).get(key, ""), arm.origin("sql", key)
+            found += [CodeUse(where=where, what=" ".join(text.split())) for _, text in split_statements(script)]
+        for name in filter(None, arm.knobs.get("extensions", {}).get("create", "").split(", ")):
+            found.append(CodeUse(where=arm.origin("extensions", "create"), what=f"CREATE EXTENSION {name}"))
+    return tuple(dict.fromkeys(found))
+
+
+def refuse_writes(writes: Sequence[CodeUse]) -> ConsentError:
+    """The error that names them."""
+    return ConsentError(
+        "the experiment changes a database that is not its own, which you have not allowed",
+        detail="\n".join(f"{use.where}: {use.what}" for use in writes),
+        hint='Better try it on a copy ("pgtrial copy" makes one). To change this database, add --allow-writes.',
+    )
+
+
+def refuse_host_changes(wanted: Sequence[str]) -> PreflightError:
+    """The error that names what is set outside servers of pgtrial's own."""
+    return PreflightError(
+        "the experiment changes host settings, which you have not allowed",
+        detail=f"It sets {'; '.join(wanted)}.",
+        hint='Review every change with "pgtrial plan", then add --allow-host-changes.',
     )

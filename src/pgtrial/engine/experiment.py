@@ -10,25 +10,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.design.plan import Plan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.changes import HostChanges
-from pgtrial.engine.consent import refuse_code, uses_of
+from pgtrial.engine.consent import refuse_code, refuse_host_changes, refuse_writes, uses_of, writes_of
 from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
+from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.leftovers import OWN_ROLE, WORKER, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
-from pgtrial.engine.restore import refuse_unrestored
+from pgtrial.engine.restore import refuse_unrestored, undo_own
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.slicer.control import plan_slices
-from pgtrial.engine.target.base import Target
-from pgtrial.engine.target.existing import prepare_server
+from pgtrial.engine.target.base import Target, TurnTaking
+from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
+from pgtrial.engine.target.session_twins import SessionTwins
+from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.engine.target.twins import make_twins
-from pgtrial.errors import ConnectError, PreflightError, TargetError
+from pgtrial.errors import ConnectError, TargetError
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import Host
@@ -40,6 +44,8 @@ from pgtrial.knobs.declaration import Scope
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunState, Slot
 from pgtrial.postgres.connect import forget_caller
+from pgtrial.postgres.existing.knobs import restoring_knobs
+from pgtrial.postgres.existing.session import split_settings
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.work_directory import remove_directories
 from pgtrial.store import layout
@@ -50,13 +56,14 @@ from pgtrial.store.state import STOPPED, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """Options of the user beside the experiment: where data may lie, whether the host may be changed, and whether the
-    experiment may execute code of its own.
+    """Options of the user beside the experiment: where data may lie, whether the host may be changed, whether the
+    experiment may execute code of its own, and whether it may write to an existing database.
     """
 
     work_base: Path | None = None
     host_changes: bool = False
     code: bool = False
+    writes: bool = False
 
 
 def run_experiment(folder: Path, *, permission: Permission, tell: Observer) -> None:
@@ -85,6 +92,13 @@ def uses_left(folder: Path) -> tuple[CodeUse, ...]:
     with contextlib.closing(State.open(folder)) as state:
         is_done = not _find_pending(plan, state)
     return () if is_done else uses_of(plan.experiment, plan.arms, folder / layout.FILES)
+
+
+def writes_left(folder: Path) -> tuple[CodeUse, ...]:
+    """What the runs of a result folder that are still to be done change in an existing database. Raises StoreError."""
+    plan = load_stored(folder)
+    with contextlib.closing(State.open(folder)) as state:
+        return writes_of(plan.experiment, plan.arms) if _find_pending(plan, state) else ()
 
 
 def _find_pending(plan: Plan, state: State) -> list[Slot]:
@@ -156,12 +170,19 @@ async def _run_schedule(
         uses = () if permission.code else uses_of(experiment, plan.arms, folder / layout.FILES)
         if uses:
             raise refuse_code(uses)
+        writes = writes_of(experiment, plan.arms)
+        if writes and not permission.writes:
+            raise refuse_writes(writes)
         wanted = host_changes(experiment, plan.arms)
         if wanted and not permission.host_changes:
-            raise _refuse(wanted)
-        with Journal.open(write=bool(wanted)) as journal:
+            raise refuse_host_changes(wanted)
+        await undo_own(folder, knobs=restoring_knobs(caller), host_of=open_host, tell=tell)
+        makes_database = experiment.target.kind == "server" and experiment.target.database is None
+        with Journal.open(write=bool(wanted or writes or makes_database)) as journal:
             refuse_unrestored(journal, own=own)
             async with open_host(experiment.target.host, mark=here.mark, on_start=remember) as host:
+                hooks = Hooks(table=experiment.hooks, host=here, state=state, folder=folder, tell=tell)
+                await hooks.run("before_dataset")
                 changes = HostChanges(journal=journal, host=host, folder=folder, knobs=HOST_KNOBS, owner=own, tell=tell)
                 target = await prepare_target(
                     plan,
@@ -172,29 +193,46 @@ async def _run_schedule(
                     here=here,
                     changes=changes,
                     base=permission.work_base,
-                    may_run=permission.code,
+                    permission=permission,
                     caller=caller,
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    stack.callback(lambda: remove_directories(host, *belongings.paths(host.name)))
+                    for each in {host.name: host, here.name: here}.values():
+                        stack.callback(_remove_all, each, belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
-                    schedule = await _try_and_plan(plan, folder, state, target, here=here, tell=tell)
+                    await hooks.run("after_dataset")
+                    schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
+                    schedule.hooks = hooks
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
                     if schedule.slice_plan is not None:
-                        assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
-                        schedule.twins = make_twins(target, belongings, schedule.arms)
+                        schedule.twins = _make_twins(target, belongings, schedule.arms)
                         stack.push_async_callback(schedule.twins.remove)
+                    if plan.method.method == "switchback":
+                        assert isinstance(target, ThrowawayTarget)  # no other is switched
+                        schedule.board = Switchboard(target=target, arms=schedule.arms)
+                        stack.push_async_callback(schedule.board.stop, immediate=True)
                     await schedule.run(pending)
 
 
+def _remove_all(host: Host, belongings: Belongings) -> None:
+    remove_directories(host, *belongings.paths(host.name))
+
+
+def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:
+    if isinstance(target, ServerTarget):
+        return SessionTwins(target=target, arms=arms)
+    assert isinstance(target, ThrowawayTarget)  # the only kind that can be there twice
+    return make_twins(target, belongings, arms)
+
+
 async def _try_and_plan(
-    plan: Plan, folder: Path, state: State, target: Target, *, here: Host, tell: Observer
+    plan: Plan, folder: Path, state: State, target: Target, belongings: Belongings, *, here: Host, tell: Observer
 ) -> Schedule:
     """Try every arm, and build what all runs share."""
     experiment, arms = plan.experiment, plan.arms
-    load = make_load(plan, target, here=here, scripts=folder / layout.FILES)
+    load = await make_load(plan, target, belongings, here=here, scripts=folder / layout.FILES)
     baseline = await try_arms(target, arms, load, tell=tell)
     for caveat in target.caveats:
         state.add_caveat(caveat)
@@ -209,7 +247,7 @@ async def _try_and_plan(
         baseline=baseline,
         mark=mark_of(folder),
         sysctls=tuple({name: None for arm in arms for name in arm.knobs.get("sysctl", {})}),
-        restore=experiment.restore,
+        restore="never" if stays_as_prepared(experiment, arms) else experiment.restore,
         watches_pages=experiment.target.kind != "host" and any(not KNOBS.isdisjoint(arm.knobs) for arm in arms),
     )
     return Schedule(
@@ -234,17 +272,12 @@ def host_changes(experiment: Experiment, arms: Sequence[Arm]) -> tuple[str, ...]
     ]
     if experiment.design.cache == "cold" and experiment.target.kind != "host":
         found.append("the page cache is dropped before each run")
-    if experiment.target.kind == "server":
-        found += [f"{name} = {value}" for arm in arms for name, value in arm.settings.items()]
+    target = experiment.target
+    if target.kind == "server":
+        for arm in arms:
+            shared = arm.settings if target.settings == "server" else split_settings(arm.settings)[1]
+            found += [f"{name} = {value} for the whole server" for name, value in shared.items()]
     return tuple(dict.fromkeys(found))
-
-
-def _refuse(wanted: Sequence[str]) -> PreflightError:
-    return PreflightError(
-        "the experiment changes host settings, which you have not allowed",
-        detail=f"It sets {'; '.join(wanted)}.",
-        hint='Review every change with "pgtrial plan", then add --allow-host-changes.',
-    )
 
 
 async def prepare_target(
@@ -257,27 +290,43 @@ async def prepare_target(
     here: Host,
     changes: HostChanges,
     base: Path | None,
-    may_run: bool,
+    permission: Permission,
     caller: Mapping[str, str],
     tell: Observer,
 ) -> Target:
     """Prepare the target and its data; no arm is started yet. ``here`` is where the load generator runs,
     ``scripts`` where the files of the experiment are.
 
-    ``base`` is where data may lie instead of what the file says, ``may_run`` allows programs that only the file names,
-    ``caller`` are libpq's variables as pgtrial found
+    ``base`` is where data may lie instead of what the file says, ``caller`` are libpq's variables as pgtrial found
     them. Raises PgTrialError; whatever was made then is removed.
     """
     match plan.experiment.target.kind:
         case "server":
             return await prepare_server(
-                plan, scripts, state, host=host, here=here, changes=changes, may_run=may_run, caller=caller, tell=tell
+                plan,
+                scripts,
+                state,
+                host=host,
+                here=here,
+                changes=changes,
+                may_run=permission.code,
+                may_change=permission.host_changes,
+                caller=caller,
+                tell=tell,
             )
         case "host":
             return await prepare_host(plan, belongings, host=host, changes=changes, base=base, tell=tell)
         case "throwaway":
             return await prepare_throwaway(
-                plan, scripts, state, belongings, host=host, changes=changes, base=base, may_run=may_run, tell=tell
+                plan,
+                scripts,
+                state,
+                belongings,
+                host=host,
+                changes=changes,
+                base=base,
+                may_run=permission.code,
+                tell=tell,
             )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import time
@@ -14,19 +15,24 @@ from pgtrial import __version__
 from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, plan_digest
 from pgtrial.errors import StoreError
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.load import LoadedExperiment
+from pgtrial.hosts.base import Account
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
+from pgtrial.workloads.data_files import data_files, resolve
 from pgtrial.workloads.scenarios import scenarios_of
 
 # In the folder of a run, until it ends.
 SPOOL = "spool"  # of its sampler
 _SHARED_SPOOL = "spool-machine"  # of the sampler of the machine, in one run of a block
 LOGS = "pgbench"
+
+LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 
 
 def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
@@ -64,8 +70,9 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     if experiment.dataset.setup is not None:
         write_file(scripts / layout.SETUP, (loaded.folder / experiment.dataset.setup).read_bytes())
     with contextlib.closing(State.create(folder)) as state:
-        write_plan(state, plan)
+        write_plan(state, replace(plan, experiment=_with_places(experiment, loaded.folder)))
         state.set_meta(
+            **{LOADED: _digests(experiment, loaded.folder)},
             pgtrial_version=__version__,
             created=str(time.time()),
             calibration=read_calibration(calibration_key(loaded)) or "",
@@ -78,6 +85,18 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         )
         if before is not None:
             state.set_meta(attempts_before=str(before))
+
+
+def _with_places(experiment: Experiment, folder: Path) -> Experiment:
+    """Data to load are not copied: they are where they were, wherever the result folder is."""
+    if not experiment.dataset.load:
+        return experiment
+    places = tuple(str(resolve(name, folder)) for name in experiment.dataset.load)
+    return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"load": places})})
+
+
+def _digests(experiment: Experiment, folder: Path) -> str:
+    return json.dumps([file.digest() for file in data_files(experiment, folder)])
 
 
 def _publish(part: Path, name: str) -> Path:
@@ -141,13 +160,18 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-def make_raw_folders(folder: Path) -> tuple[Path, Path]:
-    """Make the folder of a run, in it one for the sampler and one for the load's logs: these two. Raises StoreError."""
+def make_raw_folders(folder: Path, *, account: Account | None = None) -> tuple[Path, Path]:
+    """Make the folder of a run, in it one for the sampler and one for the load: these two. Raises StoreError.
+
+    The load is started in its own, which it owns if it runs as an ``account``; it gets to nothing above it.
+    """
     spool, logs = folder / SPOOL, folder / LOGS
     try:
         make_directory(folder.parents[1], *folder.parts[-2:])
         spool.mkdir()
-        logs.mkdir()
+        logs.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(logs, account.uid, account.gid, follow_symlinks=False)
     except OSError as err:
         raise StoreError(f'cannot write to the result folder: "{err.filename}": {err.strerror}') from err
     return spool, logs

@@ -1,9 +1,12 @@
 """Host facts for choosing a method: what the kernel says of CPUs and memory."""
 
+from dataclasses import replace
+
 from pgtrial.design.method_checks import HostFacts
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.local import LocalHost
+from pgtrial.postgres.existing.session import session_settings
 
 _KIB = 1024
 _MEMORY = "/proc/meminfo"
@@ -13,7 +16,12 @@ _SIBLINGS = "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"
 
 def facts_for(experiment: Experiment) -> HostFacts | None:
     """The facts of this machine, where the experiment runs on it; of another one the file says what there is to say."""
-    return read_facts(LocalHost()) if experiment.target.host is None else None
+    if experiment.target.host is not None:
+        return None
+    facts = read_facts(LocalHost())
+    if experiment.target.kind != "server":
+        return facts
+    return replace(facts, session_settings=session_settings())
 
 
 def read_facts(host: Host) -> HostFacts:

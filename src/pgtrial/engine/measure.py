@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 from pgtrial.design.duration import guard_time, warmup_cap
 from pgtrial.engine.collect import InvalidRunError, check_presence
@@ -15,6 +16,7 @@ from pgtrial.engine.events import LoadProgress
 from pgtrial.engine.loads.base import LoadOutcome, run_generators
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
+from pgtrial.engine.plans import record_plans
 from pgtrial.engine.record import Record
 from pgtrial.engine.sampler.control import (
     Sampler,
@@ -32,7 +34,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, Slice
 from pgtrial.postgres.connect import execute, fetch
 from pgtrial.stats.steady import is_steady, steady_window
-from pgtrial.store.transactions import LoadLog
+from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator
 
 MACHINE = ""  # in place of an arm's name: the sampler of the machine that the runs of a block share
@@ -96,6 +98,7 @@ class RunGroup:
 class Measurement(ABC):
     """Measures a group whose servers are up. Subclasses configure the samplers and run the load of a level."""
 
+    freezes: ClassVar[bool] = False  # an arm's clients while another has its turn
     group: RunGroup
     clock: HostClock | None = field(default=None, init=False)  # of the servers' machine
     shared_spool: Path | None = field(default=None, init=False)  # with the readings that are those of all runs
@@ -125,6 +128,8 @@ class Measurement(ABC):
         for name, report in reports.items():
             record = self.group.record if name == MACHINE else self.group.members[name].record
             record.add_caveats(report.caveats)
+        for member in self.group.members.values():
+            await record_plans(member.record, member.server, plan.load.scripts)
         return reports
 
     @abstractmethod
@@ -171,7 +176,8 @@ class Measurement(ABC):
                 level,
                 block=self.group.block,
                 seconds=math.ceil(seconds),
-                log_directory=str(member.log_folder) if logged else None,
+                directory=member.log_folder,
+                logged=logged,
             )
         ]
 
@@ -190,6 +196,7 @@ class Measurement(ABC):
             plan.load.program,
             [generator for _, generator in generators],
             environment={},
+            account=plan.load.account,
             output=plan.load.output,
             on_second=on_second,
             conduct=conduct,
@@ -216,8 +223,17 @@ class Measurement(ABC):
         member = self.group.members[name]
         own = [i for i, (owner, _) in enumerate(generators) if owner == name]
         member.outcomes.append((level, replace(outcome, summaries=tuple(outcome.summaries[i] for i in own))))
-        member.logs += self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
+        logs = self.group.plan.load.logs(level, [generators[i][1] for i in own], window=window, slices=slices)
+        member.logs += [replace(log, frozen=self.freezes) if isinstance(log, LevelLog) else log for log in logs]
         member.counted_seconds += math.fsum(s.seconds for s in slices) if slices else window[1] - window[0]
+
+    def _add_slices(self, level: LoadLevel, slices: Mapping[str, Sequence[Slice]]) -> None:
+        """Record the slices of each arm, and the time over all of them as measured."""
+        record, every = self.group.record, [piece for own in slices.values() for piece in own]
+        start, end = min(piece.started for piece in every), max(piece.ended for piece in every)
+        record.add_phase(Phase(name=PhaseName.MEASURE, start=start, end=end, level=level.index))
+        for name, own in slices.items():
+            record.state.add_slices(self.group.members[name].run.id, own)
 
     @asynccontextmanager
     async def _counting(

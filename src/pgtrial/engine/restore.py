@@ -4,7 +4,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from pgtrial.engine.events import HostRestored, Observer
 from pgtrial.errors import PgTrialError, PreflightError, RestoreError, StoreError
 from pgtrial.hosts.base import LOCAL, Host
 from pgtrial.hosts.processes import ProcessId, is_alive
@@ -81,8 +83,9 @@ async def undo_open(
     knobs: Sequence[HostKnob],
     host_of: Callable[[str], AbstractAsyncContextManager[Host]],
     tell: Callable[[JournalRecord, Undone], None],
+    folder: str | None = None,
 ) -> None:
-    """Undo everything whose pgtrial has ended, newest first; ``tell`` hears of each.
+    """Undo everything whose pgtrial has ended, of one result folder or of all, newest first; ``tell`` hears of each.
 
     ``host_of`` reaches a host by its name. Raises RestoreError when something could not be put back, StoreError when
     the journal could not be written; both after all the others have been tried.
@@ -93,6 +96,8 @@ async def undo_open(
         async with AsyncExitStack() as stack:
             hosts = _Hosts(host_of=host_of, stack=stack)
             for record in find_unrestored(journal).left:
+                if folder not in (None, record.entry.folder):
+                    continue
                 host = await hosts.find(record.entry.host)
                 undone = host if isinstance(host, Undone) else await undo_entry(knobs, host, record.entry)
                 try:
@@ -104,6 +109,35 @@ async def undo_open(
     raise_failed(results)
     if unwritten is not None:
         raise unwritten
+
+
+async def undo_own(
+    folder: Path,
+    *,
+    knobs: Sequence[HostKnob],
+    host_of: Callable[[str], AbstractAsyncContextManager[Host]],
+    tell: Observer,
+) -> None:
+    """Undo what a pgtrial that was killed while it worked in ``folder`` has left. Raises as ``undo_open``."""
+    where = str(folder.resolve())
+    with Journal.open(write=False) as journal:
+        if all(record.entry.folder != where for record in find_unrestored(journal).left):
+            return
+    with Journal.open(write=True) as journal:
+        await undo_open(
+            journal,
+            knobs=knobs,
+            host_of=host_of,
+            tell=lambda record, undone: tell(HostRestored(entry=record.entry, undone=undone)),
+            folder=where,
+        )
+
+
+def find_pending(folder: Path) -> tuple[JournalEntry, ...]:
+    """Changes that experiments in ``folder`` have made and not undone, newest first."""
+    with Journal.open(write=False) as journal:
+        where = str(folder.resolve())
+        return tuple(record.entry for record in journal.open_entries() if record.entry.folder == where)
 
 
 def forget(journal: Journal, ids: Collection[int]) -> tuple[JournalRecord, ...]:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.slices import shuffled
 from pgtrial.engine.collect import InvalidRunError, check_run, clock_offset, collect
+from pgtrial.engine.fingerprint.read import Machine, taken_by_others
 from pgtrial.engine.folder import discard_raw, make_raw_folders
 from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, PhaseName
 from pgtrial.store import layout
 from pgtrial.store.transactions import IngestReport
+from pgtrial.units import format_share
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,12 +26,14 @@ class Execution:
     """One attempt at the runs of a group; ``execute`` may be called once.
 
     With ``restore`` the data are put back first; with ``keeps_data`` a later run goes on with the data of this one.
+    Runs in which others took more than ``most_disturbed``, a share of the CPU time, are invalid.
     """
 
     group: RunGroup
     measurement: Measurement
     restore: bool
     keeps_data: bool
+    most_disturbed: float | None = None
 
     async def execute(self) -> dict[str, float]:
         """Run all steps; return the mean tps of each arm over the levels.
@@ -40,7 +44,7 @@ class Execution:
         group = self.group
         servers, record, members = group.servers, group.record, group.members
         for member in members.values():
-            member.spool, member.log_folder = make_raw_folders(member.folder)
+            member.spool, member.log_folder = make_raw_folders(member.folder, account=group.plan.load.account)
         offsets = self._clock_offsets()
         try:
             if self.restore:
@@ -59,7 +63,7 @@ class Execution:
             before = record.add_machine(group.host, group.directories)
             reports = await self.measurement.measure()
             wrong_pages = self._note_pages(UNDER_LOAD)
-            record.add_machine(group.host, group.directories, since=before)
+            after = record.add_machine(group.host, group.directories, since=before)
             servers.settle()
             lost = [await servers.find_lost(name) for name in members]
             clock_step = max((now - then for now, then in zip(self._clock_offsets(), offsets, strict=True)), key=abs)
@@ -70,7 +74,8 @@ class Execution:
             self._note_pages(AFTER)
             with record.phase(PhaseName.COLLECT):
                 ingested = await asyncio.to_thread(self._collect)
-            for reason in filter(None, (dead, *lost, wrong_pages)):
+            disturbed = self._describe_disturbance(before, after)
+            for reason in filter(None, (dead, *lost, wrong_pages, disturbed)):
                 raise InvalidRunError(reason)
             self._check(reports, ingested, clock_step)
         finally:
@@ -80,6 +85,13 @@ class Execution:
                 for member in members.values():
                     discard_raw(member.folder)
         return {name: ingested[name].counted / member.counted_seconds for name, member in members.items()}
+
+    def _describe_disturbance(self, before: Machine, after: Machine) -> str:
+        """What others took of the CPU time, if it was too much; "" if not, or where it is not known."""
+        share = taken_by_others(before, after)
+        if self.most_disturbed is None or share is None or share <= self.most_disturbed:
+            return ""
+        return f"other programs and the hypervisor took {format_share(share)} of the CPU time"
 
     def _clock_offsets(self) -> tuple[float, float]:
         """Of the load generator's machine and of the servers', which may be one."""
@@ -117,7 +129,7 @@ class Execution:
     def _collect(self) -> dict[str, IngestReport]:
         clock, shared = self.measurement.clock, self.measurement.shared_spool
         return {
-            name: collect(member.folder, member.logs, clock=clock, shared=shared)
+            name: collect(member.folder, member.logs, clock=clock, shared=shared, own=name in self.measurement.samplers)
             for name, member in self.group.members.items()
         }
 
@@ -126,10 +138,10 @@ class Execution:
     ) -> None:
         """Raise InvalidRunError for whatever makes the numbers of a run untrue.
 
-        In a block, only the machine's sampler can have gaps: the others are frozen with their servers.
+        In a block, only the machine's sampler can have gaps: those of servers, if there are any, are frozen with them.
         """
         for name, member in self.group.members.items():
-            sampler = reports[name]
+            sampler = reports[name if name in reports else MACHINE]
             if MACHINE in reports:
                 sampler = replace(reports[MACHINE], errors=(*reports[MACHINE].errors, *sampler.errors))
             check_run(

@@ -1,8 +1,11 @@
 """Run the slots of the schedule one by one or a block at a time; repeat invalid runs, decide when to restore data."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -10,30 +13,36 @@ from pathlib import Path
 from pgtrial.analysis.effects.stopping import decide_stop
 from pgtrial.design.duration import estimate_run
 from pgtrial.design.plan import Plan as ExperimentPlan
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import BlockJudged, Observer, RunEnded, RunStarted
+from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
 from pgtrial.engine.plan import Plan
 from pgtrial.engine.record import Record
 from pgtrial.engine.run import Execution
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
-from pgtrial.engine.target.base import Servers, SingleServer, Target
-from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.switchback import SwitchedMeasurement
+from pgtrial.engine.target.base import Servers, SingleServer, Target, TurnTaking
+from pgtrial.engine.target.switchboard import Switchboard
 from pgtrial.errors import PgTrialError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import RunRow, RunState, Slot
+from pgtrial.safe_files import make_directory, write_file
 from pgtrial.store import layout
 from pgtrial.store.state import STOPPED, State
 from pgtrial.units import format_duration
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:
     """What all runs share. ``planned`` also has the slots that are done. With a ``slice_plan`` the runs of a
-    block share its time, on ``twins``.
+    block share its time, on ``twins``; with a ``board`` they share it on one server.
     """
 
     planned: ExperimentPlan
@@ -43,8 +52,10 @@ class Schedule:
     plan: Plan
     arms: Mapping[str, Arm]
     tell: Observer
+    hooks: Hooks | None = None
     slice_plan: SlicePlan | None = None
-    twins: Twins | None = None
+    twins: TurnTaking | None = None
+    board: Switchboard | None = None
     restored_block: int | None = field(default=None, init=False)
 
     async def run(self, pending: Sequence[Slot]) -> None:
@@ -53,13 +64,24 @@ class Schedule:
         Raises PgTrialError when one of them cannot be done.
         """
         left = len(pending)
+        before: int | None = None
         for unit in self._units(pending):
+            if unit[0].block != before:
+                await self._call("before_block", unit[0])
             await self._run_unit(unit, left=left)
             left -= len(unit)
-            block = unit[-1].block
+            before = block = unit[-1].block
             is_complete = left == 0 or pending[-left].block != block
+            if is_complete:
+                await self._call("after_block", unit[0])
             if is_complete and await self._may_stop(block):
                 return
+
+    async def _call(self, moment: str, *slots: Slot) -> None:
+        """Run the hook of a moment for each slot. Raises TargetError."""
+        if self.hooks is not None:
+            for slot in slots:
+                await self.hooks.run(moment, slot)
 
     async def _may_stop(self, block: int) -> bool:
         """Whether the experiment ends with this block, by its rule."""
@@ -78,9 +100,14 @@ class Schedule:
 
     def _units(self, pending: Sequence[Slot]) -> list[tuple[Slot, ...]]:
         """The slots of each execution: one, or all of a block whose runs share its time."""
-        if self.slice_plan is None:
+        if not self._shares_blocks:
             return [(slot,) for slot in pending]
         return [tuple(slots) for _, slots in groupby(pending, key=lambda slot: slot.block)]
+
+    @property
+    def _shares_blocks(self) -> bool:
+        """Whether the runs of a block share its time."""
+        return self.slice_plan is not None or self.board is not None
 
     @property
     def _experiment(self) -> Experiment:
@@ -90,8 +117,8 @@ class Schedule:
         """Try until the runs are valid. Raises WorkloadError when the allowed repeats are used up."""
         attempts = 1 + self._experiment.design.repeats
         reason = ""
-        for _ in range(attempts):
-            reason = await self._attempt(unit, left=left)
+        for attempt in range(attempts):
+            reason = await self._attempt(unit, left=left, is_last=attempt == attempts - 1)
             if not reason:
                 return
         slot = unit[0]
@@ -101,8 +128,8 @@ class Schedule:
             hint=f'Finished runs are kept. Fix the cause, then continue with "pgtrial resume {self.folder}".',
         )
 
-    async def _attempt(self, unit: Sequence[Slot], *, left: int) -> str:
-        """Run each slot once; return why the runs are invalid, or ""."""
+    async def _attempt(self, unit: Sequence[Slot], *, left: int, is_last: bool) -> str:
+        """Run each slot once; return why the runs are invalid, or "". Others may disturb the last attempt."""
         started = time.time()
         rows = tuple(self.state.begin_run(slot, started) for slot in unit)
         self.tell(
@@ -117,7 +144,11 @@ class Schedule:
         outcome, reason = RunState.INTERRUPTED, "stopped on request"
         tps: Mapping[str, float | None] = {}
         try:
-            tps = await self._execute(rows)
+            await self._call("before_run", *unit)
+            try:
+                tps = await self._execute(rows, most_disturbed=None if is_last else self._experiment.design.disturbed)
+            finally:
+                await self._call("after_run", *unit)
             outcome, reason = RunState.DONE, ""
         except InvalidRunError as err:
             outcome, reason = RunState.INVALID, str(err)
@@ -127,8 +158,9 @@ class Schedule:
             outcome, reason = RunState.INVALID, _reason(err)
             raise
         except Exception as err:
-            reason = f"an error that was not expected: {err!r}"
-            raise
+            # A bug in reading or understanding one run is no reason to lose the others.
+            outcome, reason = RunState.INVALID, f"this is a bug in pgtrial: {type(err).__name__}: {err}"
+            self._keep_traceback(rows[0], err)
         finally:
             ended = time.time()
             if outcome is not RunState.DONE:
@@ -148,15 +180,26 @@ class Schedule:
                 )
         return reason
 
-    async def _execute(self, rows: Sequence[RunRow]) -> Mapping[str, float | None]:
+    def _keep_traceback(self, row: RunRow, err: Exception) -> None:
+        _log.error("%s is repeated after a bug in pgtrial; please report it", row.folder, exc_info=err)
+        folder = layout.run_folder(self.folder, row.folder)
+        with suppress(OSError):  # where nothing can be written, the reason in the state is what there is
+            make_directory(self.folder, *folder.parts[-2:])
+            write_file(folder / layout.TRACEBACK, "".join(traceback.format_exception(err)))
+
+    async def _execute(self, rows: Sequence[RunRow], *, most_disturbed: float | None) -> Mapping[str, float | None]:
         """Mean tps of each arm over the levels."""
         record = Record(plan=self.plan, state=self.state, runs=tuple(rows), tell=self.tell)
         servers: Servers
-        if self.twins is None:
+        if self.board is not None:
+            servers = self.board
+        elif self.twins is None:
             (row,) = rows
             servers = SingleServer(target=self.target, arm=self.arms[row.slot.arm])
         else:
             servers = self.twins
+            if stays_as_prepared(self._experiment, self.planned.arms):
+                self.twins.exchange(rows[0].slot.block, seed=self.planned.seed)
         group = RunGroup(
             plan=self.plan,
             servers=servers,
@@ -167,11 +210,14 @@ class Schedule:
         measurement: Measurement = WholeMeasurement(group=group)
         if self.slice_plan is not None and self.twins is not None:
             measurement = SlicedMeasurement(group=group, twins=self.twins, slice_plan=self.slice_plan)
+        elif self.board is not None:
+            measurement = SwitchedMeasurement(group=group, board=self.board, choice=self.planned.method)
         execution = Execution(
             group=group,
             measurement=measurement,
             restore=self._needs_restore(rows[0].slot),
-            keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and self.twins is None),
+            keeps_data=self.plan.restore == "never" or (self.plan.restore == "each-block" and not self._shares_blocks),
+            most_disturbed=most_disturbed,
         )
         return await execution.execute()
 
@@ -206,7 +252,7 @@ class Schedule:
             if run.state is RunState.DONE and run.started is not None and run.ended is not None
         ]
         if lengths:
-            return sum(lengths) / len(lengths) / (1 if self.slice_plan is None else len(self.arms))
+            return sum(lengths) / len(lengths) / (len(self.arms) if self._shares_blocks else 1)
         return estimate_run(self._experiment, self.planned.arms, self.planned.method).total
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pgtrial.engine.folder import is_locked
+from pgtrial.engine.restore import describe, find_pending
 from pgtrial.model.run import RunState
 from pgtrial.store.state import STOPPED, State
 
@@ -13,7 +14,7 @@ from pgtrial.store.state import STOPPED, State
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """``state`` is running, complete (also where the rule for stopping ended it) or interrupted; ``blocks`` are
-    complete; ``arms`` has one line per arm.
+    complete; ``arms`` has one line per arm, ``pending`` one per change that has not been undone.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Status:
     invalid: int
     current: str
     arms: tuple[str, ...]
+    pending: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -47,5 +49,6 @@ def read_status(folder: Path) -> Status:
         blocks=sum(count == len(arms) for count in Counter(run.slot.block for run in done).values()),
         invalid=sum(run.state in (RunState.INVALID, RunState.INTERRUPTED) for run in runs),
         current=f"run {now.slot.number}, block {now.slot.block}, arm {now.slot.arm}" if now and running else "",
+        pending=tuple(describe(entry) for entry in find_pending(folder)),
         arms=tuple(f"{name}: {per_arm[name]} of {planned[name]} runs" for name, _, _ in arms),
     )

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
@@ -56,6 +56,38 @@ Limit = Annotated[
 ]
 Series = Annotated[str, AfterValidator(_series), Form("a metric")]
 SeriesPair = Annotated[tuple[Series, ...], AfterValidator(_two_different)]
+
+
+# Caveats about what happens around an experiment. What it is itself, its claim, blocks and settings, is not waived.
+Waivable = Literal[
+    "undeclared-difference",
+    "fingerprint-differs",
+    "fingerprint-changed",
+    "other-programs",
+    "unseen-load",
+    "cpu-steal",
+    "cpu-quota",
+    "swapping",
+    "thermal-throttling",
+    "stalled",
+]
+WAIVABLE: tuple[str, ...] = get_args(Waivable)
+
+
+def _reason(value: str) -> str:
+    if len(value.split()) < 2 or not value.isprintable():
+        refuse("a reason has a few words, on one line: they stand in every report")
+    return value
+
+
+class WaiverTable(Table):
+    """A disturbance from outside that is accepted: it no longer makes a verdict invalid, and every report says so."""
+
+    caveat: Waivable = Field(
+        description=f"Its code, as reports and docs/caveats.md have it: {', '.join(WAIVABLE)}. Of the first only facts "
+        "of the machine, never settings."
+    )
+    reason: Annotated[str, AfterValidator(_reason)] = Field(description="Why it may be; it stands in the report.")
 
 
 class CriterionTable(Table):

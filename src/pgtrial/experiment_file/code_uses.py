@@ -66,42 +66,47 @@ def find_code_uses(
             use
             for arm in arms
             for key in ("apply", "undo")
-            for use in _sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""))
+            for use in find_in_sql(arm.origin("sql", key), arm.knobs.get("sql", {}).get(key, ""))
         ),
-        *(use for name, text in scripts.items() for use in _sql(name, text)),
+        *(use for name, text in scripts.items() for use in find_in_sql(name, text)),
     )
     return tuple(dict.fromkeys(found))
 
 
 def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[str], bool]) -> Iterator[CodeUse]:
     if experiment.target.restart:
-        yield _use("target.restart", f"the command {' '.join(experiment.target.restart)}")
+        yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
+    for moment, argv in experiment.hooks.programs().items():
+        yield code_use(f"hooks.{moment}", f"a command with the rights of pgtrial: {' '.join(argv)}")
     wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
     if experiment.target.postgres is not None:
         wanted[experiment.target.postgres] = "target.postgres"
     for directory, where in wanted.items():
         if directory is not None and not directory.isdecimal() and not is_known(directory):
-            yield _use(where, f"programs in {directory}")
+            yield code_use(where, f"programs in {directory}")
 
 
 def _settings(arm: Arm) -> Iterator[CodeUse]:
     for name, value in arm.settings.items():
         if _SETTINGS.fullmatch(name) and value.strip() and not (name in _PRELOADS and _INSTALLED.fullmatch(value)):
-            yield _use(arm.origin("postgresql", name), f"{name} = {value}")
+            yield code_use(arm.origin("postgresql", name), f"{name} = {value}")
     for name in arm.knobs.get("extensions", {}).get("create", "").split(", "):
         if re.fullmatch(_UNTRUSTED, name):
-            yield _use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
+            yield code_use(arm.origin("extensions", "create"), f"an untrusted language: {name}")
 
 
-def _sql(name: str, text: str) -> Iterator[CodeUse]:
+def find_in_sql(name: str, text: str, *, numbers: Sequence[int] = ()) -> Iterator[CodeUse]:
+    """What SQL executes beside itself; ``name`` says where it stands, ``numbers`` those of its lines, if not 1, 2, …"""
     for pattern, needs, what in _COMPILED:
         if needs.search(text):
             for match in pattern.finditer(text):
-                number = text.count("\n", 0, match.start())
-                yield _use(f"{name}, line {number + 1}", f"{what}: {text.split(chr(10))[number].strip()}")
+                index = text.count("\n", 0, match.start())
+                number = numbers[index] if numbers else index + 1
+                yield code_use(f"{name}, line {number}", f"{what}: {text.split(chr(10))[index].strip()}")
 
 
-def _use(where: str, what: str) -> CodeUse:
+def code_use(where: str, what: str) -> CodeUse:
+    """One use, as it is shown."""
     return CodeUse(where=_printable(where), what=_printable(what))
 
 

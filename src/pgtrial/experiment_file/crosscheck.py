@@ -26,7 +26,7 @@ from pgtrial.experiment_file.knob_checks import (
     check_undo,
 )
 from pgtrial.experiment_file.position import Found
-from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target
+from pgtrial.experiment_file.target_checks import check_database, check_knobs_of_server, check_target, check_writes
 from pgtrial.experiment_file.workload_checks import (
     check_dataset,
     check_levels,
@@ -111,6 +111,7 @@ _CHECKS: tuple[Check, ...] = (
     check_directories,
     check_knobs_of_server,
     check_database,
+    check_writes,
     check_file_load,
     check_file_jobs,
     check_only_files,

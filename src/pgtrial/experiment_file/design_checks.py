@@ -27,8 +27,8 @@ def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     if design.slice is not None:
         if design.method == "blocks":
             message = 'a slice has no meaning with method = "blocks"'
-            yield ("design", "slice"), message, 'Use method = "interleaved", "duet", or "auto".'
-        elif design.slice > duration / 2:
+            yield ("design", "slice"), message, 'Use method = "interleaved", "duet", "switchback", or "auto".'
+        elif design.slice > (duration if design.method == "switchback" else duration / 2):
             message = f"a slice of {format_duration(design.slice)} does not fit twice into the duration"
             hint = f"In every block each arm has two slices or more. The duration is {format_duration(duration)}."
             yield ("design", "slice"), message, hint
@@ -41,7 +41,7 @@ def check_slices(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
 
 def check_covariate(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     design = experiment.design
-    if design.covariate is not None and design.method in ("interleaved", "duet"):
+    if design.covariate is not None and design.method in ("interleaved", "duet", "switchback"):
         message = f'a covariate has no meaning with method = "{design.method}"'
         hint = 'Arms that share the time of a block share the covariate too, and it cancels. Use method = "blocks".'
         yield ("design", "covariate"), message, hint

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable
+from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
 from pgtrial.experiment_file.disk_tables import DiskTable
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
     DatabaseName,
+    DataFiles,
     Duration,
     FixedTime,
     Host,
@@ -47,6 +48,8 @@ MIX_SCENARIOS = {
 PLACEBO = "placebo"  # name of the second copy of the control
 DEFAULT_SLICE = 1.0  # s
 DEFAULT_DUET_SLICE = 0.03  # s, with few clients
+DEFAULT_DURATION = 30.0  # s
+DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
 
@@ -134,6 +137,17 @@ class TargetTable(KnobTables):
         description="Existing database of an existing server, which pgtrial neither creates, restores nor drops. "
         "Left out: pgtrial creates one and drops it.",
     )
+    writes: Flag = Field(
+        default=False,
+        description="Arms and scripts may change the existing database; running it also needs --allow-writes. Left "
+        "out: the load's sessions are read-only.",
+    )
+    settings: Literal["session", "server"] = Field(
+        default="session",
+        description="How an existing server gets an arm's settings. session: the load's own sessions get those that a "
+        "session can have, and only the others are changed for the whole server. server: all are changed for the "
+        "whole server, by ALTER SYSTEM.",
+    )
     restart: Command = Field(
         default=(),
         description="Command that restarts an existing server, for settings that need it. Left out: it is never "
@@ -156,17 +170,22 @@ class DatasetTable(Table):
 
     kind: Literal["pgbench", "sql", "existing"] = Field(
         default="pgbench",
-        description="pgbench: its tables at a scale. sql: only what the set-up file creates. existing: the data "
-        "in the database named in [target].",
+        description="pgbench: its tables at a scale. sql: only what is loaded, and what the set-up file creates. "
+        "existing: the data in the database named in [target].",
     )
     scale: Scale = Field(
         default=10,
         description="pgbench's scale; 1 is 100,000 accounts, about 15 MB. For kind existing: that of its tables.",
     )
     foreign_keys: Flag = Field(default=False, description="Create pgbench's tables with foreign keys.")
+    load: DataFiles = Field(
+        default=(),
+        description="Data to load once, with psql and pg_restore: an archive or a directory of pg_dump, its plain "
+        "output, a file for psql, or a list of them. Relative to the experiment file. For kind sql.",
+    )
     setup: str | None = Field(
         default=None,
-        description="SQL file, relative to the experiment file, run once after the tables are created.",
+        description="SQL file, relative to the experiment file, run once after the tables are created and loaded.",
     )
 
 
@@ -287,7 +306,11 @@ class WorkloadTable(Table):
         description="Transactions that take longer count as late; with a rate, transactions already late before "
         "they start are skipped and counted.",
     )
-    duration: Duration = Field(default=30.0, description="Measured time per load level, in whole seconds.")
+    duration: Duration = Field(
+        default=DEFAULT_DURATION,
+        description=f"Measured time per load level, in whole seconds. Left out: {DEFAULT_DURATION:g} s; with a budget "
+        "as long as tells most in that time.",
+    )
     warmup: Warmup = Field(
         default="auto",
         description='"auto" (until the load is steady, at most a fifth of the duration, but 5 s to 5 min), a time, 0, '
@@ -347,22 +370,27 @@ def _with_standard_names(factors: dict[str, FactorTable]) -> dict[str, FactorTab
 class DesignTable(Table):
     """How the runs are arranged."""
 
-    method: Literal["blocks", "interleaved", "duet", "auto"] = Field(
+    method: Literal["blocks", "interleaved", "duet", "switchback", "auto"] = Field(
         default="blocks",
         description="blocks: each block runs every arm once, one after the other. interleaved: the servers of all arms "
-        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. auto: the "
-        "cheapest of these that is valid.",
+        "are up and take turns in short slices. duet: they run at the same time, each on CPUs of its own. switchback: "
+        "one server is switched back and forth between the arms. auto: the cheapest of these that is valid.",
     )
     slice: SliceTime | None = Field(
         default=None,
         description="Length of a slice when arms share the time of a block. Left out: "
         f"{DEFAULT_SLICE:g} s if they take turns; {DEFAULT_DUET_SLICE:g} s until they exchange CPUs in a duet, longer "
-        "with many clients and in long runs.",
+        f"with many clients and in long runs; {DEFAULT_SWITCH_SLICE:g} s between two switches of one server, or 2 s if "
+        "they take effect at once.",
     )
     blocks: Annotated[int, Field(strict=True, ge=1, le=1000)] | None = Field(
         default=None, description=f"Number of blocks. Left out, and no budget: {DEFAULT_BLOCKS}."
     )
-    budget: Duration | None = Field(default=None, description="Time for everything, instead of a number of blocks.")
+    budget: Duration | None = Field(
+        default=None,
+        description="Time for everything, instead of a number of blocks. Where no duration is given it is chosen with "
+        f"their number: {DEFAULT_BLOCKS} blocks at least, if the budget can hold them.",
+    )
     stop: Literal["never", "decision", "precision"] = Field(
         default="never",
         description="When to end before the last block. decision: at a look at which the hypothesis is decided, by a "
@@ -395,6 +423,37 @@ class DesignTable(Table):
     repeats: Annotated[int, Field(strict=True, ge=0, le=20)] = Field(
         default=2, description="How often an invalid run is repeated before the experiment stops."
     )
+    disturbed: Ratio | None = Field(
+        default=None,
+        description="Repeat a run, or a block whose arms share its time, in which other programs and the hypervisor "
+        'took more than this share of the CPU time: "30%". The last of the repeats counts in any case. Left out: none '
+        "is repeated for that.",
+    )
+
+
+class HooksTable(Table):
+    """Programs that are run at certain moments, outside of measured time, with the rights of pgtrial.
+
+    By its environment each is told what it is about: PGTRIAL_HOOK, PGTRIAL_FOLDER, of a block PGTRIAL_BLOCK, of a run
+    PGTRIAL_RUN and PGTRIAL_ARM as well. Running them needs --allow-code.
+    """
+
+    before_dataset: Command = Field(default=(), description="Before the data are prepared, or found prepared.")
+    after_dataset: Command = Field(default=(), description="After that.")
+    before_block: Command = Field(default=(), description="Before the first run of a block.")
+    after_block: Command = Field(default=(), description="After the last run of a block.")
+    before_run: Command = Field(default=(), description="Before each attempt at a run; its server does not run yet.")
+    after_run: Command = Field(default=(), description="After each attempt, also one that failed.")
+    timeout: Duration = Field(
+        default=60.0,
+        description="Time that each has. One of a run that fails or takes longer makes that run invalid; "
+        "another ends the experiment, whose finished runs are kept.",
+    )
+
+    def programs(self) -> dict[str, tuple[str, ...]]:
+        """The moments that have a program, in the order of the fields."""
+        moments = ("before_dataset", "after_dataset", "before_block", "after_block", "before_run", "after_run")
+        return {moment: argv for moment in moments if (argv := getattr(self, moment))}
 
 
 class Experiment(Table):
@@ -412,8 +471,10 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")
+    waive: tuple[WaiverTable, ...] = Field(default=(), description="Disturbances from outside that are accepted.")
     associations: AssociationsTable = Field(
         default=AssociationsTable(), description="Which metrics to look at together."
     )

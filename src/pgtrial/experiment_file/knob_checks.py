@@ -110,7 +110,7 @@ def check_undo(experiment: Experiment, _: FilePath | None) -> Iterator[Found]:
     applied = {arm["sql", "apply"].value if ("sql", "apply") in arm else "" for arm in arms}
     if experiment.restore == "each-run" or not (existing or len(applied) > 1):
         return
-    reason = "the database is left as found" if existing else "the data are not put back before each run"
+    reason = "the database is there before and after" if existing else "the data are not put back before each run"
     found: list[Found] = []
     for arm in arms:
         apply = arm.get(("sql", "apply"))

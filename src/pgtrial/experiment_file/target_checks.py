@@ -1,6 +1,8 @@
 """Checks of the target: what goes with a throw-away cluster, and what with a server that is there."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared
@@ -12,7 +14,14 @@ from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Scope
 
-_ONLY_SERVER = ("connection", "database", "restart")
+_ONLY_SERVER = ("connection", "database", "restart", "writes", "settings")
+_COPY = (
+    'Try it on a copy: "pgtrial copy" makes one. To change this database instead, write writes = true in [target] and '
+    "run with --allow-writes."
+)
+_SWITCHES = ("default_transaction_read_only", "transaction_read_only")
+# What gives a session the right to write, comments between the words included.
+_SWITCH = re.compile(r"transaction_read_only|\bread(?:\s|/\*.*?\*/|--[^\n]*\n)+write\b", re.IGNORECASE | re.DOTALL)
 
 
 def check_target(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
@@ -79,3 +88,36 @@ def check_database(experiment: Experiment, _: FilePath | None) -> Iterator[Found
     if named and "restore" in design.model_fields_set and design.restore != "never":
         message = f'an existing database is not put back, so restore = "{design.restore}" has no meaning'
         yield ("design", "restore"), message, 'Write restore = "never", or remove it.'
+    if target.kind == "server" and target.writes and target.database is None:
+        message = 'a database of pgtrial\'s own can always be written to, so "writes" has no meaning'
+        yield ("target", "writes"), message, "Remove it, or name an existing database with database."
+
+
+def check_writes(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    """What would change an existing database that the file does not let it change."""
+    target, workload = experiment.target, experiment.workload
+    if target.kind != "server" or target.database is None or target.writes:
+        return
+    found: list[Found] = []
+    for given in all_declared(experiment):
+        if (given.knob, given.key) in (("sql", "apply"), ("extensions", "create")) and given.value:
+            message = f'it changes the database "{target.database}", which is read-only'
+            found.append((given.path, message, _COPY))
+        elif given.key.lower() in _SWITCHES:
+            message = f'it decides whether sessions may write, and the database "{target.database}" is read-only'
+            found.append((given.path, message, _COPY))
+    if workload.mix is not None and workload.mix != "select-only":
+        message = f'mix "{workload.mix}" writes to the database "{target.database}", which is read-only'
+        found.append((("workload", "mix"), message, _COPY))
+    for index, scenario in enumerate(workload.scenario):
+        path: Path = ("workload", "scenario", index)
+        if scenario.builtin not in (None, "select-only"):
+            message = f'"{scenario.builtin}" writes to the database "{target.database}", which is read-only'
+            found.append(((*path, "builtin"), message, _COPY))
+        if scenario.file is not None and folder is not None:
+            with suppress(OSError, UnicodeDecodeError):  # which another check tells
+                match = _SWITCH.search((folder / scenario.file).read_text(encoding="utf-8"))
+                if match is not None:
+                    message = f'"{" ".join(match[0].split())}" would let the script write to a read-only database'
+                    found.append(((*path, "file"), message, _COPY))
+    yield from dict.fromkeys(found)

@@ -53,6 +53,18 @@ def _two_at_least(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+def _as_list(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _files(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name and name.isprintable() for name in names):
+        refuse("a file has a printable name")
+    if len(set(names)) < len(names):
+        refuse("a file is named twice")
+    return names
+
+
 _LONGEST = 30 * 86400.0  # seconds; a longer time is a mistake in the unit
 # Seconds, written with a unit as PostgreSQL writes it: "30s", "10min", "500ms", "2h".
 _DURATION_SCHEMA = WithJsonSchema(
@@ -93,3 +105,11 @@ Command = Annotated[
 ]
 DatabaseName = Annotated[str, AfterValidator(_database), Form("a name")]
 SettingLevels = Annotated[tuple[SettingValue, ...], AfterValidator(_two_at_least)]
+# One name stands for a list of one.
+DataFiles = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_as_list),
+    AfterValidator(_files),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    Form('a file or a list: `"shop.dump"`'),
+]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, RampTable, ScenarioTable
+from pgtrial.experiment_file.places import expand_home
 from pgtrial.experiment_file.position import Found, Path
 from pgtrial.knobs.fio import FIO
 from pgtrial.knobs.values import MOST_CLIENTS
@@ -68,8 +69,12 @@ def _check_file(path: Path, name: str, folder: FilePath | None) -> Iterator[Foun
 
 
 def _scripts_in(folder: FilePath) -> list[str]:
+    return [name for name in _names_in(folder) if name.endswith(".sql")]
+
+
+def _names_in(folder: FilePath) -> list[str]:
     try:
-        return [other.name for other in folder.iterdir() if other.suffix == ".sql"]
+        return [other.name for other in folder.iterdir()]
     except (OSError, ValueError):
         return []
 
@@ -147,11 +152,14 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
         return
     if dataset.setup is not None:
         yield from _check_file(("dataset", "setup"), dataset.setup, folder)
+    if dataset.load:
+        yield from _check_load(experiment, folder)
     if dataset.kind != "sql":
         return
-    if dataset.setup is None:
-        message = 'kind = "sql" needs a set-up file'
-        yield ("dataset",), message, 'Add setup = "….sql" to [dataset]; it makes the tables and fills them.'
+    if dataset.setup is None and not dataset.load:
+        message = 'kind = "sql" needs data to load or a set-up file'
+        hint = 'Add load = "….dump" to [dataset], for data of pg_dump or psql, or setup = "….sql", which makes tables.'
+        yield ("dataset",), message, hint
     if workload.mix is not None:
         message = f'mix "{workload.mix}" needs pgbench\'s tables, which kind = "sql" does not make'
         yield ("workload", "mix"), message, 'Give [[workload.scenario]] tables, or kind = "pgbench" in [dataset].'
@@ -164,9 +172,25 @@ def check_dataset(experiment: Experiment, folder: FilePath | None) -> Iterator[F
             yield ("dataset", key), f'"{key}" has no meaning with kind = "sql"', "Remove it."
 
 
+def _check_load(experiment: Experiment, folder: FilePath | None) -> Iterator[Found]:
+    dataset, target = experiment.dataset, experiment.target
+    if dataset.kind != "sql":
+        message = f'"load" has no meaning with kind = "{dataset.kind}"'
+        yield ("dataset", "load"), message, 'Write kind = "sql" in [dataset], and load everything that is needed.'
+    if target.kind != "throwaway" or target.host is not None:
+        where = "an existing server" if target.kind == "server" else "another machine"
+        message = f"data are not loaded into {where}, only into a throw-away cluster on this machine"
+        hint = "Load them there yourself, and name the database in [target]."
+        yield ("dataset", "load"), message, hint if target.kind == "server" else "Run pgtrial there."
+    for name in dataset.load:
+        if folder is not None and not (folder / expand_home(FilePath(name))).exists():
+            place = folder / expand_home(FilePath(name))
+            yield ("dataset", "load"), f'"{place}" does not exist', hint_name(place.name, _names_in(place.parent))
+
+
 def _check_existing(experiment: Experiment) -> Iterator[Found]:
     dataset, mix = experiment.dataset, experiment.workload.mix
-    for key in ("foreign_keys", "setup"):
+    for key in ("foreign_keys", "setup", "load"):
         if key in dataset.model_fields_set:
             yield (
                 ("dataset", key),

@@ -6,15 +6,20 @@ archive: entries are sorted and have no timestamps.
 
 import hashlib
 import json
+import os
 import shutil
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from pgtrial.errors import StoreError
-from pgtrial.safe_files import new_file
+from pgtrial.safe_files import new_directory, new_file, open_file, read_file
+from pgtrial.safe_text import parse_json
 from pgtrial.units import format_bytes
 
 FORMAT = 1
@@ -24,6 +29,10 @@ TEMPORARY = ".pgtrial-"  # how directories begin in which one is prepared
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip archive can have
 _PACKED = (".parquet",)  # has been compressed already
 _CHUNK = 1 << 20  # bytes
+_DEEPEST = 8  # parts of a name; ours have four
+_LONGEST_LIST = 1 << 20  # bytes of the list of files; one of 1,000 runs has some 500 kB
+_LONGEST_END = 65_557 + 20  # bytes of what comes behind it
+_MOST_DENSE, _NO_MATTER = 50, 1 << 30  # packed text takes a tenth; that much is read at once
 _LARGEST_TEXT = 64 << 20  # bytes, of the list of checksums: more is no list of ours
 
 
@@ -66,14 +75,16 @@ def pack(name: str, files: Mapping[str, Path], out: Path, *, facts: BundleFacts)
         raise StoreError(f'cannot write "{out}": {err.strerror or err}') from err
 
 
-def verify(bundle: Path) -> tuple[str, BundleFacts]:
+def verify(bundle: Path, *, room: Path | None = None) -> tuple[str, BundleFacts]:
     """Compare every file of an archive with its checksum; the name of the folder in it, and what bundle.json says.
 
     StoreError names what is wrong: no such archive, one of a newer format, a file that is damaged, missing or not
-    listed, or a name that would lead out of the folder.
+    listed, or a name that would lead out of the folder; before anything is read, also one that holds more than there
+    is ``room`` for in a directory.
     """
     with _opened(bundle) as archive:
         name, files = _listed(bundle, archive)
+        _check_size(bundle, files, room)
         sums = _read_sums(bundle, archive, files)
         facts = _read_facts(bundle, archive, files)
         unknown, missing = sorted(files.keys() - sums.keys() - {SUMS}), sorted(sums.keys() - files.keys())
@@ -88,40 +99,39 @@ def verify(bundle: Path) -> tuple[str, BundleFacts]:
 
 def unpack(bundle: Path, results: Path) -> Path:
     """Verify an archive and unpack it into a new folder in ``results``; the folder. Raises StoreError as verify()."""
-    name, _ = verify(bundle)
-    folder, part = results / name, results / f".{name}.part"
-    if folder.exists():
+    name, _ = verify(bundle, room=results)
+    folder = results / name
+    if os.path.lexists(folder):
         raise StoreError(
             f'"{folder}" already exists',
             hint="Choose another location with --results, or remove that folder if it is the same.",
         )
     try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.mkdir(mode=0o700)
-    except OSError as err:
-        raise StoreError(f'cannot create "{part}": {err.strerror}') from err
-    try:
-        with _opened(bundle) as archive:
-            files = _listed(bundle, archive)[1]
-            _check_room(bundle, sum(info.file_size for info in files.values()), part)
-            for file, info in files.items():
+        results.mkdir(parents=True, exist_ok=True)
+        with _opened(bundle) as archive, new_directory(folder) as directory:
+            for file, info in _listed(bundle, archive)[1].items():
                 if file != SUMS:  # report and findings will be made anew, and the list would not fit them any more
-                    (part / file).parent.mkdir(parents=True, exist_ok=True)
-                    with archive.open(info) as source, new_file(part / file) as target:
+                    with archive.open(info) as source, directory.new_file(*file.split("/")) as target:
                         shutil.copyfileobj(source, target, _CHUNK)
-        return part.rename(folder)
-    except OSError as err:
-        raise StoreError(f'cannot write "{folder}": {err.strerror or err}') from err
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    except (OSError, *_DAMAGES) as err:
+        raise StoreError(f'cannot write "{folder}": {getattr(err, "strerror", None) or err}') from err
+    return folder
 
 
-def _check_room(bundle: Path, needed: int, place: Path) -> None:
-    """A small archive may hold more than there is room for. No entry has more bytes than it announces."""
+def _check_size(bundle: Path, files: Mapping[str, zipfile.ZipInfo], room: Path | None) -> None:
+    """A small archive may hold more than anybody has time or room for. No entry has more bytes than it announces."""
+    needed, packed = sum(info.file_size for info in files.values()), bundle.stat().st_size
+    if needed > max(_NO_MATTER, _MOST_DENSE * packed):
+        raise StoreError(
+            f'"{bundle}" is not a bundle: {format_bytes(packed)} that hold {format_bytes(needed)}', hint=_NO_BUNDLE
+        )
+    if room is None:
+        return
+    place = next(each for each in (room.absolute(), *room.absolute().parents) if each.is_dir())
     free = shutil.disk_usage(place).free
     if needed > free:
         raise StoreError(
-            f'"{bundle}" holds {format_bytes(needed)}, and "{place.parent}" has room for {format_bytes(free)}',
+            f'"{bundle}" holds {format_bytes(needed)}, and "{place}" has room for {format_bytes(free)}',
             hint="Choose another location with --results.",
         )
 
@@ -130,7 +140,7 @@ def read_facts(folder: Path) -> BundleFacts | None:
     """bundle.json of a folder that was unpacked; None of one that was not. Raises StoreError."""
     path = folder / FACTS
     try:
-        return _parse_facts(path, path.read_bytes())
+        return _parse_facts(path, read_file(path, limit=_LARGEST_TEXT))
     except FileNotFoundError:
         return None
     except OSError as err:
@@ -139,16 +149,42 @@ def read_facts(folder: Path) -> BundleFacts | None:
 
 _AGAIN = "Ask for the file again, and compare its SHA-256 with what the sender's pgtrial said."
 _NO_BUNDLE = 'Name a file that "pgtrial export FOLDER --bundle" made.'
-_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_DAMAGES = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
-def _opened(bundle: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(bundle)
-    except OSError as err:
-        raise StoreError(f'cannot read "{bundle}": {err.strerror}', hint=_NO_BUNDLE) from err
-    except _DAMAGES as err:
-        raise StoreError(f'"{bundle}" is not a bundle: {err}', hint=_NO_BUNDLE) from err
+@contextmanager
+def _opened(bundle: Path) -> Iterator[zipfile.ZipFile]:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_file(bundle, follow=True))
+            if _size_of_list(file) > _LONGEST_LIST:
+                raise StoreError(f'"{bundle}" is not a bundle: it has too many files', hint=_NO_BUNDLE)
+            archive = stack.enter_context(zipfile.ZipFile(file))
+        except OSError as err:
+            raise StoreError(f'cannot read "{bundle}": {err.strerror or err}', hint=_NO_BUNDLE) from err
+        except _DAMAGES as err:
+            raise StoreError(f'"{bundle}" is not a bundle: {err}', hint=_NO_BUNDLE) from err
+        yield archive
+
+
+def _size_of_list(file: BinaryIO) -> int:
+    """Bytes of the archive's list of files, which zipfile reads as a whole; 0 where it has none.
+
+    Source: PKWARE's APPNOTE.TXT, 4.3.14 to 4.3.16.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - _LONGEST_END))
+    tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or len(tail) - at < 16:
+        return 0
+    (size,) = struct.unpack_from("<L", tail, at + 12)
+    if tail[max(0, at - 20) : at].startswith(b"PK\x06\x07"):  # of the larger kind
+        (place,) = struct.unpack_from("<Q", tail, at - 12)
+        file.seek(min(place, end))
+        larger = file.read(56)
+        size = struct.unpack_from("<Q", larger, 40)[0] if len(larger) == 56 else 0
+    return int(size)
 
 
 def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipfile.ZipInfo]]:
@@ -159,6 +195,7 @@ def _listed(bundle: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, zipf
         parts = PurePosixPath(info.filename).parts
         is_odd = info.filename.startswith("/") or "\\" in info.filename or not info.filename.isprintable()
         is_odd |= not {"..", "."}.isdisjoint(info.filename.split("/"))
+        is_odd |= len(parts) > _DEEPEST
         is_odd |= info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as they are packed here
         if is_odd or len(parts) < 2 or info.is_dir() or "/".join(parts[1:]) in files:
             raise StoreError(f'"{bundle}" is not a bundle: it has an entry "{_shown(info.filename)}"', hint=_NO_BUNDLE)
@@ -185,7 +222,7 @@ def _read_facts(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipf
 
 def _parse_facts(path: Path, content: bytes) -> BundleFacts:
     try:
-        found = json.loads(content)
+        found = parse_json(content)
         number = found["format"]
         if isinstance(number, int) and number > FORMAT:
             raise StoreError(
@@ -198,7 +235,7 @@ def _parse_facts(path: Path, content: bytes) -> BundleFacts:
             left_out=int(found["left_out"]),
             format=int(number),
         )
-    except (ValueError, LookupError, TypeError) as err:
+    except (ValueError, LookupError, TypeError, OverflowError) as err:
         raise StoreError(f'"{path}" is damaged: {FACTS} is not what it should be', hint=_AGAIN) from err
 
 
@@ -207,7 +244,7 @@ def _read_text(bundle: Path, archive: zipfile.ZipFile, files: Mapping[str, zipfi
         raise StoreError(f'"{bundle}" is not a bundle: it has no {name}', hint=_NO_BUNDLE)
     try:
         return archive.read(files[name]).decode()
-    except (*_DAMAGES, UnicodeDecodeError) as err:
+    except (*_DAMAGES, OSError) as err:
         raise StoreError(f'"{bundle}" is damaged: cannot read {name} in it', hint=_AGAIN) from err
 
 
@@ -218,7 +255,7 @@ def _hash(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
         with archive.open(info) as file:
             for chunk in iter(lambda: file.read(_CHUNK), b""):
                 digest.update(chunk)
-    except _DAMAGES:
+    except (*_DAMAGES, OSError):  # one of the disk, or of an entry that is said to lie before the file
         return ""
     return digest.hexdigest()
 

@@ -11,6 +11,7 @@ from pgtrial.export.frames import Database, Frame
 from pgtrial.export.tables import Kind, tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.model.verdict import Verdict
+from pgtrial.safe_files import is_plain
 from pgtrial.store import layout
 
 SQL_TYPES = {
@@ -156,4 +157,4 @@ def _add_files(database: Database, evidence: Evidence) -> None:
     database.add_table("counted", columns, rows)
     for name, file, file_columns, query in _FILES:
         paths = {run.id: layout.run_folder(evidence.folder, run.folder) / file for run in evidence.valid}
-        database.add_files(name, file_columns, {run: path for run, path in paths.items() if path.is_file()}, query)
+        database.add_files(name, file_columns, {run: path for run, path in paths.items() if is_plain(path)}, query)

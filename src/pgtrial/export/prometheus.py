@@ -81,6 +81,7 @@ def _families(findings: Findings) -> Iterator[Family]:
         samples=[({"verdict": verdict}, float(verdict is asked.verdict)) for verdict in Verdict],
     )
     for name, help_, value in (
+        ("verdict_provisional", "1 if blocks are still to come.", float(asked.provisional)),
         ("experiment_complete", "1 if every planned run is done.", float(experiment.complete)),
         ("experiment_started_timestamp_seconds", "Begin of the first run.", experiment.started),
         ("experiment_ended_timestamp_seconds", "End of the last run.", experiment.ended),

@@ -56,6 +56,23 @@ class BudgetDifference(Record):
     parts: tuple[BudgetPart, ...]  # largest absolute value first; they add up to the difference
 
 
+class PlanChange(Record):
+    """A statement that an arm executes by another plan than the control; plans are lines indented by their depth.
+
+    Seconds are those that a transaction of the whole load spends in it, null where sessions were not sampled.
+    """
+
+    arm: str
+    control: str
+    scenario: str
+    statement: str
+    control_plan: str
+    plan: str
+    control_seconds: float | None
+    seconds: float | None
+    text: Message  # one sentence
+
+
 class ParetoItem(Record):
     name: str  # "IO DataFileRead", or the statement's text
     sessions: float  # average sessions = seconds of waiting or working per second
@@ -114,16 +131,20 @@ class Evidence(Record):
 
 
 class Suspect(Record):
-    """How strongly a resource is suspected: 0 not at all, 1 beyond doubt."""
+    """How strongly a resource is suspected: 0 not at all, 1 beyond doubt; ``reach`` is the same without an end."""
 
     resource: Resource
     strength: float
+    reach: float | None = None
     detail: str | Message  # which lock, device, …; "" where that is all there is to say
     evidence: tuple[Evidence, ...]
 
 
 class Limit(Record):
-    """What limits an arm at a load level: the first suspect if it is strong enough, else ``UNDETERMINED``."""
+    """What limits an arm at a load level: the first suspect if it is strong enough, else ``UNDETERMINED``.
+
+    ``is_apart``: whether it is sure, over the blocks, that it is another limit than the control's; null of the control.
+    """
 
     arm: str
     load_level: int
@@ -131,6 +152,7 @@ class Limit(Record):
     detail: str | Message
     text: Message  # one sentence
     suspects: tuple[Suspect, ...]  # strongest first
+    is_apart: bool | None = None
 
 
 # --- Load curve -----------------------------------------------------------------------------------------------------
@@ -161,7 +183,7 @@ class Crossing(Record):
     clients: float  # by interpolation of the log ratio
     below: str  # arm that has the larger throughput below it
     above: str
-    is_certain: bool  # both neighbouring levels have intervals that exclude 1
+    is_certain: bool  # both neighbouring levels have intervals that exclude 1, those of all levels together
 
 
 # --- Stability ------------------------------------------------------------------------------------------------------
@@ -296,6 +318,7 @@ class Recommendation(Record):
     goal: str  # "fast", "stable", "declared weights"
     arm: str
     text: Message  # with its reason and how sure it is
+    is_sure: bool = False  # the intervals of its lead over each other arm exclude none, all together
 
 
 class Scorecard(Record):
@@ -352,6 +375,7 @@ class Causes(Record):
     tier: str
     budgets: tuple[LatencyBudget, ...] = ()
     differences: tuple[BudgetDifference, ...] = ()
+    plans: tuple[PlanChange, ...] = ()  # that differ from the control's
     paretos: tuple[Pareto, ...] = ()
     limits: tuple[Limit, ...] = ()
     curve_models: tuple[CurveModel, ...] = ()

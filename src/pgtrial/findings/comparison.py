@@ -92,6 +92,8 @@ class PooledEffect(Record):
     tau_high: float
     prediction_low: float | None  # ratio that another experiment like these may measure
     prediction_high: float | None
+    these_low: float | None = None  # of the mean of these experiments' own effects, whatever others would show
+    these_high: float | None = None
     margin: float | None  # null where the experiments have different ones
     decision: Decision | None
 

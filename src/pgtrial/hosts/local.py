@@ -12,24 +12,30 @@ from pathlib import Path
 
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.hosts.base import LOCAL, Account, Completed
-from pgtrial.hosts.operations import Operations, program_environment
+from pgtrial.hosts.operations import OUTPUT_FLAGS, Operations, gains_nothing, program_environment
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
+from pgtrial.safe_files import new_file, open_file
 
 _HERE = Operations()
+ACCOUNTS = ("pgtrial", "nobody")  # whom server and load run as, as root: the first that there is
 
 
 def server_account(ops: Operations = _HERE) -> Account | None:
-    """User for the server's programs: they refuse to run as root. None when pgtrial itself is not root there."""
+    """User for the server and the load. None when pgtrial itself is not root there.
+
+    It is none that owns a server's data, as postgres does: what an experiment executes could read and change them.
+    """
     if ops.user() != 0:
         return None
-    for name in ("postgres", "nobody"):
+    for name in ACCOUNTS:
         found = ops.account(name)
-        if found is not None:
+        if found is not None and found[0] != 0:
             return Account(name=name, uid=found[0], gid=found[1])
     raise PreflightError(
-        "the server cannot run as root, and there is no other user to run it",
-        detail="Neither a user postgres nor a user nobody exists.",
-        hint="Run pgtrial as an ordinary user.",
+        "server and load do not run as root, and there is no other user to run them",
+        detail=f"None of these users exists: {', '.join(ACCOUNTS)}.",
+        hint=f'Make one with "useradd --system --shell /usr/sbin/nologin {ACCOUNTS[0]}", or run pgtrial as an '
+        "ordinary user.",
     )
 
 
@@ -126,14 +132,16 @@ class LocalHost:
         with ExitStack() as stack:
             if output is not None:
                 try:
-                    stdout = stderr = stack.enter_context(output.open("wb")).fileno()
+                    stdout = stderr = stack.enter_context(
+                        os.fdopen(os.open(output, OUTPUT_FLAGS, 0o644), "wb")
+                    ).fileno()
                 except OSError as err:
                     raise HostCommandError(f'cannot write "{output}": {err.strerror}') from err
             starting = asyncio.ensure_future(
                 asyncio.create_subprocess_exec(
-                    *_guarded(argv, account, groups),
+                    *_guarded(argv, account, groups, gains_nothing=gains_nothing(role, account is not None)),
                     cwd=directory,
-                    env={**program_environment(self.mark), **(environment or {})},
+                    env={**program_environment(self.mark, account is not None), **(environment or {})},
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
@@ -164,10 +172,11 @@ class LocalHost:
         return path
 
     async def copy_from(self, path: Path, destination: Path) -> None:
-        shutil.copyfile(path, destination)
+        with open_file(path) as file, new_file(destination) as copy:
+            shutil.copyfileobj(file, copy)
 
     async def copy_to(self, source: Path, path: Path) -> None:
-        shutil.copyfile(source, path)
+        await self.copy_from(source, path)
 
 
 _ENTER = """
@@ -180,7 +189,9 @@ os.execvp(sys.argv[2 + count], sys.argv[2 + count :])
 """
 
 
-def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequence[str] = ()) -> list[str]:
+def _guarded(
+    argv: Sequence[str | Path], account: Account | None, groups: Sequence[str] = (), *, gains_nothing: bool
+) -> list[str]:
     """Command line that sets the death signal (prctl PR_SET_PDEATHSIG) after the change of user, which resets it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -191,6 +202,8 @@ def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequen
     command = [setpriv, "--pdeathsig", "QUIT"]
     if account is not None:
         command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
+    if gains_nothing:
+        command.append("--no-new-privs")
     if groups:
         # A process enters a control group by itself, while it still may; what it starts begins there.
         command = [sys.executable, "-I", "-S", "-c", _ENTER, str(len(groups)), *groups, *command]

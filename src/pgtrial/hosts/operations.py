@@ -13,24 +13,40 @@ import errno
 import glob
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import stat
 import subprocess
 import sys
 import time
+from typing import IO
 
 MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program started for an experiment carries
+# Of a file that takes what a program prints: never what a link leads to.
+OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+# Of the caller's variables, those that another account's programs get: others may be secrets, or name files of his.
+_HARMLESS = ("PATH", "TZ", "LD_LIBRARY_PATH")
+# Roles of programs that run what an experiment brings; see ``gains_nothing``.
+_CODE_ROLES = frozenset({"server", "load", "initdb", "postgres", "pgbench", "fio"})
 
 
-def program_environment(mark: str) -> dict[str, str]:
+def program_environment(mark: str, is_other: bool = False) -> dict[str, str]:
     """This process's environment without what would change what PostgreSQL's programs do or say, and with the mark.
 
     They take settings from PG* (also the server: PGPORT, PGDATESTYLE, PGCLIENTENCODING), and their words, some of which
-    are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8.
+    are parsed, are translated as LANGUAGE says even where the locale is C.UTF-8. ``is_other``: they run as another
+    user, who has no home here and is told nothing else of the caller.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    if is_other:
+        kept = {**{name: kept[name] for name in _HARMLESS if name in kept}, "HOME": "/nonexistent"}
     return {**kept, "LC_ALL": "C.UTF-8", "LANGUAGE": "", MARK: mark}
+
+
+def gains_nothing(role: str, is_other: bool) -> bool:
+    """Whether a program must not get rights from programs that it starts (no_new_privs): sudo from a script."""
+    return is_other or role in _CODE_ROLES
 
 
 class Operations:
@@ -53,38 +69,59 @@ class Operations:
 
     def put(self, path: str, text: str, owner: tuple[int, int] | None = None, mode: int = 0o644) -> None:
         """Make or replace a file, whole or not at all, and on disk when this returns; ``owner`` is (uid, gid)."""
-        fresh = f"{path}.new"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        place, name = os.path.split(path)
+        fresh = f".{name[:100]}-{secrets.token_hex(8)}"  # nobody can put a link there that would be written through
+        directory = os.open(place or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                if owner is not None:
-                    os.fchown(file.fileno(), *owner)
-                os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            os.replace(fresh, path)
-        except BaseException:
-            os.unlink(fresh)
-            raise
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            descriptor = os.open(fresh, flags, 0o600, dir_fd=directory)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(text.encode())
+                    file.flush()
+                    if owner is not None:
+                        os.fchown(file.fileno(), *owner)
+                    os.fchmod(file.fileno(), mode)
+                    os.fsync(file.fileno())
+                os.rename(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except BaseException:
+                os.unlink(fresh, dir_fd=directory)
+                raise
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
-    def append(self, path: str, text: str) -> None:
-        """Add to the end of a file that is there."""
-        with open(path, "r+b") as file:
-            file.seek(0, os.SEEK_END)
-            file.write(text.encode())
+    def find_unfinished(self, path: str) -> list[str]:
+        """What a ``put`` that was killed has left beside ``path``."""
+        place, name = os.path.split(path)
+        return glob.glob(os.path.join(glob.escape(place), f".{glob.escape(name[:100])}-{'[0-9a-f]' * 16}"))
 
-    def read_chunk(self, path: str, offset: int, size: int) -> str:
-        """At most ``size`` bytes of a file from ``offset`` on, in base64; empty at its end."""
-        with open(path, "rb") as file:
+    def read_plain(self, path: str, limit: int) -> str:
+        """At most ``limit`` bytes of text of a plain file in a directory in which somebody else may write.
+
+        OSError where it is a link or anything else; a pipe does not block.
+        """
+        with self._open_plain(path, os.O_RDONLY) as file:
+            return file.read(limit).decode("utf-8", "replace")
+
+    def read_chunk(self, path: str, offset: int, size: int, follow: bool = False) -> str:
+        """At most ``size`` bytes of a plain file from ``offset`` on, in base64; empty at its end. ``follow``: links."""
+        with self._open_plain(path, os.O_RDONLY, follow) as file:
             file.seek(offset)
             return base64.b64encode(file.read(size)).decode("ascii")
 
     def append_chunk(self, path: str, chunk: str) -> None:
-        """Add bytes, given in base64, to the end of a file that is there."""
-        with open(path, "r+b") as file:
+        """Add bytes, given in base64, to the end of a plain file that is there."""
+        with self._open_plain(path, os.O_RDWR) as file:
             file.seek(0, os.SEEK_END)
             file.write(base64.b64decode(chunk))
+
+    def _open_plain(self, path: str, flags: int, follow: bool = False) -> IO[bytes]:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a plain file", path)
+        return os.fdopen(descriptor, "rb" if flags == os.O_RDONLY else "r+b")
 
     def hard_link(self, path: str, name: str) -> None:
         """Give a file one more name; FileExistsError when there is something of that name."""
@@ -129,14 +166,18 @@ class Operations:
     def make_directory(
         self, path: str, owner: tuple[int, int] | None = None, mode: int = 0o700, parents: bool = False
     ) -> None:
-        """Make a directory; FileExistsError when it is there, unless ``parents``."""
+        """Make a directory; FileExistsError when it is there, unless ``parents``.
+
+        One with an ``owner`` has exactly the ``mode``, whatever the umask; what it lies in must be nobody else's.
+        """
         if parents:
             os.makedirs(path, mode, exist_ok=True)
         else:
             os.mkdir(path, mode)
         if owner is not None:
             try:
-                os.chown(path, *owner)
+                os.chmod(path, mode)
+                os.chown(path, *owner, follow_symlinks=False)  # last: from then on its owner may rename it
             except OSError:
                 os.rmdir(path)
                 raise

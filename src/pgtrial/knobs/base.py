@@ -21,9 +21,10 @@ class Programs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnobContext:
-    """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data`` and ``wal`` are those of the
-    server that is about to start, None while an experiment is only planned. ``token`` is unique to the experiment and
-    fit for names of files and control groups. ``on_image``: the data will be on a loop device that is not there yet.
+    """Where a knob is turned. ``directory`` holds the cluster's data, or will; ``data``, ``wal`` and ``conf``, its file
+    of settings, are those of the server that is about to start, None while an experiment is only planned. ``token`` is
+    unique to the experiment and fit for names of files and control groups. ``on_image``: the data will be on a loop
+    device that is not there yet.
     """
 
     host: Host
@@ -33,6 +34,7 @@ class KnobContext:
     programs: Programs | None = None
     data: str | None = None
     wal: str | None = None
+    conf: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     on_image: bool = False
 

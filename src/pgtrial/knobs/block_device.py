@@ -13,7 +13,7 @@ from pgtrial.hosts.linux.devices import DevicesUnder, device_names, devices_unde
 from pgtrial.hosts.linux.mounts import existing
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Needs, Rule, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Needs, Rule, Shared
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -52,6 +52,7 @@ _RULES = (
         reason="throttles the write-back of dirty pages, whosever they are",
         seconds=1.0,
         shares=(Shared.DIRTY_PAGES,),
+        at_run_time=True,
     ),
     Rule(
         patterns=("read_ahead_kb",),
@@ -64,6 +65,7 @@ _RULES = (
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next request, once the queue has been emptied",
         seconds=0.4,
+        at_run_time=True,
     ),
 )
 
@@ -109,6 +111,20 @@ class BlockDevice(HostKnob):
             hint="Add what is to be set, such as read_ahead_kb, or remove it.",
         ),
     )
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        named = values.get("device")
+        device = named.removeprefix("/dev/") if named else "NAME"
+        attributes = [f'ATTR{{queue/{name}}}="{values[name]}"' for name in (*_REQUESTS, *_SIZES) if name in values]
+        rule = ", ".join(('ACTION=="add|change"', 'SUBSYSTEM=="block"', f'KERNEL=="{device}"', *attributes))
+        which = () if named else ("# NAME: the device under the data, as lsblk shows it",)
+        return (
+            Lasting(
+                place="/etc/udev/rules.d/90-pgtrial.rules",
+                lines=(*which, rule),
+                then=("udevadm control --reload", "udevadm trigger --subsystem-match=block"),
+            ),
+        )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops

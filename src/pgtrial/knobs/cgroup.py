@@ -2,7 +2,7 @@
 
 import errno
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -22,9 +22,10 @@ from pgtrial.knobs.cgroup_limits import (
     place_limits,
     to_enable,
 )
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Rule, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
+from pgtrial.units import parse_bytes
 
 _PATIENCE = 5.0  # seconds, for killed processes to be gone and their group to be removable
 _STEP = 0.02
@@ -67,6 +68,18 @@ _RULES = (
 )
 
 
+# Of systemd's units. A path stands for the device under its file system (systemd.resource-control(5)).
+_DATA = "/var/lib/postgresql"
+_UNIT_LIMITS: Mapping[str, Callable[[str], str]] = {
+    "memory": lambda value: f"MemoryMax={round(parse_bytes(value))}",
+    "cpus": lambda value: f"CPUQuota={max(1, round(float(value) * 100))}%",
+    "read_iops": lambda value: f"IOReadIOPSMax={_DATA} {value}",
+    "write_iops": lambda value: f"IOWriteIOPSMax={_DATA} {value}",
+    "read_bytes": lambda value: f"IOReadBandwidthMax={_DATA} {round(parse_bytes(value))}",
+    "write_bytes": lambda value: f"IOWriteBandwidthMax={_DATA} {round(parse_bytes(value))}",
+}
+
+
 class CgroupTable(Table):
     """Limits of a control group for the server and its share of the page cache."""
 
@@ -99,6 +112,16 @@ class Cgroup(HostKnob):
     rules = _RULES
     facts = ("limits/*",)
     not_on_server = "only a server that pgtrial starts begins in a control group"
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        limits = {name: _UNIT_LIMITS[name](value) for name, value in values.items() if name in _UNIT_LIMITS}
+        return (
+            Lasting(
+                place="/etc/systemd/system/postgresql@.service.d/90-pgtrial.conf",
+                lines=("[Service]", *limits.values()),
+                then=("systemctl daemon-reload", "systemctl restart postgresql"),
+            ),
+        )
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops

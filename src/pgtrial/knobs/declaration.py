@@ -1,6 +1,6 @@
 """What a knob says about itself: every list of knobs, from the file's checks to the documentation, is made of this."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -51,7 +51,8 @@ class Rule:
 
     ``seconds`` is how long it takes after the setting has changed, for what is not at once, or not quite. State that
     is not in ``shares`` is the cluster's own: it stays as it is while the cluster stands still. ``by_clock``: timed by
-    the clock, which goes on meanwhile.
+    the clock, which goes on meanwhile. ``at_run_time``: changed under a running server and its sessions, it holds for
+    all that they do from then on, not only for what is begun anew.
     """
 
     patterns: tuple[str, ...] = ("*",)
@@ -60,6 +61,7 @@ class Rule:
     seconds: float = 0.0
     shares: tuple[Shared, ...] = ()
     by_clock: bool = False
+    at_run_time: bool = False
 
 
 UNKNOWN = Rule(timing=EffectTiming.BUILDS_UP, reason="is not known to pgtrial, and may build up state of its own")
@@ -114,6 +116,19 @@ class Needs:
     in_each_arm: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Lines that make settings last, for a person to put in their ``place``; commands make them hold from ``then`` on.
+
+    ``comment`` begins a comment there.
+    """
+
+    place: str
+    lines: tuple[str, ...]
+    then: tuple[str, ...] = ()
+    comment: str = "#"
+
+
 class Knob:
     """One table of an arm. What is left out here is taken to be what asks for most care."""
 
@@ -147,6 +162,21 @@ class Knob:
         """How a key settles, or for a list one of its elements."""
         lower = key.lower()
         return next(rule for rule in self.rules if matches(lower, [pattern.lower() for pattern in rule.patterns]))
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        """How an administrator makes a table's values last; () for what lasts anyway, or only in an experiment.
+
+        Sources: ALTER SYSTEM, sysctl.d(5), tmpfiles.d(5), udev(7), systemd.resource-control(5).
+        """
+        return ()
+
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """The same where it depends on the values of the arms that differ in the key."""
+        return self.rule_of(key)
+
+    def can_be_switched(self, key: str) -> bool:
+        """Whether a key can be set back and forth under a running server, each time with its whole effect."""
+        return self.rule_of(key).at_run_time
 
     def changes_fact(self, key: str, fact: str) -> bool:
         """Whether setting a key may change a fact of the fingerprint ("group/name")."""

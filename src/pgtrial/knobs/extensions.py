@@ -1,8 +1,10 @@
 """Libraries that the server loads, and extensions in the load's database."""
 
+from collections.abc import Mapping, Sequence
+
 from pydantic import Field
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, OwnSettings, Rule, Scope
+from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Lasting, OwnSettings, Rule, Scope
 from pgtrial.knobs.values import Name, Table
 
 _RULES = (
@@ -43,3 +45,11 @@ class Extensions(Knob):
             hint="List all libraries in one of the two places.",
         ),
     )
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        names = [name.strip() for name in values.get("create", "").split(",") if name.strip()]
+        libraries = values.get("preload")
+        lines = ['CREATE EXTENSION IF NOT EXISTS "{}";'.format(name.replace('"', '""')) for name in names]
+        if libraries:
+            lines.insert(0, f"-- Add to shared_preload_libraries, and restart the server: {libraries}")
+        return (Lasting(place="psql, in the database of the load", lines=tuple(lines), comment="--"),)

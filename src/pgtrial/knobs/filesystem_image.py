@@ -172,7 +172,8 @@ async def undo(host: Host, entry: JournalEntry) -> Undone:
                 text=f'"{stranger.source}", which is not of pgtrial, is mounted at "{point}"; left as it is.',
             )
         free = await detach(host, image, patience=_PATIENCE)
-        ops.remove(f"{image}.new")
+        for left in ops.find_unfinished(image):
+            ops.remove(left)
         ops.remove(image)
         if ops.exists(point):
             ops.remove_directory(point)
@@ -220,7 +221,8 @@ def find_caveats(made: Iterable[JournalEntry]) -> tuple[Caveat, ...]:
 
 def _is_left(ops: Operations, image: str, point: str) -> bool:
     return (
-        any(ops.exists(path) for path in (image, f"{image}.new", point))
+        any(ops.exists(path) for path in (image, point))
+        or bool(ops.find_unfinished(image))
         or bool(loops_of(ops, image))
         or mount_at(ops, point) is not None
     )

@@ -16,9 +16,10 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, EffectTiming, OwnSettings, Rule, Shared
+from pgtrial.knobs.declaration import About, EffectTiming, Lasting, OwnSettings, Rule, Shared
 from pgtrial.knobs.kernel_values import require_writable
 from pgtrial.knobs.memory_pressure import available_memory
+from pgtrial.knobs.postgresql import in_psql
 from pgtrial.knobs.values import Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes
@@ -106,6 +107,25 @@ class HugePages(HostKnob):
             shown=("huge_pages_status",),
         ),
     )
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        size = values["size"]
+        if size == "none":
+            return (in_psql({"huge_pages": "off"}),)
+        count = 'PAGES: what "postgres -D DATA -C shared_memory_size_in_huge_pages" prints while the server is stopped'
+        if size == "2MB":
+            pool = Lasting(
+                place="/etc/sysctl.d/90-pgtrial.conf",
+                lines=(f"# {count}", "vm.nr_hugepages = PAGES"),
+                then=("sysctl --system",),
+            )
+        else:
+            pool = Lasting(
+                place="the kernel's command line",
+                lines=(f"# {count}", "hugepagesz=1G hugepages=PAGES"),
+                then=("reboot",),
+            )
+        return (pool, in_psql({"huge_pages": "on", "huge_page_size": size}))
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         size = wanted["size"]
@@ -252,6 +272,7 @@ async def _needed(context: KnobContext, size: str) -> int:
             [
                 context.programs.path("postgres"),
                 *("-D", context.data, "-C", "shared_memory_size_in_huge_pages", "-c", f"huge_page_size={size}"),
+                *([] if context.conf is None else ["-c", f"config_file={context.conf}"]),
             ],
             account=context.account,
             directory=Path(context.directory),

@@ -3,12 +3,34 @@
 Sources: PostgreSQL's documentation and source (checkpointer.c, bgwriter.c, fd.c).
 """
 
-from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Rule, Scope, Shared
+from collections.abc import Mapping, Sequence
+
+from pgtrial.knobs.declaration import UNKNOWN, About, Among, EffectTiming, Knob, Lasting, Rule, Scope, Shared
 from pgtrial.knobs.extensions import Extensions
 
 POSTGRESQL = "postgresql"
 # Settings that list libraries: each settles as its own extension does.
 LIBRARIES = ("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries")
+# ALTER SYSTEM takes each text for one element of these and quotes it, so that 'a, b' would become one library "a, b".
+# GUC_LIST_QUOTE in guc_tables.c; a test asks each server. Whether the elements are names, which are folded, or paths.
+LISTS = {
+    "local_preload_libraries": False,
+    "oauth_validator_libraries": False,
+    "output_plugin_libraries": False,
+    "search_path": True,
+    "session_preload_libraries": False,
+    "shared_preload_libraries": False,
+    "temp_tablespaces": True,
+    "unix_socket_directories": False,
+}
+
+# Taken by a server or a session only when it starts, although others of their kind hold for the next statement.
+_FROM_THE_START = frozenset(
+    {
+        *("jit_provider", "jit_debugging_support", "jit_profiling_support"),
+        *("io_method", "io_max_concurrency", "io_max_combine_limit"),
+    }
+)
 
 _RULES = (
     Rule(
@@ -41,6 +63,7 @@ _RULES = (
         reason="acts in rounds of some 100 ms, on buffers whose pages then wait in the page cache",
         seconds=2.0,
         shares=(Shared.DIRTY_PAGES,),
+        at_run_time=True,
     ),
     Rule(
         patterns=("fsync", "data_sync_retry"),
@@ -82,11 +105,13 @@ _RULES = (
         patterns=("synchronous_*", "commit_delay", "commit_siblings", "wal_sync_*", "wal_writer_*", "wal_skip_*"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next commit",
+        at_run_time=True,
     ),
     Rule(
         patterns=("work_mem", "hash_mem_multiplier", "logical_decoding_work_mem", "temp_*", "max_stack_depth"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement, whose memory is its own",
+        at_run_time=True,
     ),
     Rule(
         patterns=(
@@ -96,11 +121,13 @@ _RULES = (
         ),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next statement that is planned",
+        at_run_time=True,
     ),
     Rule(
         patterns=("io_*", "effective_io_concurrency", "maintenance_io_concurrency"),
         timing=EffectTiming.AT_ONCE,
         reason="holds for the next read",
+        at_run_time=True,
     ),
     Rule(
         patterns=("wal_*", "summarize_wal", "track_commit_timestamp"),
@@ -142,12 +169,12 @@ class Postgresql(Knob):
     name = POSTGRESQL
     about = About(
         sets="PostgreSQL settings",
-        takes_effect="throw-away cluster: at server start; existing server: at a reload, or at a restart by the "
-        "file's command",
-        rights="existing server: ALTER SYSTEM on the setting, pg_reload_conf()",
+        takes_effect="throw-away cluster: at server start; existing server: in the load's sessions where a session can "
+        "have it, else at a reload, or at a restart by the file's command",
+        rights="existing server: SET; for what no session can have ALTER SYSTEM on the setting, pg_reload_conf()",
         verified="every setting of the server is read back with its source (pg_settings)",
-        undone="throw-away cluster: removed with the cluster; existing server: postgresql.auto.conf is byte for "
-        "byte as before",
+        undone="throw-away cluster: removed with the cluster; existing server: ends with the sessions; "
+        "postgresql.auto.conf is byte for byte as before",
     )
     scope = Scope.SETTINGS
     among_twins = Among.OWN
@@ -158,3 +185,49 @@ class Postgresql(Knob):
         """An extension's setting ("auto_explain.log_analyze") settles as the extension does."""
         extension, dot, _ = key.partition(".")
         return Extensions().rule_of(extension) if dot else super().rule_of(key)
+
+    def can_be_switched(self, key: str) -> bool:
+        return key not in _FROM_THE_START and super().can_be_switched(key)
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        return (in_psql(values),)
+
+
+def in_psql(values: Mapping[str, str]) -> Lasting:
+    """Statements of an administrator; a reload applies what needs no restart, and the last one shows the rest."""
+    return Lasting(
+        place="psql, as a superuser",
+        lines=tuple(_alter_system(name, value) for name, value in values.items()),
+        then=(
+            "SELECT pg_reload_conf();",
+            "SELECT name, setting FROM pg_settings WHERE pending_restart;  -- these wait for a restart",
+        ),
+        comment="--",
+    )
+
+
+def _alter_system(name: str, value: str) -> str:
+    target = ".".join('"{}"'.format(part.replace('"', '""')) for part in name.split("."))
+    elements = split_list(name, value) if name.lower() in LISTS else [value]
+    literals = ", ".join("'{}'".format(element.replace("'", "''")) for element in elements)
+    return f"ALTER SYSTEM SET {target} = {literals};"
+
+
+def split_list(name: str, value: str) -> list[str]:
+    """Elements of a list of names or paths (SplitIdentifierString and SplitDirectoriesString in varlena.c)."""
+    folded, elements, at = LISTS[name.lower()], [], 0
+    while at < len(value):
+        part = value[at:].lstrip()
+        at = len(value) - len(part)
+        if part.startswith('"'):
+            end = at + 1
+            while end < len(value) and (value[end] != '"' or value[end : end + 2] == '""'):
+                end += 2 if value[end] == '"' else 1
+            elements.append(value[at + 1 : end].replace('""', '"'))
+            comma = value.find(",", end)
+        else:
+            comma = value.find(",", at)
+            bare = value[at:] if comma < 0 else value[at:comma]
+            elements.append(bare.strip().lower() if folded else bare.strip())
+        at = len(value) if comma < 0 else comma + 1
+    return elements

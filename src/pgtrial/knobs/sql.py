@@ -1,5 +1,8 @@
 """SQL that is run in the load's database before the load."""
 
+import re
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from pgtrial.knobs.declaration import About, Among, EffectTiming, Knob, Rule, Scope
@@ -26,5 +29,15 @@ class Sql(Knob):
     )
     scope = Scope.DATABASE
     among_twins = Among.OWN
-    rules = (Rule(timing=EffectTiming.BUILDS_UP, reason="bears on how tables and indexes grow and bloat"),)
+    rules = (Rule(timing=EffectTiming.AT_ONCE, reason="makes other tables and indexes, before the load begins"),)
     needs_server = True
+
+    def rule_among(self, key: str, values: Sequence[str]) -> Rule:
+        """What is made is there before the load, in a cluster that stands still between its turns with all its growth
+        and bloat; only what decides when or how that is cleaned up has to be given its time.
+        """
+        return _UPKEEP if any(_ON_UPKEEP.search(value) for value in values) else self.rule_of(key)
+
+
+_ON_UPKEEP = re.compile(r"\b(?:autovacuum|vacuum|fillfactor|toast)|\breset\s*\(|\bset\s*\(", re.IGNORECASE)
+_UPKEEP = Rule(timing=EffectTiming.BUILDS_UP, reason="bears on how tables and indexes grow and bloat")

@@ -10,7 +10,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, Exclusive, matches
+from pgtrial.knobs.declaration import About, Among, Exclusive, Lasting, matches
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -122,6 +122,15 @@ class Sysctl(HostKnob):
         )
         return f'"{key}" is not the name of a kernel setting', hint
 
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        return (
+            Lasting(
+                place="/etc/sysctl.d/90-pgtrial.conf",
+                lines=tuple(f"{name} = {value}" for name, value in values.items()),
+                then=("sysctl --system",),
+            ),
+        )
+
     def changes_fact(self, key: str, fact: str) -> bool:
         """The fact of the setting's name, or of what changes along with it."""
         name = dotted(key)
@@ -173,10 +182,10 @@ class Sysctl(HostKnob):
         )
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
-        return apply_values(context.host.ops, change, write=_write, hint=_hint)
+        return apply_values(context.host.ops, change, write=write_setting, hint=_hint)
 
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
-        return undo_values(host, entry, write=_write)
+        return undo_values(host, entry, write=write_setting)
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         return find_drift(host, entry)
@@ -252,7 +261,7 @@ def _in_force_first(pair: tuple[str, str], values: Mapping[str, str]) -> dict[st
     return {path: values[path] for path in order}
 
 
-def _write(ops: Operations, path: str, value: str) -> None:
+def write_setting(ops: Operations, path: str, value: str) -> None:
     """Write a value; 0 for one that may not be written 0 by writing the other one of its pair, which comes next."""
     if path in _RATIO_OF and _is_zero(value):
         write_value(ops, _RATIO_OF[path], "1")

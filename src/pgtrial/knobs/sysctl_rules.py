@@ -31,18 +31,27 @@ RULES = (
         timing=EffectTiming.AT_ONCE,
         reason="holds for memory that is asked for next",
         seconds=0.2,
+        at_run_time=True,
     ),
     Rule(
         patterns=("vm.dirty*", "vm.laptop_mode"),
         timing=EffectTiming.BUILDS_UP,
         reason="acts on the dirty pages of all programs, which gather and are written back over tens of seconds",
         shares=(Shared.DIRTY_PAGES,),
+        at_run_time=True,
+    ),
+    Rule(
+        patterns=("vm.nr_hugepages*", "vm.nr_overcommit_hugepages", "vm.hugetlb*"),
+        timing=EffectTiming.BUILDS_UP,
+        reason="makes a pool of huge pages, which a server maps when it starts, of memory that all programs lack then",
+        shares=(Shared.PAGE_CACHE, Shared.MEMORY),
     ),
     Rule(
         patterns=("vm.*",),
         timing=EffectTiming.BUILDS_UP,
         reason="acts on the memory of all programs, by what is reclaimed, swapped out or kept over minutes",
         shares=(Shared.PAGE_CACHE, Shared.MEMORY),
+        at_run_time=True,
     ),
     Rule(
         patterns=("kernel.numa_balancing*",),
@@ -55,6 +64,7 @@ RULES = (
         timing=EffectTiming.AT_ONCE,
         reason="holds from the scheduler's next decision on",
         seconds=0.2,
+        at_run_time=True,
     ),
     Rule(
         patterns=("kernel.sem", "kernel.shm*", "kernel.msg*", "kernel.*max*", "kernel.randomize_va_space", "fs.*"),

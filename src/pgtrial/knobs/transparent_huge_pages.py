@@ -8,7 +8,7 @@ from pydantic import Field
 from pgtrial.errors import SettingError
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, Among, EffectTiming, Rule
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, Rule
 from pgtrial.knobs.kernel_values import (
     apply_values,
     find_drift,
@@ -68,6 +68,11 @@ class TransparentHugePages(HostKnob):
     )
     # The kernel keeps more memory free where it may need huge pages (set_recommended_min_free_kbytes).
     facts = ("kernel/transparent_hugepage.*", "kernel/vm.min_free_kbytes")
+
+    def make_last(self, values: Mapping[str, str]) -> Sequence[Lasting]:
+        place = "/etc/tmpfiles.d/90-pgtrial.conf"
+        lines = tuple(f"w {_FILES[name]} - - - - {value}" for name, value in values.items())
+        return (Lasting(place=place, lines=lines, then=(f"systemd-tmpfiles --create {place}",)),)
 
     async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
         ops = context.host.ops

@@ -113,6 +113,7 @@ class RunRow:
 
 PAGES = "pages"  # pools of huge pages, and under load those of the server's shared memory
 TRANSLATIONS = "translations"  # misses of the processor's translation caches, by load level
+PLANS = "plans"  # of the load's statements, read after it
 
 BEFORE = "before"  # the server's start
 UNDER_LOAD = "under load"  # just after the last load level, the server still up

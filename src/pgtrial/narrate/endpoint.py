@@ -4,13 +4,17 @@ The key goes into one header and nowhere else: not to disk, not into a log, not 
 address it belongs to: redirections are not followed.
 """
 
+import contextlib
 import http.client
 import json
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -143,8 +147,12 @@ def ask(
     """The model's answer. ``timeout`` is in seconds, for each of at most TRIES tries. EndpointError otherwise."""
     body = json.dumps({"model": model, "messages": [asdict(message) for message in messages], "stream": False}).encode()
     for tried in range(1, TRIES + 1):
+        watch = _Watch()
+        timer = threading.Timer(timeout, watch.end)
+        timer.daemon = True
+        timer.start()
         try:
-            return _read_answer(_post(endpoint, body, timeout=timeout, clock=clock), model)
+            return _read_answer(_post(endpoint, body, timeout=timeout, clock=clock, watch=watch), model)
         except urllib.error.HTTPError as error:
             with error:
                 if error.code not in _PASSING or tried == TRIES:
@@ -152,7 +160,7 @@ def ask(
                 pause(_asked_pause(error, tried))
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(reason, TimeoutError):
+            if watch.has_ended or isinstance(reason, TimeoutError):
                 raise EndpointError(
                     f"{endpoint.place} did not complete an answer within {timeout:g} s",
                     hint="Allow more time with --timeout, use a smaller model, or check that the endpoint is running.",
@@ -164,7 +172,53 @@ def ask(
                     hint=f"Check that it is running, and that {URL} or {OPENAI_URL} is correct.",
                 ) from None
             pause(float(tried))
+        finally:
+            timer.cancel()
     raise AssertionError  # the last try returns or raises
+
+
+class _Watch(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Makes the connections of a request, and can end them: a server may send its head byte by byte, for ever."""
+
+    def __init__(self) -> None:
+        urllib.request.HTTPSHandler.__init__(self)
+        self.has_ended = False
+        self._sockets: list[socket.socket] = []
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(_Plain, watch=self), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(_Encrypted, watch=self), req)
+
+    def note(self, connected: socket.socket) -> None:
+        self._sockets.append(connected)
+
+    def end(self) -> None:
+        self.has_ended = True
+        for each in self._sockets:
+            with contextlib.suppress(OSError):  # it has gone by itself
+                each.shutdown(socket.SHUT_RDWR)
+
+
+class _Plain(http.client.HTTPConnection):
+    def __init__(self, *args: Any, watch: _Watch, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._watch = watch
+
+    def connect(self) -> None:
+        super().connect()
+        self._watch.note(self.sock)
+
+
+class _Encrypted(http.client.HTTPSConnection):
+    def __init__(self, *args: Any, watch: _Watch, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._watch = watch
+
+    def connect(self) -> None:
+        super().connect()
+        self._watch.note(self.sock)
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):
@@ -174,14 +228,14 @@ class _NoRedirection(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[], float]) -> bytes:
+def _post(endpoint: Endpoint, body: bytes, *, timeout: float, clock: Callable[[], float], watch: "_Watch") -> bytes:
     """The body of the answer. TimeoutError when it is not whole in time, EndpointError when it is too large."""
     deadline = clock() + timeout
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "pgtrial"}
     if endpoint.key:
         headers["Authorization"] = f"Bearer {endpoint.key}"
     request = urllib.request.Request(f"{endpoint.url}/chat/completions", data=body, headers=headers, method="POST")
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirection()]
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirection(), watch]
     if endpoint.is_local:
         handlers.append(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
     with urllib.request.build_opener(*handlers).open(request, timeout=timeout) as response:

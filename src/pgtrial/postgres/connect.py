@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgtrial.errors import ConnectError, TargetError
@@ -45,10 +46,12 @@ def _is_libpqs(name: str) -> bool:
 
 
 @asynccontextmanager
-async def connect(conninfo: str) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
+async def connect(
+    conninfo: str, *, application: str = APPLICATION
+) -> AsyncIterator["psycopg.AsyncConnection[tuple[Any, ...]]"]:
     """A connection in autocommit mode for pgtrial's own statements. Raises ConnectError, TargetError."""
     try:
-        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=APPLICATION)
+        connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name=application)
     except psycopg.Error as err:
         raise ConnectError("cannot connect to the server", detail=_text(err)) from err
     try:
@@ -74,9 +77,18 @@ async def execute(conninfo: str, statement: LiteralString) -> None:
         await connection.execute(statement)
 
 
-async def execute_script(conninfo: str, script: str, *, name: str) -> None:
-    """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
+async def make_roles(conninfo: str, names: Sequence[str]) -> None:
+    """Make the roles that are not there yet; they may not log in. Raises TargetError."""
     async with connect(conninfo) as connection:
+        for name in names:
+            there = await (await connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,))).fetchone()
+            if there is None:
+                await connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
+
+
+async def execute_script(conninfo: str, script: str, *, name: str, application: str = APPLICATION) -> None:
+    """All statements of a script of the user, each a transaction of its own. Raises TargetError that names it."""
+    async with connect(conninfo, application=application) as connection:
         for offset, statement in split_statements(script):
             try:
                 # The text is the user's own, meant to be executed as it stands.

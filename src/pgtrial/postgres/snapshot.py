@@ -8,7 +8,7 @@ from pathlib import Path
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.base import Host
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import remove_until_gone, writing
+from pgtrial.postgres.work_directory import make_own, remove_until_gone, writing
 
 _COMPLETE = "snapshot.complete"
 _NAME = "snapshot"
@@ -77,8 +77,15 @@ class Snapshot:
             await self._copy(copy, original)
 
     async def _copy(self, source: Path, copy: Path) -> None:
+        with writing(copy):
+            make_own(self.host, copy, self.cluster.account)
         try:
-            await self.host.run(["cp", "-a", "--reflink=auto", source, copy])
+            # As the server's account, whose directories these are: root would go where their owner sends it.
+            await self.host.run(
+                ["cp", "-a", "--reflink=auto", f"{source}/.", copy],
+                account=self.cluster.account,
+                directory=self.cluster.directory,
+            )
         except HostCommandError as err:
             raise TargetError(f'cannot copy the data to "{copy}"', detail=err.detail) from err
         # The file system as a whole: one call, and nothing else of ours is waiting to be written there.

@@ -1,11 +1,11 @@
 """A cluster created for one experiment: it listens on a Unix socket in a private directory and leaves no trace."""
 
 import asyncio
-import json
 import logging
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from pgtrial.hosts.processes import end_process, find_server_children, identify
 from pgtrial.postgres.connect import conninfo
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting, find_mismatches, read_settings, render_settings
-from pgtrial.postgres.work_directory import PORT, writing
+from pgtrial.postgres.work_directory import PORT, make_own, writing
+from pgtrial.safe_text import parse_json
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +24,8 @@ SUPERUSER = "postgres"
 CONF = "pgtrial.conf"
 _LOCK_FILE = "postmaster.pid"
 _LOG_NAME = "server"
-_LOG_DIRECTORY = "log"
+_LONGEST_LOG = 16 << 20  # bytes that are looked at for why a server does not start
+_LONGEST_LOCK = 8192  # bytes
 _CHECKSUMS_BY_DEFAULT = 18
 _READY_LINE = 8  # of postmaster.pid (miscadmin.h: LOCK_FILE_LINE_PM_STATUS)
 _POLL, _REMOTE_POLL = 0.01, 0.1  # s between two looks whether the server is ready
@@ -37,7 +39,6 @@ OWN_SETTINGS: Mapping[str, str] = {
     "cluster_name": "pgtrial",
     "logging_collector": "on",
     "log_destination": "jsonlog",
-    "log_directory": _LOG_DIRECTORY,
     "log_filename": _LOG_NAME,
     "log_file_mode": "0644",
     "log_rotation_age": "0",
@@ -45,7 +46,8 @@ OWN_SETTINGS: Mapping[str, str] = {
     "log_timezone": "UTC",
     "lc_messages": "C",
 }
-# What makes the server's log tell the story of a run; the experiment file may say otherwise. Small temporary files are
+# What makes the server's log tell the story of a run, and sampled sessions show which statements are the same but for
+# their literals; the experiment file may say otherwise. Small temporary files are
 # left out: with little work_mem there are thousands a second, and logging them would slow down that arm more than the
 # others. A megabyte takes longer to write than its line in the log, and all files are counted by pg_stat_database.
 DEFAULT_SETTINGS: Mapping[str, str] = {
@@ -53,6 +55,7 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "log_autovacuum_min_duration": "0",
     "log_lock_waits": "on",
     "log_temp_files": "1MB",
+    "compute_query_id": "on",
 }
 
 
@@ -61,7 +64,8 @@ class ThrowawayCluster:
     """One data directory and, while it runs, its server. Paths are those of the host.
 
     ``account`` is whom the server runs as, None: as pgtrial there. ``wal_directory`` is a private directory in which
-    the WAL lies, None: with the data.
+    the WAL lies, None: with the data. Nothing is written as pgtrial into the directories that the server owns (data,
+    log, WAL, socket), and what is read there is read through no link: an account may be in the hands of somebody else.
     """
 
     host: Host
@@ -88,12 +92,16 @@ class ThrowawayCluster:
 
     @property
     def conf(self) -> Path:
-        return self.data / CONF
+        return self.directory / CONF
 
     @property
     def log(self) -> Path:
         """The server's log, one JSON object per line."""
-        return self.data / _LOG_DIRECTORY / f"{_LOG_NAME}.json"
+        return self._log_directory / f"{_LOG_NAME}.json"
+
+    @property
+    def _log_directory(self) -> Path:
+        return self.directory / "log"
 
     def conninfo(self, database: str = "postgres") -> str:
         """How pgtrial reaches the server; of another host's only after its first start."""
@@ -113,6 +121,9 @@ class ThrowawayCluster:
 
         ``checksums`` of data pages are those of the version's default with None.
         """
+        for directory in (self.data, *([] if self.wal_directory is None else [self.wal])):
+            with writing(directory):
+                make_own(self.host, directory, self.account)
         await self.host.run(
             [
                 self.programs.path("initdb"),
@@ -129,21 +140,20 @@ class ThrowawayCluster:
             account=self.account,
             directory=self.directory,
         )
-        self.own(self.conf, "")
-        main = self.data / "postgresql.conf"
-        with writing(main):
-            self.host.ops.append(str(main), f"\ninclude = '{CONF}'\n")
-
-    def own(self, path: Path, text: str) -> None:
-        """Write a file that the server may read. Raises TargetError."""
-        owner = None if self.account is None else (self.account.uid, self.account.gid)
-        with writing(path):
-            self.host.ops.put(str(path), text, owner=owner)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
-        """Set what the next start uses, instead of what was set before."""
-        own = {**OWN_SETTINGS, "unix_socket_directories": str(self.socket_directory)}
-        self.own(self.conf, render_settings({**DEFAULT_SETTINGS, **settings, **own}))
+        """Set what the next start uses, instead of what was set before. Raises TargetError.
+
+        They come behind those that initdb chose, in a file of pgtrial's own, which the server only reads.
+        """
+        own = {
+            **OWN_SETTINGS,
+            "unix_socket_directories": str(self.socket_directory),
+            "log_directory": str(self._log_directory),
+        }
+        rendered = render_settings({**DEFAULT_SETTINGS, **settings, **own})
+        with writing(self.conf):
+            self.host.ops.put(str(self.conf), f"include = 'data/postgresql.conf'\n{rendered}")
 
     async def verify_settings(self, settings: Mapping[str, str], *, database: str = "postgres") -> dict[str, Setting]:
         """Read back every setting; SettingError if one of ``settings`` is not as asked for, or not from our file.
@@ -167,9 +177,11 @@ class ThrowawayCluster:
         """
         startup = self.directory / "startup.log"
         with writing(self.log):
+            if not self.host.ops.exists(str(self._log_directory)):
+                make_own(self.host, self._log_directory, self.account)
             self.host.ops.remove(str(self.log))
         self.process = await self.host.start(
-            [self.programs.path("postgres"), "-D", self.data],
+            [self.programs.path("postgres"), "-D", self.data, "-c", f"config_file={self.conf}"],
             role="server",
             account=self.account,
             directory=self.directory,
@@ -192,9 +204,11 @@ class ThrowawayCluster:
 
     def _is_ready(self) -> bool:
         try:
-            lines = self.host.ops.read(str(self.data / _LOCK_FILE)).splitlines()
+            lines = self.host.ops.read_plain(str(self.data / _LOCK_FILE), _LONGEST_LOCK).splitlines()
         except FileNotFoundError:
             return False
+        except OSError as err:
+            raise TargetError(f'cannot read "{self.data / _LOCK_FILE}": {err.strerror}') from err
         return (
             len(lines) >= _READY_LINE
             and self.process is not None
@@ -205,13 +219,13 @@ class ThrowawayCluster:
     def _complaints(self, startup: Path) -> list[str]:
         """The server's own lines that say why it ended, without time and process id."""
         lines = []
-        for line in self.host.ops.read(str(startup)).splitlines():
+        for line in self.host.ops.read(str(startup), _LONGEST_LOG).splitlines():
             for severity in ("FATAL:", "PANIC:", "ERROR:", "LOG:", "DETAIL:", "HINT:"):
                 _, found, message = line.partition(severity)
                 if found:
                     lines.append(f"{severity} {message.strip()}")
                     break
-        lines += [f"{entry['error_severity']}: {entry['message']}" for entry in self.read_log()]
+        lines += [f"{entry.get('error_severity')}: {entry.get('message')}" for entry in self.read_log()]
         telling = [line for line in lines if not line.startswith("LOG:")]
         # A setting out of its range is only a LOG line, followed by "configuration file … contains errors".
         if not telling or all("contains errors" in line for line in telling):
@@ -220,23 +234,23 @@ class ThrowawayCluster:
 
     def _end_of(self, startup: Path) -> str:
         """What is known of a server that ended without a word of its own: somebody else's words, or how it ended."""
-        said = self.host.ops.read(str(startup)).strip().splitlines()[-6:]
+        said = self.host.ops.read(str(startup), _LONGEST_LOG).strip().splitlines()[-6:]
         status = None if self.process is None else self.process.returncode
         how = f"by signal {-status}" if status is not None and status < 0 else f"with status {status}"
         return "\n".join([*said, f"It ended {how}."])
 
     def read_log(self) -> list[dict[str, object]]:
-        """Entries of the server's log since its start; a last line that is not whole is left out."""
+        """Entries of the server's log since its start, as far as they count; what is no whole line is left out."""
         entries = []
         try:
-            text = self.host.ops.read(str(self.log))
-        except FileNotFoundError:
+            text = self.host.ops.read_plain(str(self.log), _LONGEST_LOG)
+        except OSError:
             return []
         for line in text.split("\n"):
-            try:
-                entries.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
+            with suppress(ValueError):
+                entry = parse_json(line)
+                if isinstance(entry, dict):
+                    entries.append(entry)
         return entries
 
     async def keep_log(self, destination: Path) -> None:

@@ -16,13 +16,16 @@ PORT = 5432  # names the socket file only: no TCP port is opened
 def prepare_directories(host: Host, base: Path, name: str, account: Account | None) -> tuple[Path, Path]:
     """Make a private work directory under ``base``, and the socket's directory: (work, socket).
 
-    The socket's directory lies in the work directory if its path is one for a socket, else in /tmp.
+    The socket's directory lies in the work directory if its path is one for a socket, else in /tmp. As root, the
+    ``account`` of the server only goes through the work directory: what lies in it is root's to name, so that root
+    may write there; the directories in it that the server writes are made by ``make_own``.
     Raises PreflightError when ``base`` cannot be used.
     """
     work = base / name
     try:
         host.ops.make_directory(str(base), mode=0o777, parents=True)
-        host.ops.make_directory(str(work), owner=_owner(account))
+        _check_base(host, base, account)
+        _make_passage(host, work, account)
     except OSError as err:
         raise _unusable(base, err.strerror or str(err)) from err
     socket_directory = work / "s"
@@ -30,8 +33,7 @@ def prepare_directories(host: Host, base: Path, name: str, account: Account | No
     if len(os.fsencode(socket_directory / f".s.PGSQL.{PORT}.lock")) > 107 or "," in str(socket_directory):
         socket_directory = Path("/tmp") / name
     try:
-        host.ops.make_directory(str(socket_directory), owner=_owner(account))
-        host.ops.make_directory(str(work / "programs"))
+        make_own(host, socket_directory, account)
     except OSError as err:
         remove_directories(host, work, socket_directory)
         raise _unusable(base, err.strerror or str(err)) from err
@@ -39,12 +41,13 @@ def prepare_directories(host: Host, base: Path, name: str, account: Account | No
 
 
 def prepare_directory(host: Host, path: Path, account: Account | None) -> None:
-    """Make one more private directory for the server, as for its WAL; what it lies in has to be there.
+    """Make one more directory through which the server goes, as for its WAL; what it lies in has to be there.
 
     Raises PreflightError when it cannot be made.
     """
     try:
-        host.ops.make_directory(str(path), owner=_owner(account))
+        _check_base(host, path.parent, account)
+        _make_passage(host, path, account)
     except OSError as err:
         raise PreflightError(
             f'cannot create a directory in "{path.parent}": {err.strerror or err}',
@@ -52,15 +55,35 @@ def prepare_directory(host: Host, path: Path, account: Account | None) -> None:
         ) from err
 
 
-def _owner(account: Account | None) -> tuple[int, int] | None:
-    return None if account is None else (account.uid, account.gid)
+def make_own(host: Host, path: Path, account: Account | None) -> None:
+    """Make a directory in which only the server writes. Raises OSError."""
+    host.ops.make_directory(str(path), owner=None if account is None else (account.uid, account.gid))
+
+
+def _make_passage(host: Host, path: Path, account: Account | None) -> None:
+    if account is None:
+        host.ops.make_directory(str(path))
+    else:
+        host.ops.make_directory(str(path), owner=(host.ops.user(), account.gid), mode=0o710)
+
+
+def _check_base(host: Host, base: Path, account: Account | None) -> None:
+    """Root may not write where another user can put something else in the place of a directory."""
+    changeable = "" if account is None else host.ops.find_changeable(str(base))
+    if changeable:
+        raise PreflightError(
+            f'root does not write into "{base}": others may change "{changeable}"',
+            detail="They could have it write anywhere else.",
+            hint="Choose a location that root owns with all directories above it, with directory in [target] or "
+            "--work-directory; or run pgtrial as an ordinary user.",
+        )
 
 
 async def check_access(host: Host, work: Path, account: Account | None) -> None:
-    """Raise PreflightError if the user whom the server runs as cannot reach the work directory that is its own."""
+    """Raise PreflightError if the user whom the server runs as cannot reach the work directory."""
     if account is None:
         return
-    access = await host.run(["test", "-w", work], account=account, directory=Path("/"), check=False)
+    access = await host.run(["test", "-x", work], account=account, directory=Path("/"), check=False)
     if access.status != 0:
         raise PreflightError(
             f'user "{account.name}", under which the server runs, cannot reach "{work.parent}"',

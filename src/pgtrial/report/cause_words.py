@@ -33,6 +33,7 @@ _FILES: dict[str, tuple[str, ...]] = {
     "tps": (layout.TRANSACTIONS,),
     "latency": (layout.WAITS, layout.TRANSACTIONS),  # parts of the budget
     "wait": (layout.WAITS,),
+    "statement": (layout.WAITS,),
     "waits": (layout.WAITS,),
     "sessions": (layout.WAITS,),
     "log": (layout.SERVER_LOG,),
@@ -120,11 +121,6 @@ def range_text(estimate: Estimate, unit: str, *, signed: bool = False) -> str:
 
 def _with_range(estimate: Estimate, text: str, interval: str) -> str:
     return text if estimate.low is None or estimate.high is None else f"{text} ({interval})"
-
-
-def is_clear(estimate: Estimate) -> bool:
-    """Whether the interval of a difference excludes zero."""
-    return estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
 
 
 def levels_text(findings: Findings, levels: Iterable[int | str]) -> str:

@@ -25,6 +25,20 @@ def decision_word(decision: Decision) -> str:
     return words[decision]
 
 
+def claim_word(expect: str, verdict: Verdict) -> str:
+    """What a one-sided claim that is decided says of its arm; "" for others.
+
+    An interval may lie on the right side of the claim's end of the margin and reach across the other one: then it is
+    known that the arm is not worse, and not known whether it is better.
+    """
+    words = {
+        ("not-worse", Verdict.SUPPORTED): ptr("verdict", "not worse"),
+        ("better", Verdict.REFUTED): ptr("verdict", "not better"),
+        ("worse", Verdict.REFUTED): ptr("verdict", "not worse"),
+    }
+    return words.get((expect, verdict), "")
+
+
 def verdict_word(verdict: Verdict, *, provisional: bool = False) -> str:
     """The verdict, and that it is provisional where blocks are still to come."""
     words = {

@@ -14,7 +14,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.summary_words import placebo_text, single_runs_text
-from pgtrial.report.terms import decision_word, phase_word, severity_word, verdict_word
+from pgtrial.report.terms import phase_word, severity_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     LATENCIES,
@@ -25,6 +25,7 @@ from pgtrial.report.words import (
     claim_text,
     detectable_text,
     effect_text,
+    effect_word,
     format_p,
     interval_text,
     is_finished,
@@ -34,6 +35,7 @@ from pgtrial.report.words import (
     p_of,
     placebo_arm,
     placebo_effect,
+    scenario_latencies,
     sort_caveats,
     throughput_of,
 )
@@ -41,7 +43,7 @@ from pgtrial.safe_text import make_visible
 from pgtrial.units import format_duration, format_percent, format_share, tie_units
 
 HEADS = (N_("change"), N_("interval"), N_("p"), N_("decision"))
-LEFT = {N_("arm"), N_("metric"), N_("load"), "decision"}
+LEFT = {N_("arm"), N_("metric"), N_("load"), N_("scenario"), "decision"}
 NARROWEST_ARM = 8
 TIED = "\u00a0"  # while lines are broken; printed as a space
 
@@ -120,13 +122,18 @@ def _effects(findings: Findings, width: int) -> list[str]:
     ]
     if not overall:
         return wrap_lines(tr("No effect could be estimated."), width)
+    by_scenario = [(effect, effect.scenario or "") for effect in scenario_latencies(findings)]
     head = tr(
         "Effects against {control} ({confidence} intervals, margin ±{margin})",
         control=asked.control,
         confidence=format_share(asked.confidence),
         margin=format_share(asked.margin),
     )
-    lines = [*wrap_lines(head, width), *_table(findings, "metric", overall, width)]
+    lines = wrap_lines(head, width)
+    if by_scenario:
+        title = tr("Mean latency by scenario (throughput is the same of all, because their shares are fixed)")
+        lines += [*wrap_lines(title, width), *_table(findings, "scenario", by_scenario, width), ""]
+    lines += _table(findings, "metric", overall, width)
     if len(findings.experiment.levels) > 1 and by_level:
         lines += [
             "",
@@ -147,7 +154,7 @@ def _table(findings: Findings, what: str, effects: Sequence[tuple[Effect, str]],
             change_text(effect.ratio),
             interval_text(effect.low, effect.high),
             format_p(p_of(effect)),
-            decision_word(effect.decision),
+            effect_word(findings, effect),
         )
         for effect, label in effects
     ]

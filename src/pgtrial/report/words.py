@@ -13,7 +13,8 @@ from pgtrial.findings.naming import name_part
 from pgtrial.language import N_, decimal_sign, ptr, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
-from pgtrial.model.verdict import Verdict
+from pgtrial.model.verdict import Decision, Verdict
+from pgtrial.report.terms import claim_word, decision_word
 from pgtrial.units import (
     format_bytes,
     format_change,
@@ -60,6 +61,8 @@ COST_LABELS = {
     "cost.device_writes": N_("writes to the devices"),
     "cost.device_write_bytes": N_("bytes written to the devices"),
 }
+LATENCY = "pgbench.latency_mean"
+SHARED_BY_TRANSACTIONS = "share.by-transactions"  # of the message on how scenarios share the load
 LATENCIES = ("p50", "p95", "p99")  # that a short summary shows
 LATENCY_METRICS = tuple(name for name in METRIC_LABELS if ".latency_" in name)
 
@@ -160,6 +163,29 @@ def find_effect(
     return None
 
 
+def effect_word(findings: Findings, effect: Effect) -> str:
+    """What the interval says against the margin; of the claim's own effect nothing else than the verdict does."""
+    asked = findings.hypothesis
+    if effect.decision is Decision.INCONCLUSIVE and effect == primary_effect(findings):
+        return claim_word(asked.expect, asked.verdict) or decision_word(effect.decision)
+    return decision_word(effect.decision)
+
+
+def scenario_latencies(findings: Findings) -> list[Effect]:
+    """Mean latency of each scenario over all load levels, where all have the same throughput by construction: one pool
+    of clients draws them with fixed weights, so what makes one slower makes all of them fewer.
+    """
+    shares = findings.experiment.workload.get("shares")
+    if len(findings.experiment.scenarios) < 2 or getattr(shares, "code", "") != SHARED_BY_TRANSACTIONS:
+        return []
+    return [
+        effect
+        for scenario in findings.experiment.scenarios
+        for effect in (*findings.effects, *findings.placebo)
+        if (effect.metric, effect.scenario, effect.load_level) == (LATENCY, scenario, ALL)
+    ]
+
+
 def primary_effect(findings: Findings) -> Effect | None:
     """The effect that the hypothesis is about, over all load levels."""
     asked = findings.hypothesis
@@ -228,7 +254,7 @@ def detectable_text(findings: Findings) -> str:
 
 def is_sliced(findings: Findings) -> bool:
     """Whether the arms of a block shared its time."""
-    return findings.experiment.method in {"interleaved", "duet"}
+    return findings.experiment.method in {"interleaved", "duet", "switchback"}
 
 
 def is_finished(findings: Findings) -> bool:

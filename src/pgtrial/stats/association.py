@@ -20,6 +20,11 @@ products of both series' coefficients. Two consequences:
   (Satterthwaite, Biometrics Bull. 2 (1946) 110-114). Spearman's z has the variance of Bonett & Wright, Psychometrika 65
   (2000) 23-28.
 
+Runs that begin alike (caches fill, a checkpoint becomes due) make all of their series alike, whatever else they have to
+do with each other. So runs of one configuration are held against each other: of each is taken what the others have at
+the same time since its beginning, and what remains goes together, or does not. What remains of n runs is n - 1 runs'
+worth, by which the test allows for chance.
+
 Both were checked by simulation against circular block bootstraps, which cover less where series are short and slow.
 """
 
@@ -49,6 +54,7 @@ _SMALL_SAMPLE = 0.3
 _DEGREES = 2.0
 _CHUNK = 500
 _ALMOST_ONE = 1 - 1e-12
+_ROUNDING = 1e-9  # of the largest value of a series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +87,14 @@ class _Products:
     """One correlation before its test: (n,) coefficients of both series, each normalised to length 1.
 
     ``without`` are their products as they would stray without an association, ``tails`` is the excess kurtosis of their
-    sum then.
+    sum then. ``excess`` is by how much its variance is larger for what was taken out of the runs.
     """
 
     first: Array
     second: Array
     without: Array
     tails: float
+    excess: float
     is_rank: bool
 
 
@@ -106,11 +113,14 @@ def associations(
     rng: np.random.Generator,
     confidence: float = 0.95,
     draws: int = DRAWS,
+    alike: Sequence[int] | None = None,
 ) -> tuple[Association, ...]:
     """Spearman and Pearson correlations of many pairs of series, on one and the same set of random signs.
 
     series : (k, n), equally spaced in time inside each stratum, any units. NaN is a value that is not known: the pair
     of values is left out. Up to LONGEST_GAP missing pairs in a row are closed up; after more, a new stratum begins.
+    alike : (strata,) whole numbers, in the order of the strata: those with the same number are runs of one
+    configuration, and what they have in common over their time is taken out.
     pairs : indices into ``series``. strata : (n,) whole numbers; a stratum is a stretch of equal ones, None is one.
     A stratum of fewer than SHORTEST_STRETCH pairs, or in which one of the series is constant, does not count.
     The smallest p-value is 1 / (draws + 1): with m pairs, more than 20 m draws let a single one pass a false-discovery
@@ -118,7 +128,10 @@ def associations(
     """
     values = np.asarray(series, dtype=np.float64)
     labels = np.zeros(values.shape[1], np.int64) if strata is None else np.asarray(strata, dtype=np.int64)
-    parts = _Coefficients(values, labels)
+    edges = np.flatnonzero(np.diff(labels)) + 1
+    spans = [(int(a), int(b)) for a, b in zip([0, *edges], [*edges, labels.size], strict=True)]
+    groups = list(range(len(spans))) if alike is None else list(alike)
+    parts = _Coefficients(_without_course(values, spans, groups), spans, [groups.count(group) for group in groups])
     counts, tested = [], []
     for one, other in pairs:
         count, products = parts.of_pair(one, other)
@@ -139,37 +152,39 @@ def associations(
 class _Coefficients:
     """Cosine coefficients of ranks and values by stretch; those of a stretch without gaps are kept for other pairs."""
 
-    def __init__(self, values: Array, labels: Labels) -> None:
+    def __init__(self, values: Array, spans: Sequence[tuple[int, int]], repeats: Sequence[int]) -> None:
+        """``spans`` are where strata begin and end, ``repeats`` of how many runs the course was taken out of each."""
         self._values = values
         self._known = np.isfinite(values)
-        edges = np.flatnonzero(np.diff(labels)) + 1
-        self._strata = [(int(a), int(b)) for a, b in zip([0, *edges], [*edges, labels.size], strict=True)]
+        self._strata = [
+            (start, stop, _chance_factor(count)) for (start, stop), count in zip(spans, repeats, strict=True)
+        ]
         self._kept: dict[tuple[int, int, int], tuple[_Waves, _Waves] | None] = {}
 
     def of_pair(self, one: int, other: int) -> tuple[int, list[_Products]]:
         """Number of pairs of values, and the products of ranks and of values; none without values that vary."""
         both = self._known[one] & self._known[other]
         count = 0
-        ranks: list[tuple[_Waves, _Waves]] = []
-        values: list[tuple[_Waves, _Waves]] = []
-        for places in self._stretches(both):
+        ranks: list[tuple[_Waves, _Waves, float]] = []
+        values: list[tuple[_Waves, _Waves, float]] = []
+        for places, factor in self._stretches(both):
             first, second = self._of_stretch(one, places), self._of_stretch(other, places)
             if first is not None and second is not None:
                 count += places.size
-                ranks.append((first[0], second[0]))
-                values.append((first[1], second[1]))
+                ranks.append((first[0], second[0], factor))
+                values.append((first[1], second[1], factor))
         if count == 0:
             return 0, []
         return count, [_pooled(ranks, count, is_rank=True), _pooled(values, count, is_rank=False)]
 
-    def _stretches(self, both: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-        """Places of the known pairs of each stretch that is long enough."""
+    def _stretches(self, both: NDArray[np.bool_]) -> list[tuple[NDArray[np.intp], float]]:
+        """Places of the known pairs of each stretch that is long enough, with its factor of chance."""
         stretches = []
-        for start, stop in self._strata:
+        for start, stop, factor in self._strata:
             places = start + np.flatnonzero(both[start:stop])
             for stretch in np.split(places, np.flatnonzero(np.diff(places) > LONGEST_GAP + 1) + 1):
                 if stretch.size >= SHORTEST_STRETCH:
-                    stretches.append(stretch)
+                    stretches.append((stretch, factor))
         return stretches
 
     def _of_stretch(self, index: int, places: NDArray[np.intp]) -> tuple[_Waves, _Waves] | None:
@@ -181,6 +196,36 @@ class _Coefficients:
         if key not in self._kept:
             self._kept[key] = _transformed(self._values[index, start:stop])
         return self._kept[key]
+
+
+def _chance_factor(repeats: int) -> float:
+    """By how much more correlations stray by chance where the course of so many runs was taken out."""
+    return math.sqrt(repeats / (repeats - 1)) if repeats > 1 else 1.0
+
+
+def _without_course(values: Array, spans: Sequence[tuple[int, int]], groups: Sequence[int]) -> Array:
+    """Each run less the mean of the others of its group at the same time; as it is where there are no others."""
+    result = values.copy()
+    for group in set(groups):
+        members = [span for span, number in zip(spans, groups, strict=True) if number == group]
+        if len(members) < 2:
+            continue
+        longest = max(stop - start for start, stop in members)
+        runs = np.full((len(members), values.shape[0], longest), np.nan)
+        for number, (start, stop) in enumerate(members):
+            runs[number, :, : stop - start] = values[:, start:stop]
+        known = np.isfinite(runs)
+        sums, count = np.where(known, runs, 0.0).sum(axis=0), known.sum(axis=0)
+        size = np.where(known, np.abs(runs), 0.0).max(axis=(0, 2))[:, None]
+        for number, (start, stop) in enumerate(members):
+            own, others = runs[number], count - known[number]
+            course = np.divide(
+                sums - np.where(known[number], own, 0.0), others, out=np.zeros_like(sums), where=others > 0
+            )
+            rest = np.where(others > 0, own - course, np.nan)
+            # What only rounding leaves goes together with nothing.
+            result[:, start:stop] = np.where(np.abs(rest) <= _ROUNDING * size, 0.0, rest)[:, : stop - start]
+    return result
 
 
 def _transformed(values: Array) -> tuple[_Waves, _Waves] | None:
@@ -197,22 +242,24 @@ def _waves(values: Array) -> _Waves:
     return _Waves(dct(standard, norm="ortho")[1:], max(0.0, float((standard**4).mean()) - 3))
 
 
-def _pooled(stretches: Sequence[tuple[_Waves, _Waves]], count: int, *, is_rank: bool) -> _Products:
+def _pooled(stretches: Sequence[tuple[_Waves, _Waves, float]], count: int, *, is_rank: bool) -> _Products:
     """Of all stretches together; each comes in with a length of the root of its number of values."""
-    first, second = (
-        np.concatenate([one.coefficients for one in parts]) / math.sqrt(count) for parts in zip(*stretches, strict=True)
-    )
+    first = np.concatenate([x.coefficients for x, _, _ in stretches]) / math.sqrt(count)
+    second = np.concatenate([y.coefficients for _, y, _ in stretches]) / math.sqrt(count)
     without = []
     variance = fourth = 0.0  # cumulants of the sum
-    for x, y in stretches:
+    for x, y, factor in stretches:
         size = x.coefficients.size + 1
-        products = x.coefficients * y.coefficients / size
+        products = factor * x.coefficients * y.coefficients / size
         without.append((1 + _SMALL_SAMPLE * (products @ products)) * products * (size / count))
         own = float(products @ products)
         variance += own * (size / count) ** 2
         fourth += x.excess * y.excess * own**3 * (size / count) ** 4
     tails = fourth / variance**2 if variance else 0.0
-    return _Products(first=first, second=second, without=np.concatenate(without), tails=tails, is_rank=is_rank)
+    excess = sum(factor**2 * (x.coefficients.size + 1) for x, _, factor in stretches) / count
+    return _Products(
+        first=first, second=second, without=np.concatenate(without), tails=tails, excess=excess, is_rank=is_rank
+    )
 
 
 def _chances(tested: Sequence[_Products], *, draws: int, rng: np.random.Generator) -> Array:
@@ -265,8 +312,8 @@ def _correlation(pair: _Products, *, p_value: float, confidence: float) -> Corre
     without = np.clip((value - products) / np.sqrt(np.maximum(left, 1e-24)), -_ALMOST_ONE, _ALMOST_ONE)
     z = math.atanh(value)
     moved = (np.arctanh(without) - z) ** 2
-    variance = float(moved.sum())
-    degrees = max(1.0, min(_DEGREES * variance**2 / float((moved**2).sum()), products.size - 2.0))
+    variance = float(moved.sum()) * pair.excess
+    degrees = max(1.0, min(_DEGREES * float(moved.sum()) ** 2 / float((moved**2).sum()), products.size - 2.0))
     if pair.is_rank:
         variance *= 1 + value**2 / 2
     half = t_quantile((1 + confidence) / 2, degrees) * math.sqrt(variance)

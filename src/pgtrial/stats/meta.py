@@ -7,6 +7,9 @@ are what is asked for. Two machines, or two days, are never quite the same, so a
   It keeps its level for normal effects whatever their variances, known or not, at confidences of 91.7 % and above:
   Ibragimov & Müller, J. Bus. Econ. Stat. 28 (2010) 453-468, after Bakirov & Székely. Weights by estimated errors would
   favour experiments whose few blocks happen to agree, and cover less than they promise.
+- The mean of these k experiments' own true effects, which says nothing of others: their errors add up, with the degrees
+  of freedom of Satterthwaite. With two experiments it is what there is to read: the interval above, of 1 degree of
+  freedom, is 12.7 standard errors wide either way.
 - The prediction interval is where the result of another experiment like these is to be expected, with its own noise:
   mean ± t s √(1 + 1/k), exact where experiments are alike.
 - Heterogeneity: the variance of the effects beside the mean of their squared errors. Their ratio is F of an analysis of
@@ -26,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, fdtrc
 
 from pgtrial.stats.base import Interval
-from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_tail
+from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval, t_quantile, t_tail
 
 Array = NDArray[np.float64]
 
@@ -37,8 +40,9 @@ FEWEST_TO_PREDICT = 3
 class Pooled:
     """``mean``, ``error``, ``tau`` and all intervals are in the unit of the effects.
 
-    ``error`` is the standard error of the mean; it has ``degrees`` degrees of freedom. ``f`` is the variance of the
-    effects in units of what their own errors explain, and ``f_p`` the chance of one so large without heterogeneity.
+    ``error`` is the standard error of the mean; it has ``degrees`` degrees of freedom. ``of_these`` is of the mean of
+    the experiments' own true effects. ``f`` is the variance of the effects in units of what their own errors explain,
+    and ``f_p`` the chance of one so large without heterogeneity.
     """
 
     mean: float
@@ -52,6 +56,7 @@ class Pooled:
     f_p: float
     i2: float
     prediction: Interval | None
+    of_these: Interval
 
 
 def combine(
@@ -79,6 +84,7 @@ def combine(
     if sd <= NO_SPREAD:  # the same to the last digit: then the experiments' own errors are all that is known of it
         sd = math.sqrt(noise)
     error, f = sd / math.sqrt(k), sd**2 / noise
+    half = t_quantile((1 + confidence) / 2, _degrees_within(v, free)) * math.sqrt(noise / k)
     return Pooled(
         mean=mean,
         interval=t_interval(mean, sd, k, confidence=confidence),
@@ -93,6 +99,7 @@ def combine(
         prediction=t_interval(mean, sd * math.sqrt(k + 1), k, confidence=confidence)
         if k >= FEWEST_TO_PREDICT
         else None,
+        of_these=Interval(low=mean - half, high=mean + half, confidence=confidence),
     )
 
 

@@ -146,7 +146,10 @@ class Belongings:
         except FileNotFoundError:
             return
         except OSError as err:
-            raise StoreError(f'cannot read "{self.path}": {err.strerror}') from err
+            raise StoreError(
+                f'cannot read "{self.path}": {err.strerror}',
+                hint=f"Name a directory of your own with {VARIABLE}.",
+            ) from err
         for line in content.splitlines():
             try:
                 found = parse_json(line)

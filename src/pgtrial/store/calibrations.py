@@ -29,7 +29,7 @@ def calibration_key(loaded: LoadedExperiment, *, machine: str | None = None) -> 
     workload = experiment.workload
     facts = {
         "machine": identify_machine() if machine is None else machine,
-        "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup"}),
+        "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}),
         "workload": workload.model_dump(mode="json", exclude={"duration", "warmup", "scenario"}),
         "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in workload.scenario],
         "scripts": _scripts(loaded),

@@ -88,7 +88,8 @@ def read_histograms(log: HistogramLog) -> HistogramRead:
     requests, unlogged = 0, 0
     inside: list[float] = []
     for path in log.files:
-        check_whole(path, program="fio")
+        with path.open("rb") as file:
+            check_whole(file, path, program="fio")
         before: dict[str, float] = {}
         largest = 0
         for t, direction, found in _lines(path):

@@ -100,6 +100,11 @@ class Journal:
         self._update(entry, "got = ?", _json(got))
         return replace(entry, got=got)
 
+    def leave_open(self, entry: JournalEntry) -> JournalEntry:
+        """Record that what is in force is no longer known, but only what was before; returns the updated entry."""
+        self._update(entry, "got = NULL")
+        return replace(entry, got=None)
+
     def end(self, entry: JournalEntry, undone: Undone, *, t: float) -> None:
         """Record the outcome of undoing; a failed entry stays open."""
         self._update(entry, "outcome = ?, text = ?, ended = ?", undone.outcome, undone.text, t)

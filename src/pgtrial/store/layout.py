@@ -20,6 +20,7 @@ SAMPLES = "samples.parquet"
 WAITS = "waits.parquet"
 STATEMENTS = "statements.parquet"
 SERVER_LOG = "server.jsonl"
+TRACEBACK = "traceback.txt"  # only of a run that a bug in pgtrial made invalid
 
 
 def run_folder(root: Path, name: str) -> Path:

@@ -45,7 +45,14 @@ def is_little(paths: Iterable[Path]) -> bool:
 
     A file that is not there holds nothing.
     """
-    return sum(path.stat().st_size for path in paths if path.is_file()) < _LITTLE
+    return sum(map(_size, paths)) < _LITTLE
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def write_query(db: duckdb.DuckDBPyConnection, query: str, path: Path, parameters: Sequence[Any] = ()) -> None:

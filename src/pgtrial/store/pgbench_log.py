@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 
@@ -33,7 +34,8 @@ class LevelLog:
 
     ``scenarios`` are in the order of pgbench's script numbers; ``files`` are the logs of its threads; ``window`` is the
     measured time, first second included, last excluded, in seconds since the epoch; ``latency_limit`` in seconds.
-    With ``slices`` (in order of time) only their counted parts are measured time.
+    With ``slices`` (in order of time) only their counted parts are measured time; ``frozen``: between them the clients
+    stood still.
     """
 
     level: int
@@ -44,6 +46,7 @@ class LevelLog:
     has_rate: bool
     max_tries: int
     slices: tuple[Slice, ...] = ()
+    frozen: bool = True
 
 
 def read_logs(log: LevelLog) -> str:
@@ -66,17 +69,12 @@ def read_logs(log: LevelLog) -> str:
     )
 
 
-def check_whole(path: Path, *, program: str = "pgbench") -> None:
+def check_whole(file: BinaryIO, path: Path, *, program: str) -> None:
     """A generator that is killed leaves a line that may still look like one, with a number that was cut off."""
-    try:
-        with path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return
-            file.seek(-1, os.SEEK_END)
-            is_whole = file.read(1) == b"\n"
-    except OSError as err:
-        raise WorkloadError(f'cannot read {program}\'s log "{path}": {err.strerror}') from err
-    if not is_whole:
+    if file.seek(0, os.SEEK_END) == 0:
+        return
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) != b"\n":
         raise WorkloadError(
             f'{program}\'s log "{path}" ends in the middle of a line',
             detail=f"{program} was killed while it wrote, or the disk is full.",

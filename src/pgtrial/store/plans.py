@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from pgtrial.design.budget import with_duration
 from pgtrial.design.method_checks import METHODS
 from pgtrial.design.methods import Judgement, MethodChoice
 from pgtrial.design.plan import Plan
@@ -61,6 +62,7 @@ def write_plan(state: State, plan: Plan) -> None:
         method_guard=str(method.guard),
         method_slice=str(method.slice),
         method_doubled=str(int(method.doubled)),
+        method_duration="" if method.duration is None else str(method.duration),
         seed=str(plan.seed),
         rules=str(plan.rules.version),
         **{DIGEST: plan_digest(plan.experiment, plan.arms)},
@@ -92,12 +94,13 @@ def plan_of(state: State, folder: Path) -> Plan:
     else:
         experiment, judgements = _read_experiment(folder), ()
         arms = tuple(complete_arm(experiment, name, role, own) for name, role, own in state.declared_arms())
+    method = _recorded_method(meta, experiment)
     return Plan(
-        experiment=experiment,
+        experiment=with_duration(experiment, method.duration),
         arms=arms,
         levels=state.levels(),
         slots=state.slots(),
-        method=_recorded_method(meta, experiment),
+        method=method,
         seed=int(meta.get("seed", DEFAULT_SEED if experiment.design.seed is None else experiment.design.seed)),
         judgements=judgements,
         rules=_recorded_rules(meta, folder),
@@ -112,13 +115,14 @@ def _recorded_rules(meta: Mapping[str, str], folder: Path) -> Rules:
 
 
 def _recorded_method(meta: Mapping[str, str], experiment: Experiment) -> MethodChoice:
-    method = meta.get("method", experiment.design.method)
+    method, duration = meta.get("method", experiment.design.method), meta.get("method_duration")
     return MethodChoice(
         method=METHODS[METHODS.index(method)] if method in METHODS else "blocks",
         reason=meta.get("method_reason", ""),
         guard=float(meta.get("method_guard", 0)),
         slice=float(meta.get("method_slice", 0)),
         doubled=meta.get("method_doubled") == "1",
+        duration=float(duration) if duration else None,
     )
 
 

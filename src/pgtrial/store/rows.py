@@ -15,7 +15,7 @@ from pgtrial.errors import StoreError
 from pgtrial.model.arm import Role
 from pgtrial.model.caveat import Severity
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import PAGES, TRANSLATIONS, PhaseName, RunState
+from pgtrial.model.run import PAGES, PLANS, TRANSLATIONS, PhaseName, RunState
 from pgtrial.safe_text import parse_json
 
 MOST_ROWS = 5_000_000  # of one table
@@ -125,8 +125,22 @@ class _Translations:
     reason: Text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StatementPlan:
+    scenario: Text
+    statement: Text
+    shown: list[Text]
+    shape: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plans:
+    statements: list[_StatementPlan]
+    reason: Text
+
+
 # What the analysis uses of the data of an event; of other kinds it uses none.
-_EVENTS: dict[str, type] = {"clock": _Clock, PAGES: _Pages, TRANSLATIONS: _Translations}
+_EVENTS: dict[str, type] = {"clock": _Clock, PAGES: _Pages, TRANSLATIONS: _Translations, PLANS: _Plans}
 
 
 def _is_event(row: "EventRow") -> "EventRow":

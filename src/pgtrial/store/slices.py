@@ -39,18 +39,20 @@ def create_table(db: duckdb.DuckDBPyConnection, slices: Sequence[Slice]) -> None
         db.execute(f"INSERT INTO slice SELECT {', '.join('unnest(?::BIGINT[])' for _ in columns)}", columns)
 
 
-def placed(lines: str) -> str:
+def placed(lines: str, *, frozen: bool = True) -> str:
     """A table expression: ``lines``, which have ``ended`` and ``latency`` in µs, with latency as it was in the arm's
     own time, and with slice, part and second. In the guard time of a slice the part is -1 and the second NULL; outside
     of slices all are NULL.
 
-    Before the first slice the arm's time is everybody's.
+    Before the first slice the arm's time is everybody's. Where clients are not ``frozen`` between their slices, a
+    latency is what it is by the clock.
     """
     inside = "ended >= e.slice_started AND ended < e.slice_ended"
     counts = "ended >= e.slice_counted AND ended < e.slice_ended"
+    own = f"greatest(0, ({_own_time('ended', 'e')}) - ({_own_time('ended - lines.latency::BIGINT', 'b')}))"
     return f"""
-        (SELECT lines.* REPLACE (CASE WHEN lines.latency IS NOT NULL THEN greatest(0, ({_own_time("ended", "e")})
-                                      - ({_own_time("ended - lines.latency::BIGINT", "b")})) END AS latency),
+        (SELECT lines.* REPLACE (CASE WHEN lines.latency IS NOT NULL THEN {own if frozen else "lines.latency"}
+                                 END AS latency),
                 CASE WHEN {inside} THEN e.slice END AS slice,
                 CASE WHEN {counts}
                      THEN {PARTS} * (ended - e.slice_counted) // (e.slice_ended - e.slice_counted)

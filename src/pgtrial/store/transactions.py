@@ -1,16 +1,18 @@
 """Convert the logs of load generators to transactions.parquet: counts and latency histograms per second."""
 
 import math
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
 from pgtrial.errors import StoreError, WorkloadError
 from pgtrial.model.histogram import GAMMA
+from pgtrial.safe_files import open_file
 from pgtrial.store.fio_log import HistogramLog, read_histograms
 from pgtrial.store.parquet import connect, is_little, session, write_query
 from pgtrial.store.pgbench_log import LevelLog, check_whole, explain_error, quote, read_logs
@@ -56,16 +58,12 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
     """
     for log in logs:
         if not log.files:
-            program = "pgbench" if isinstance(log, LevelLog) else "fio"
-            raise WorkloadError(f"{program} left no log of load level {log.level}")
-        if isinstance(log, LevelLog):
-            for path in log.files:
-                check_whole(path)
+            raise WorkloadError(f"{_program_of(log)} left no log of load level {log.level}")
     try:
-        with _database(logs, out.parent) as db:
+        with _pinned(logs) as pinned, _database(pinned, out.parent) as db:
             for table in ("transactions", "slices"):
                 db.execute(_table_definition(table))
-            report = merge_reports([_ingest(db, log) for log in logs])
+            report = merge_reports([_ingest(db, log) for log in pinned])
             write_query(db, "SELECT * FROM transactions ORDER BY level, second, scenario", out)
             if slices is not None:
                 write_query(db, "SELECT * FROM slices ORDER BY level, slice, part, scenario", slices)
@@ -74,6 +72,41 @@ def ingest(logs: Sequence[LoadLog], out: Path, *, slices: Path | None = None) ->
     except duckdb.Error as err:
         raise StoreError(f'cannot write "{out}": {_first_line(err)}') from err
     return report
+
+
+def _program_of(log: LoadLog) -> str:
+    return "pgbench" if isinstance(log, LevelLog) else "fio"
+
+
+@contextmanager
+def _pinned(logs: Sequence[LoadLog]) -> Iterator[Sequence[LoadLog]]:
+    """The same logs with files that nobody can swap for others: whoever wrote them may be in the hands of a stranger.
+
+    Errors name the files as they were called. Raises WorkloadError for what is no plain file, or was cut off.
+    """
+    names: dict[str, Path] = {}
+    with ExitStack() as stack:
+
+        def pin(log: LoadLog, path: Path) -> Path:
+            try:
+                file = stack.enter_context(open_file(path))
+            except OSError as err:
+                raise WorkloadError(f'cannot read {_program_of(log)}\'s log "{path}": {err.strerror}') from err
+            if isinstance(log, LevelLog):
+                check_whole(file, path, program=_program_of(log))
+            pinned = Path(f"/proc/self/fd/{file.fileno()}")
+            names[str(pinned)] = path
+            return pinned
+
+        pinned = [replace(log, files=tuple(pin(log, path) for path in log.files)) for log in logs]
+        try:
+            yield pinned
+        except WorkloadError as err:
+            raise WorkloadError(_renamed(err.message, names), detail=_renamed(err.detail, names)) from err
+
+
+def _renamed(text: str, names: Mapping[str, Path]) -> str:
+    return re.sub(r"/proc/self/fd/\d+", lambda found: str(names.get(found[0], found[0])), text)
 
 
 @contextmanager
@@ -218,7 +251,7 @@ def _placed(db: duckdb.DuckDBPyConnection, log: LevelLog) -> str:
     """
     if log.slices:
         create_table(db, log.slices)
-        return placed(lines)
+        return placed(lines, frozen=log.frozen)
     start, end = (round(t * 1e6) for t in log.window)
     return f"""
         (SELECT *, NULL::INTEGER AS slice, NULL::INTEGER AS part,

@@ -30,6 +30,7 @@ from pgtrial.web.views import describe, side_by_side
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # s, for a whole request to come and for an answer to be taken
 _MOST_CONNECTIONS = 64  # at once; a browser opens some six
+_LEAVING = 1.0  # s for a thread whose connection was ended to notice that
 _MOST_FIELDS = 10  # of a query
 _HEARTBEAT = 10.0  # s; a browser that has gone is noticed when something is sent to it
 _HTML = "text/html; charset=utf-8"
@@ -85,8 +86,8 @@ class WebServer(ThreadingHTTPServer):
         super().server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the connection a thread, unless there are too many already."""
-        if not self._free.acquire(blocking=False):
+        """Give the connection a thread, if need be that of one which has asked for nothing yet."""
+        if not (self._free.acquire(blocking=False) or self._make_room()):
             self.shutdown_request(request)
             return
         try:
@@ -94,6 +95,20 @@ class WebServer(ThreadingHTTPServer):
         except RuntimeError:  # no thread to be had; one that has begun gives its place back itself
             self._free.release()
             raise
+
+    def _make_room(self) -> bool:
+        """End the connection that has been waited for longest; whether its place is free.
+
+        A neighbour who opens many and sends little by little keeps nobody out.
+        """
+        with self._lock:
+            if not self._deadlines:
+                return False
+            longest = min(self._deadlines, key=self._deadlines.__getitem__)
+            del self._deadlines[longest]
+            with contextlib.suppress(OSError):  # it has gone by itself
+                longest.shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=_LEAVING)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:

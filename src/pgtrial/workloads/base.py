@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -11,16 +11,19 @@ class Generator:
     """One process of a load generator.
 
     ``argv_tail`` follows the program's name. The environment (PGHOST and the like) locates the server; ``environment``
-    is added to it. ``scenario_names`` are in the order of pgbench's script numbers. The names of its logs begin with
-    ``log_prefix`` and a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in
-    which it starts. ``slack`` is how many seconds before its time it may end, because nothing was due any more.
+    is added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where
+    its ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and
+    a dot or an underscore; None if it writes no log. ``groups`` are directories of control groups in which it starts.
+    ``slack`` is how many seconds before its time it may end, because nothing was due any more.
     """
 
     argv_tail: tuple[str, ...]
     environment: Mapping[str, str]
     scenario_names: tuple[str, ...]
     clients: int
+    directory: str
     log_prefix: str | None
+    scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     slack: float = 0.0
 

@@ -69,31 +69,34 @@ def plan_jobs(
     level: LoadLevel,
     *,
     seconds: int,
+    files: str,
     directory: str,
-    log_directory: str | None,
+    logged: bool,
     seed: int,
     groups: tuple[str, ...] = (),
 ) -> tuple[Generator, ...]:
-    """The processes that make a load level together, each for ``seconds`` at least; files are ``directory``/NAME.
+    """The processes that make a load level together, each for ``seconds`` at least, in ``directory``; their files are
+    ``files``/NAME.
 
     The same ``seed`` gives every job the same random blocks again.
     """
     return tuple(
         Generator(
             argv_tail=(
-                *_job(job, clients, directory),
+                *_job(job, clients, files),
                 *_REPORT,
                 "--time_based=1",
                 f"--runtime={seconds + _SPARE}",
                 f"--randseed={derive_seed(seed, level.index, job.name)}",
                 "--eta=always",
                 f"--eta-newline={_PROGRESS_EVERY}",
-                *_log(None if log_directory is None else _prefix(log_directory, level, job)),
+                *_log(_prefix(level, job) if logged else None),
             ),
             environment=_ENVIRONMENT,
             scenario_names=(job.name,),
             clients=clients,
-            log_prefix=None if log_directory is None else _prefix(log_directory, level, job),
+            directory=directory,
+            log_prefix=_prefix(level, job) if logged else None,
             groups=groups,
         )
         for job, clients in _shared(jobs, level.clients)
@@ -106,8 +109,8 @@ def _shared(jobs: Sequence[FileJob], clients: int) -> list[tuple[FileJob, int]]:
     return [(job, counts[job.name]) for job in jobs]
 
 
-def _prefix(log_directory: str, level: LoadLevel, job: FileJob) -> str:
-    return f"{log_directory}/fio-level{level.index}-{job.name}"
+def _prefix(level: LoadLevel, job: FileJob) -> str:
+    return f"fio-level{level.index}-{job.name}"
 
 
 def _job(job: FileJob, clients: int, directory: str) -> list[str]:

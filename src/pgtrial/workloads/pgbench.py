@@ -23,6 +23,8 @@ __all__ = [
     "parse_progress",
     "parse_summary",
     "plan_generators",
+    "script_option",
+    "scripts_of",
     "split_rate",
 ]
 
@@ -44,14 +46,15 @@ def plan_generators(
     workload: WorkloadTable,
     seconds: int,
     cpus: int,
-    script_directory: str,
-    log_directory: str | None,
+    directory: str,
+    logged: bool,
     seed: int | None,
 ) -> tuple[Generator, ...]:
-    """The processes that make a load level together, each for ``seconds``.
+    """The processes that make a load level together, each for ``seconds``, in ``directory``.
 
-    A scenario's script has to be ``script_directory``/NAME.sql. The same ``seed`` gives every process the same random
-    numbers again, and no two processes the same. Raises SpecError when there are fewer clients than scenarios.
+    Their paths are relative to it: they may run as somebody who does not get there from the root. The same ``seed``
+    gives every process the same random numbers again, and no two processes the same. Raises SpecError when there are
+    fewer clients than scenarios.
     """
     if workload.share == "transactions":
         parts = [(ALL, tuple(scenarios), level.clients)]
@@ -70,8 +73,8 @@ def plan_generators(
             workload=workload,
             seconds=seconds,
             threads=min(workload.threads or cpus, count),
-            script_directory=script_directory,
-            log_prefix=None if log_directory is None else f"{log_directory}/level{level.index}-{name}",
+            directory=directory,
+            log_prefix=f"level{level.index}-{name}" if logged else None,
             seed=None if seed is None else derive_seed(seed, level.index, name),
         )
         for (name, group, count), rate in zip(parts, rates, strict=True)
@@ -87,7 +90,7 @@ def _generator(
     workload: WorkloadTable,
     seconds: int,
     threads: int,
-    script_directory: str,
+    directory: str,
     log_prefix: str | None,
     seed: int | None,
 ) -> Generator:
@@ -114,19 +117,32 @@ def _generator(
     variables = dict(pair for scenario in scenarios for pair in scenario.variables)
     argv += [f"--define={variable}={value}" for variable, value in variables.items()]
     for scenario, weight in zip(scenarios, integer_weights([s.share or 1.0 for s in scenarios]), strict=True):
-        # The weight is always given: pgbench takes what follows the last "@", also one in a folder's name.
-        if scenario.builtin is None:
-            argv.append(f"--file={script_directory}/{scenario.name}.sql@{weight}")
-        else:
-            argv.append(f"--builtin={scenario.builtin}@{weight}")
+        # The weight is always given: pgbench takes what follows the last "@", also one in a name.
+        argv.append(f"{script_option(scenario)}@{weight}")
     return Generator(
         argv_tail=tuple(argv),
         environment={**_ENVIRONMENT, "PGAPPNAME": f"pgtrial/{name}"},
         scenario_names=tuple(scenario.name for scenario in scenarios),
         clients=clients,
+        directory=directory,
         log_prefix=log_prefix,
+        scripts=scripts_of(scenarios),
         slack=0.0 if rate is None else _LONGEST_GAPS / float(rate),
     )
+
+
+def script_option(scenario: Scenario) -> str:
+    """The option that names a scenario's script, which is in pgbench's own directory."""
+    return f"--file={_script_name(scenario)}" if scenario.builtin is None else f"--builtin={scenario.builtin}"
+
+
+def scripts_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
+    """The text of each script that pgbench does not bring along, by the name that its file has to have."""
+    return {_script_name(scenario): scenario.script for scenario in scenarios if scenario.script is not None}
+
+
+def _script_name(scenario: Scenario) -> str:
+    return f"{scenario.name}.sql"
 
 
 def integer_weights(shares: Sequence[float]) -> tuple[int, ...]:

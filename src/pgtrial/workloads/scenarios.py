@@ -10,6 +10,7 @@ from pathlib import Path
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
 from pgtrial.knobs.fio import FIO
+from pgtrial.workloads.data_files import explain_no_sql
 
 _MIXES = Path(__file__).with_name("mixes")
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}
@@ -72,11 +73,15 @@ def at_scale(scenarios: Iterable[Scenario], scale: int | None) -> tuple[Scenario
 def setup_sql(experiment: Experiment, folder: Path) -> tuple[tuple[str, str], ...]:
     """(name, SQL) of what is run once after the tables are made: the file's own set-up first, then the mix's.
 
-    Raises SpecError if the file's set-up cannot be read.
+    Raises SpecError if the file's set-up cannot be read or is for psql.
     """
     scripts = []
     setup, mix = experiment.dataset.setup, experiment.workload.mix
     if setup is not None:
+        if kind := explain_no_sql(folder / setup):
+            message = f'"{setup}" is {kind}, and a set-up file has plain SQL only'
+            hint = f'Load it by psql or pg_restore: load = "{setup}" in [dataset], with kind = "sql".'
+            raise SpecError(message, problems=(SpecProblem(path="dataset.setup", message=message, hint=hint),))
         text, problem = _read(setup, folder, path="dataset.setup")
         if problem is not None:
             raise SpecError(problem.message, problems=(problem,))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pgtrial.analysis.causes.limit_rules import Facts, Scene
+from pgtrial.analysis.causes.limit_rules.base import Relief
 from pgtrial.analysis.causes.limit_rules.parts import is_data
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, judge_scene, rank_suspects, what_changed
 from pgtrial.analysis.evidence import Evidence, read_evidence
@@ -313,6 +314,67 @@ def test_a_limit_that_is_known_is_named_whatever_single_seconds_do(
     assert known.resource is resource
     assert "that its control group may have" in say(known.text)
     assert free_of_it.resource is not resource
+
+
+def test_a_flush_is_explained_by_the_limit_of_writes_that_it_waits_for(judge: Judge) -> None:
+    shares = {("LWLock", "WALWrite"): 0.75, ("IO", "WALSync"): 0.12}
+    series = {**QUIET, ("cgroup.writes", "vda"): 149.0, "wal.syncs": 140.0}
+    at_limit, far_from_it = (
+        judge(shares, series, facts=Facts(device_limits={"on": {"cgroup.writes": limit}})) for limit in (150.0, 600.0)
+    )
+
+    assert at_limit.resource is Resource.DISK_IOPS
+    assert "149 writes per second, of the 150 writes per second that its control group may have" in say(at_limit.text)
+    assert "87 % of the latency is waiting for writes and flushes, most of it WALWrite" in say(at_limit.text)
+    assert suspect(at_limit, Resource.WAL_FLUSH) is not None
+    assert far_from_it.resource is Resource.WAL_FLUSH
+
+
+def test_statements_that_sleep_are_the_clients_pause(judge: Judge) -> None:
+    statements = {("on", 0): {("Timeout", "PgSleep"): {"SELECT pg_sleep(?)": 3.0}, (CPU, ""): {"SELECT ?": 0.1}}}
+    limit = judge({("Timeout", "PgSleep"): 0.92}, facts=Facts(statements=statements))
+
+    assert (limit.resource, say(limit.detail)) == (Resource.CLIENT, "pg_sleep in a statement")
+    assert "100 % of that time is spent in “SELECT pg_sleep(?)”" in say(limit.text)
+
+
+def test_what_another_arm_surely_saves_is_a_limit_where_a_share_alone_is_too_little(judge: Judge) -> None:
+    """The first thing that anyone sees: the demonstration's control."""
+    shares = {("LWLock", "WALWrite"): 0.2, ("IO", "WALSync"): 0.125, (CPU, ""): 0.2}
+    waits = {("LWLock", "WALWrite"): 0.19 * LATENCY, ("IO", "WALSync"): 0.12 * LATENCY, (CPU, ""): 0.04 * LATENCY}
+    relief = Relief(other="off", latency=LATENCY, saved=0.35 * LATENCY, parts=waits)
+
+    assert judge(shares).resource is Resource.UNDETERMINED
+    limit = judge(shares, facts=Facts(reliefs={("on", 0): [relief]}))
+    assert limit.resource is Resource.WAL_FLUSH
+    assert "off spends 3.1 ms less in it, 31 % of the latency" in say(limit.text)
+    assert "that is 89 % of all that it saves" in say(limit.text)
+
+
+@pytest.mark.parametrize(
+    "relief",
+    [
+        Relief(other="off", latency=LATENCY, saved=0.05 * LATENCY, parts={("IO", "WALSync"): 0.05 * LATENCY}),
+        Relief(other="off", latency=LATENCY, saved=0.9 * LATENCY, parts={("IO", "WALSync"): 0.15 * LATENCY}),
+        Relief(other="off", latency=LATENCY, saved=0.4 * LATENCY, parts={(CPU, ""): 0.4 * LATENCY}),
+    ],
+)
+def test_a_little_saved_and_a_small_part_of_it_and_cpu_time_prove_nothing(judge: Judge, relief: Relief) -> None:
+    limit = judge({("IO", "WALSync"): 0.25, (CPU, ""): 0.4}, facts=Facts(reliefs={("on", 0): [relief]}))
+
+    assert limit.resource is Resource.UNDETERMINED
+
+
+def test_a_queue_for_the_cpu_names_the_statement_that_is_in_it(judge: Judge) -> None:
+    seen = {"SELECT sum(qty) FROM items": 3.0, "SELECT ?": 1.0}
+    facts = Facts(statements={("on", 0): {(CPU, ""): seen, ("IPC", "A"): seen}})
+    busy = judge({(CPU, ""): 0.3, (CPU_QUEUE, ""): 0.45}, BUSY, facts=facts)
+    unclear = judge({("IPC", "A"): 0.6}, facts=facts)
+
+    assert "75 % of that time is spent in “SELECT sum(qty) FROM items”" in say(busy.text)
+    assert busy.suspects[0].evidence[-1].metric == "statement"
+    assert unclear.resource is Resource.UNDETERMINED
+    assert "IPC A 60 % (75 % of that in “SELECT sum(qty) FROM items”)" in say(unclear.text)
 
 
 def test_large_requests_at_a_ceiling_are_a_limit_of_bytes(judge: Judge) -> None:
@@ -914,10 +976,18 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
         "placebo": {("IO", "WALSync"): 0.7},
     }
     timelines = [
-        make_timeline(dict(BUSY if arm == "off" else QUIET), run=number, arm=arm, seconds=SECONDS)
-        for number, arm in enumerate(("off", "on"))
+        make_timeline(dict(BUSY if run.slot.arm == "off" else QUIET), run=run.id, arm=run.slot.arm, seconds=SECONDS)
+        for run in evidence.valid
     ]
-    found = find_limits(evidence, timelines, [budget(each, arm=arm) for arm, each in shares.items()], Facts())
+    rng = np.random.default_rng(1)
+    of_runs = {
+        (run.id, 0): budget(
+            {part: share + rng.normal(0, 0.01) for part, share in shares[run.slot.arm].items()}, arm=run.slot.arm
+        )
+        for run in evidence.valid
+    }
+    budgets = [budget(each, arm=arm) for arm, each in shares.items()]
+    found = find_limits(evidence, timelines, budgets, Facts(), of_runs=of_runs)
 
     assert [(limit.arm, limit.load_level, limit.resource) for limit in found] == [
         ("on", 0, Resource.WAL_FLUSH),
@@ -925,16 +995,33 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
         ("placebo", 0, Resource.WAL_FLUSH),
     ]
     assert say(found[0].text).startswith("on with 4 clients is limited by the flush of the WAL (WALSync): 70 % ")
+    assert [limit.is_apart for limit in found] == [None, True, False]
     labels = {0: message("level.clients", count=4)}
     assert [change.say() for change in what_changed(found, "on", labels=labels)] == [
         "off is limited by the CPU, and on by the flush of the WAL (WALSync).",
         "placebo is limited by the flush of the WAL (WALSync), as on is.",
     ]
 
+    # What a single block shows may be chance.
+    first = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block == 1))
+    found = find_limits(first, timelines, budgets, Facts(), of_runs=of_runs)
+    assert next(change.say() for change in what_changed(found, "on", labels=labels)) == (
+        "That another limit holds for off than for on is not shown: it is the CPU against the flush of the WAL "
+        "(WALSync), which may be chance."
+    )
+
 
 def test_levels_with_the_same_change_are_told_together() -> None:
     def limit(arm: str, level: int, resource: Resource) -> Limit:
-        return Limit(arm=arm, load_level=level, resource=resource, detail="", text=verbatim(""), suspects=())
+        return Limit(
+            arm=arm,
+            load_level=level,
+            resource=resource,
+            detail="",
+            text=verbatim(""),
+            suspects=(),
+            is_apart=level < 2,
+        )
 
     found = [
         *(limit("old", level, Resource.LOCKS) for level in (0, 1, 2)),
@@ -946,7 +1033,7 @@ def test_levels_with_the_same_change_are_told_together() -> None:
     assert [change.say() for change in what_changed(found, "old", labels=labels)] == [
         (
             "new is limited with 4 clients and 8 clients by the CPU, and old by locks; "
-            "with 16 clients by nothing that could be determined, and old by locks."
+            "with 16 clients by nothing that could be determined and old by locks, which may be chance."
         )
     ]
 

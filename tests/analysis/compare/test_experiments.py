@@ -127,6 +127,23 @@ def test_arms_that_only_share_the_control_are_compared_indirectly_with_a_caveat(
     assert math.log(indirect.high / indirect.low) > widths["group against on"] / 2
 
 
+def test_arms_of_one_name_are_told_apart_by_their_experiments(monday, write, compare):
+    text = SHORT.replace('synchronous_commit = "off"', 'synchronous_commit = "local"')
+
+    (indirect,) = compare(monday, write("same-names-again", text=text, seed=22)).indirect
+
+    assert indirect.title == "off of B against off of A"
+
+
+def test_two_experiments_have_an_interval_of_their_own_mean(monday, tuesday, compare):
+    contrast = claim(compare(monday, tuesday))
+    pooled = contrast.pooled
+
+    widest = max(math.log(study.high / study.low) for study in contrast.studies)
+    assert math.log(pooled.these_high / pooled.these_low) < widest
+    assert pooled.these_low < pooled.ratio < pooled.these_high
+
+
 def test_arms_of_one_experiment_are_left_to_it(write, compare):
     text = SHORT.replace("[design]", "[arms.group.postgresql]\ncommit_delay = 100\n\n[design]")
     both = [

@@ -454,8 +454,12 @@ def test_a_role_with_just_enough_rights_can_do_it(foreign, runner):
 def test_a_role_without_the_right_is_told_so(foreign, runner, role):
     server = runner.run(foreign.open(role))
 
-    with pytest.raises(SettingError, match=f'role "{role}" may not change "work_mem" with ALTER SYSTEM'):
+    with pytest.raises(SettingError, match=f'role "{role}" lacks [23] rights that the experiment needs') as error:
         runner.run(plan_settings(server, {"work_mem": "9MB"}, database=None))
+    assert f'Role "{role}" may not change "work_mem" with ALTER SYSTEM.' in error.value.detail
+    assert 'reload its configuration, in database "postgres".' in error.value.detail
+    assert f'GRANT ALTER SYSTEM ON PARAMETER work_mem TO "{role}";' in error.value.hint
+    assert "pg_read_binary_file" not in error.value.hint
 
 
 @on_one

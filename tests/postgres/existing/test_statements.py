@@ -2,8 +2,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from pgtrial.knobs.postgresql import LISTS, in_psql, split_list
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.database import LISTS, alter_system, as_written, split_list
+from pgtrial.postgres.existing.database import alter_system, as_written
 
 
 def test_every_list_that_a_server_quotes_is_known(foreign):
@@ -63,3 +64,25 @@ def test_a_value_stands_in_the_file_as_foreseen(foreign, runner, name, value, li
 
 def test_without_a_value_the_setting_is_reset():
     assert alter_system("a.B", None).as_string() == 'ALTER SYSTEM RESET "a"."B"'
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("work_mem", "64MB"),
+        ("log_line_prefix", 'it\'s a \\ and a "quote"'),
+        ("search_path", '"$user", public'),
+        ("session_preload_libraries", "auto_explain, plpgsql"),
+    ],
+)
+def test_statements_for_an_administrator_write_what_ours_write(foreign, name, value):
+    (statement,) = in_psql({name: value}).lines
+    written = []
+    with psycopg.connect(foreign.conninfo(), autocommit=True) as connection:
+        for text in (statement.encode(), alter_system(name, value)):
+            connection.execute(text)
+            written.append(foreign.auto_conf.read_text())
+            connection.execute("ALTER SYSTEM RESET ALL")
+
+    assert written[0] == written[1]
+    assert name in written[0]

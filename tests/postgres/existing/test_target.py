@@ -26,6 +26,7 @@ experiment = { name = "foreign" }
 [target]
 kind       = "server"
 connection = "CONNECTION dbname=postgres"
+settings   = "server"
 DATABASE
 [workload]
 mix      = "select-only"

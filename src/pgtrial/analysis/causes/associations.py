@@ -187,6 +187,7 @@ def _test_pairs(
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     rows: Mapping[str, int] = {name: row for row, name in enumerate(names)}
     series = np.vstack([np.concatenate([_values(timeline, name) for timeline in timelines]) for name in names])
+    configurations = list(dict.fromkeys((timeline.arm, timeline.level) for timeline in timelines))
     strata = np.repeat(np.arange(len(timelines)), [timeline.seconds for timeline in timelines])
     return associations(
         series,
@@ -194,6 +195,7 @@ def _test_pairs(
         strata,
         rng=np.random.default_rng(seed),
         confidence=confidence,
+        alike=[configurations.index((timeline.arm, timeline.level)) for timeline in timelines],
     )
 
 

@@ -5,17 +5,32 @@ average number of sessions in a state, divided by the throughput, is the mean ti
 holds for every state alone, whatever the distributions, so the mean latency splits exactly.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.analysis.causes.sessions import Kind, estimate_mean, split_sessions, tier
+from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import ALL, Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.findings.causes import OUTSIDE, SCHEDULE_LAG, BudgetDifference, BudgetPart, LatencyBudget
+from pgtrial.findings.causes import (
+    BLOCKED,
+    CPU,
+    CPU_QUEUE,
+    OUTSIDE,
+    SCHEDULE_LAG,
+    BudgetDifference,
+    BudgetPart,
+    LatencyBudget,
+)
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import RunRow
+from pgtrial.stats.base import Interval
+from pgtrial.stats.counts import count_interval, count_members, difference_interval
+
+_NOT_COUNTED = (CPU, CPU_QUEUE, BLOCKED, OUTSIDE)  # kinds that the kernel accounts for, or that are what is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +42,28 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Polled:
+    """What polling one window found. ``weight`` : seconds of the mean latency that a session found once stands for."""
+
+    weight: float
+    found: Mapping[Kind, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RunBudget:
     """Of one run at one load level, or the mean over all of them; times in seconds, the parts add up to ``latency``."""
 
     latency: float
     parts: Mapping[Kind, float]
     closure: float | None
+    polled: tuple[_Polled, ...] = ()
 
 
 def describe_budgets(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[LatencyBudget, ...]:
     """Per arm, load level and scenario; means over the arm's runs, with t intervals over the blocks.
+
+    The interval of a part that was counted has that of its counts in it: where sampling found it twice, or never, the
+    blocks agree and know nothing.
 
     "outside the server" is the mean latency less all that the server accounts for: the way through the network, the
     load generator, pauses of the client. As a difference it has the sampling error of all other parts, so where there
@@ -60,10 +87,23 @@ def describe_budgets(evidence: Evidence, reduction: Reduction, values: Values) -
     return tuple(found)
 
 
+def describe_runs(evidence: Evidence, reduction: Reduction, values: Values) -> Mapping[tuple[int, int], LatencyBudget]:
+    """Of single runs, by run and load level, all scenarios together; without intervals."""
+    measured = _Measured(evidence=evidence, reduction=reduction, values=values, tier=tier(evidence, reduction))
+    found = {}
+    for run in evidence.valid:
+        for level in (level.index for level in evidence.levels):
+            budget = _measure_level(measured, run, level, None)
+            if budget is not None:
+                found[run.id, level] = _describe(evidence, [budget], arm=run.slot.arm, level=level, scenario=None)
+    return found
+
+
 def compare_budgets(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[BudgetDifference, ...]:
     """Every arm less the control, per load level; t intervals over the pairs of a block.
 
-    What a whole block has in common cancels in the difference, as in the effects. Each interval holds for itself.
+    What a whole block has in common cancels in the difference, as in the effects. The intervals of all parts of a
+    difference hold together, for all arms, so that those which exclude zero may be named.
     """
     control = evidence.control
     if control is None:
@@ -108,7 +148,14 @@ def _measure_level(measured: _Measured, run: RunRow, level: int, scenario: str |
         parts[OUTSIDE, SCHEDULE_LAG] = totals.lag_sum / totals.count
     parts[OUTSIDE, ""] = latency - sum(parts.values())
     is_closed_loop = measured.evidence.experiment.workload.rate is None
-    return _RunBudget(latency=latency, parts=parts, closure=split.total / ended / latency if is_closed_loop else None)
+    polls = measured.reduction.polls.get((run.id, level), 0)
+    found = {kind: sessions * polls for kind, sessions in split.by_part.items() if kind[0] not in _NOT_COUNTED}
+    return _RunBudget(
+        latency=latency,
+        parts=parts,
+        closure=split.total / ended / latency if is_closed_loop else None,
+        polled=(_Polled(weight=1 / (polls * ended), found=found),) if polls else (),
+    )
 
 
 def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:
@@ -117,6 +164,9 @@ def _average(budgets: Sequence[_RunBudget]) -> _RunBudget:
         latency=sum(budget.latency for budget in budgets) / len(budgets),
         parts={kind: sum(budget.parts.get(kind, 0.0) for budget in budgets) / len(budgets) for kind in _kinds(budgets)},
         closure=sum(closures) / len(closures) if closures else None,
+        polled=tuple(
+            replace(window, weight=window.weight / len(budgets)) for budget in budgets for window in budget.polled
+        ),
     )
 
 
@@ -128,13 +178,13 @@ def _kinds(budgets: Iterable[_RunBudget]) -> tuple[Kind, ...]:
 def _describe(
     evidence: Evidence, budgets: Sequence[_RunBudget], *, arm: str, level: int | str, scenario: str | None
 ) -> LatencyBudget:
-    parts = {kind: [budget.parts.get(kind, 0.0) for budget in budgets] for kind in _kinds(budgets)}
+    parts = {kind: _describe_part(evidence, budgets, kind) for kind in _kinds(budgets)}
     return LatencyBudget(
         arm=arm,
         load_level=level,
         scenario=scenario,
         latency=_estimate(evidence, [budget.latency for budget in budgets]),
-        parts=_order(evidence, parts),
+        parts=_order(parts),
         closure=_average(budgets).closure,
     )
 
@@ -143,23 +193,58 @@ def _compare(
     evidence: Evidence, pairs: Sequence[tuple[_RunBudget, _RunBudget]], *, arm: str, control: str, level: int | str
 ) -> BudgetDifference:
     kinds = _kinds(budget for pair in pairs for budget in pair)
-    parts = {kind: [other.parts.get(kind, 0.0) - one.parts.get(kind, 0.0) for one, other in pairs] for kind in kinds}
+    sides = tuple(_average(side) for side in zip(*pairs, strict=True))
+    alpha = (1 - evidence.confidence) / evidence.comparisons
+    members = count_members([sum(_count(side, kind) for side in sides) for kind in kinds], alpha=alpha)
+    parts = {}
+    for kind in kinds:
+        values = [other.parts.get(kind, 0.0) - one.parts.get(kind, 0.0) for one, other in pairs]
+        counted = [_count_part(side, kind, alpha=alpha / members) for side in sides]
+        parts[kind] = estimate_difference(evidence, values, members=members)
+        if counted[0] is not None and counted[1] is not None:
+            parts[kind] = _enclose(parts[kind], difference_interval(counted[0], counted[1]))
     return BudgetDifference(
         arm=arm,
         control=control,
         load_level=level,
-        difference=_estimate(evidence, [other.latency - one.latency for one, other in pairs]),
-        parts=_order(evidence, parts),
+        difference=estimate_difference(evidence, [other.latency - one.latency for one, other in pairs], members=1),
+        parts=_order(parts),
     )
 
 
-def _order(evidence: Evidence, parts: Mapping[Kind, Sequence[float]]) -> tuple[BudgetPart, ...]:
+def _order(parts: Mapping[Kind, Estimate]) -> tuple[BudgetPart, ...]:
     """Largest first; of a budget all but the time outside the server are positive anyway."""
-    found = [
-        BudgetPart(kind=kind, event=event, seconds=_estimate(evidence, values))
-        for (kind, event), values in parts.items()
-    ]
+    found = [BudgetPart(kind=kind, event=event, seconds=seconds) for (kind, event), seconds in parts.items()]
     return tuple(sorted(found, key=lambda part: (-abs(part.seconds.value), part.kind, part.event)))
+
+
+def _describe_part(evidence: Evidence, budgets: Sequence[_RunBudget], kind: Kind) -> Estimate:
+    estimate = _estimate(evidence, [budget.parts.get(kind, 0.0) for budget in budgets])
+    counted = _count_part(_average(budgets), kind, alpha=1 - evidence.confidence)
+    return estimate if counted is None else _enclose(estimate, counted[1])
+
+
+def _count(budget: _RunBudget, kind: Kind) -> float:
+    """How often sessions were found in a part; infinite where it is not counted."""
+    if kind[0] in _NOT_COUNTED or not budget.polled:
+        return math.inf
+    return sum(window.found.get(kind, 0.0) for window in budget.polled)
+
+
+def _count_part(budget: _RunBudget, kind: Kind, *, alpha: float) -> tuple[float, Interval] | None:
+    """The part and the interval of its counts; None where it is not counted."""
+    if math.isinf(_count(budget, kind)):
+        return None
+    counts = [window.found.get(kind, 0.0) for window in budget.polled]
+    weights = [window.weight for window in budget.polled]
+    return budget.parts.get(kind, 0.0), count_interval(counts, weights, alpha=alpha)
+
+
+def _enclose(estimate: Estimate, counted: Interval) -> Estimate:
+    """With an interval in which both are; without one where the blocks give none."""
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    return Estimate(value=estimate.value, low=min(estimate.low, counted.low), high=max(estimate.high, counted.high))
 
 
 def _estimate(evidence: Evidence, values: Sequence[float]) -> Estimate:

@@ -1,16 +1,18 @@
 """Everything that samples and log say about causes, put together in the order in which it is worked out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pgtrial.analysis.causes.associations import find_associations
-from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets
+from pgtrial.analysis.causes.budget import compare_budgets, describe_budgets, describe_runs
 from pgtrial.analysis.causes.checks import check_samples
 from pgtrial.analysis.causes.disks import describe_disks
 from pgtrial.analysis.causes.files import describe_files, tell_files
+from pgtrial.analysis.causes.limit_rules.base import Statements, statement_of
 from pgtrial.analysis.causes.limits import find_limits, gather_facts, what_changed
 from pgtrial.analysis.causes.load import describe_load_kinds, find_crossings, model_curves
 from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_arms
-from pgtrial.analysis.causes.sessions import group_cells, pooled_mean, tier
+from pgtrial.analysis.causes.plans import compare_plans
+from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
@@ -20,7 +22,7 @@ from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.panels import make_panels
 from pgtrial.analysis.timelines.read import read_timelines
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind
+from pgtrial.findings.causes import BudgetDifference, BudgetPart, Causes, LegacyMetrics, Limit, LoadKind, PlanChange
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level, name_part
 
@@ -56,6 +58,7 @@ def _waitings(cell: tuple[Timeline, ...]) -> float | None:
     return SAMPLES_PER_MINUTE * sum(pooled_mean(cell, f"waits.{name}") or 0.0 for name in TYPES)
 
 
+NAMED_PLANS = 1  # that the text names
 NAMED_PARTS = 2  # parts of a difference that the text names
 _NAMED_SHARE = 0.2  # of the difference, below which a part is not worth a word
 
@@ -66,17 +69,29 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
     events = read_log_events(evidence)
     budgets = describe_budgets(evidence, reduction, values)
     differences = compare_budgets(evidence, reduction, values)
+    plans = compare_plans(evidence, reduction, values)
     files = describe_files(evidence, timelines, values)
     limits: tuple[Limit, ...] = ()
     kinds: tuple[LoadKind, ...] = ()
+    statements: Statements = {}
     if not evidence.is_on_files:  # whose limit is told without sessions and transactions
-        facts = gather_facts(evidence, events or (), cpus=_cpus(evidence), reduction=reduction)
-        limits = find_limits(evidence, timelines, budgets, facts)
+        facts = gather_facts(
+            evidence,
+            events or (),
+            cpus=_cpus(evidence),
+            reduction=reduction,
+            budgets=budgets,
+            differences=differences,
+        )
+        statements = facts.statements
+        of_runs = describe_runs(evidence, reduction, values)
+        limits = find_limits(evidence, timelines, budgets, facts, of_runs=of_runs)
         kinds = describe_load_kinds(evidence, timelines, values)
     return Causes(
         tier=tier(evidence, reduction),
         budgets=budgets,
         differences=differences,
+        plans=plans,
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),
@@ -92,7 +107,8 @@ def explain(evidence: Evidence, reduction: Reduction, values: Values, estimated:
         panels=make_panels(evidence, timelines),
         marks=mark_events(evidence, events or ()),
         log=summarize_log(evidence, events or ()),
-        text=tell_why(evidence, differences, limits) or tell_files(files, arms=_lead_arms(evidence)),
+        text=tell_why(evidence, differences, limits, statements=statements, plans=plans)
+        or tell_files(files, arms=_lead_arms(evidence)),
     )
 
 
@@ -108,12 +124,25 @@ def _cpus(evidence: Evidence) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits: Sequence[Limit]) -> Message | None:
-    """The claim's arm against the control in two or three sentences: what a transaction gains or loses, and where; then
-    what limits each of them. None where nothing is known.
+def tell_why(
+    evidence: Evidence,
+    differences: Sequence[BudgetDifference],
+    limits: Sequence[Limit],
+    *,
+    statements: Statements | None = None,
+    plans: Sequence[PlanChange] = (),
+) -> Message | None:
+    """The claim's arm against the control in a few sentences: what a transaction gains or loses, and where; which plan
+    changed most of its time; then what limits each of them. None where nothing is known.
     """
     arm = evidence.hypothesis_arm
-    sentences = [_tell_difference(split) for split in differences if split.arm == arm and split.load_level == ALL]
+    sentences = [
+        _tell_difference(split, statements or {})
+        for split in differences
+        if split.arm == arm and split.load_level == ALL
+    ]
+    mine = [change for change in plans if change.arm == arm]
+    sentences += [change.text for change in sorted(mine, key=_size, reverse=True)[:NAMED_PLANS]]
     if evidence.control is not None:
         labels = {level.index: name_level(level) for level in evidence.levels}
         chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
@@ -121,22 +150,47 @@ def tell_why(evidence: Evidence, differences: Sequence[BudgetDifference], limits
     return message("sentences", parts=tuple(sentences)) if sentences else None
 
 
-def _tell_difference(split: BudgetDifference) -> Message:
+def _size(change: PlanChange) -> float:
+    return abs((change.seconds or 0.0) - (change.control_seconds or 0.0))
+
+
+def _tell_difference(split: BudgetDifference, statements: Statements) -> Message:
     difference, arms = split.difference, {"arm": split.arm, "control": split.control}
-    if difference.low is None or difference.high is None or difference.low <= 0 <= difference.high:
+    side = difference.side()
+    if side == 0:
         return message("latency.unclear", **arms)
-    less = difference.value < 0
+    less = side < 0
     parts = [
         part
         for part in split.parts
-        if (part.seconds.value < 0) == less and part.seconds.value / difference.value >= _NAMED_SHARE
+        if part.seconds.side() == side and part.seconds.value / difference.value >= _NAMED_SHARE
     ]
-    named = tuple(_name(part, difference.value) for part in parts[:NAMED_PARTS])
+    slower = _of_arm(split.control if less else split.arm, statements)
+    named = tuple(_name(part, difference.value, slower) for part in parts[:NAMED_PARTS])
     time = abs(difference.value)
     if not named:
-        return message("latency.less-in-many" if less else "latency.more-in-many", time=time, **arms)
+        return message("latency.less-unexplained" if less else "latency.more-unexplained", time=time, **arms)
     return message("latency.less" if less else "latency.more", time=time, parts=named, **arms)
 
 
-def _name(part: BudgetPart, whole: float) -> Message:
-    return message("latency.part", share=part.seconds.value / whole, part=name_part(part.kind, part.event))
+def _of_arm(arm: str, statements: Statements) -> Mapping[Kind, Mapping[str, float]]:
+    """All load levels together."""
+    found: dict[Kind, dict[str, float]] = {}
+    for (name, _), kinds in statements.items():
+        for kind, by_text in kinds.items() if name == arm else ():
+            into = found.setdefault(kind, {})
+            for text, sessions in by_text.items():
+                into[text] = into.get(text, 0.0) + sessions
+    return found
+
+
+def _name(part: BudgetPart, whole: float, statements: Mapping[Kind, Mapping[str, float]]) -> Message:
+    """A part, and where it is spent. One that is larger than the whole is no share of it: others make up for it."""
+    name: Message | str = name_part(part.kind, part.event)
+    mostly = statement_of(statements, lambda kind, event: (kind, event) == (part.kind, part.event))
+    if mostly is not None:
+        name = message("latency.part-in", part=name, statement=mostly.text)
+    share = part.seconds.value / whole
+    if share > 1:
+        return message("latency.part-alone", time=abs(part.seconds.value), part=name)
+    return message("latency.part", share=share, part=name)

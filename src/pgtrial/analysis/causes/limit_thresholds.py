@@ -27,7 +27,11 @@ class Ramp:
 
     def weigh(self, value: float) -> float:
         """Between 0 and 1."""
-        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+        return min(1.0, max(0.0, self.reach(value)))
+
+    def reach(self, value: float) -> float:
+        """The same without an end: below 0 and above 1 as well."""
+        return (value - self.low) / (self.high - self.low)
 
 
 # --- The answer -----------------------------------------------------------------------------------------------------
@@ -49,6 +53,9 @@ STALLED_SHARE = Ramp(low=0.1, high=0.3)  # what a want of memory makes wait
 OUTSIDE_SHARE = Ramp(low=0.35, high=0.65)  # a fast transaction spends much of its time on the way, and nothing is wrong
 CPU_SHARE = Ramp(low=0.15, high=0.35)  # of all the latency, of which much can be outside the server …
 CPU_OF_SERVER = Ramp(low=0.4, high=0.7)  # … and of that inside
+
+SAVED = Ramp(low=0.1, high=0.3)  # what another arm saves of one kind of wait, measured and not inferred
+SAVED_OF_ALL = Ramp(low=0.3, high=0.6)  # the same, of all that it saves
 
 # --- CPU ------------------------------------------------------------------------------------------------------------
 

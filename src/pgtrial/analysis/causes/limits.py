@@ -5,19 +5,32 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
+from pgtrial.analysis.causes.limit_contrast import tell_apart
 from pgtrial.analysis.causes.limit_rules import RULES, Facts, Scene
+from pgtrial.analysis.causes.limit_rules.base import PartFilter, Relief
 from pgtrial.analysis.causes.limit_rules.cpu import cpu_saturation
-from pgtrial.analysis.causes.limit_rules.parts import is_lag
+from pgtrial.analysis.causes.limit_rules.parts import (
+    is_cpu,
+    is_data,
+    is_lag,
+    is_lock,
+    is_lwlock,
+    is_sleep,
+    is_temporary,
+    is_wal,
+)
 from pgtrial.analysis.causes.log_event import LogEvent
-from pgtrial.analysis.causes.sessions import group_cells
+from pgtrial.analysis.causes.pareto import count_statements
+from pgtrial.analysis.causes.sessions import Kind, group_cells
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.findings.causes import BudgetDifference, LatencyBudget, Limit, Resource, Suspect
 from pgtrial.findings.causes import Evidence as Proof
-from pgtrial.findings.causes import LatencyBudget, Limit, Resource, Suspect
 from pgtrial.findings.message import Message, Value, message, say
 from pgtrial.findings.naming import name_level
 from pgtrial.model.arm import Arm
+from pgtrial.model.run import RunRow
 from pgtrial.units import parse_bytes, parse_duration
 
 _DISKS = (Resource.DISK_IOPS, Resource.DISK_THROUGHPUT, Resource.DISK_LATENCY)
@@ -32,6 +45,22 @@ EXPLAINS: Mapping[Resource, tuple[Resource, ...]] = {
     Resource.CHECKPOINTS: (*_DISKS, Resource.WAL_FLUSH, Resource.LWLOCKS, Resource.CPU),
     Resource.AUTOVACUUM: (*_DISKS, Resource.WAL_FLUSH, Resource.LWLOCKS, Resource.CPU),
     Resource.LOAD_GENERATOR: (Resource.CLIENT,),
+    # A flush is as slow as the device that has to do it.
+    Resource.DISK_IOPS: (Resource.WAL_FLUSH,),
+    Resource.DISK_THROUGHPUT: (Resource.WAL_FLUSH,),
+}
+
+# The parts of the latency that a resource stands for, of which it can be said in which statement they are.
+_PARTS: Mapping[Resource, tuple[PartFilter, ...]] = {
+    Resource.CPU: (is_cpu,),
+    Resource.DISK_IOPS: (is_data, is_temporary, is_wal),
+    Resource.DISK_THROUGHPUT: (is_data, is_temporary, is_wal),
+    Resource.DISK_LATENCY: (is_data, is_temporary),
+    Resource.LOCKS: (is_lock,),
+    Resource.LWLOCKS: (is_lwlock,),
+    Resource.WAL_FLUSH: (is_wal,),
+    Resource.TEMPORARY_FILES: (is_temporary,),
+    Resource.CLIENT: (is_sleep,),
 }
 
 # Keys of the table "cgroup" of an arm, and the rates that they limit.
@@ -41,8 +70,12 @@ _LIMITED: Mapping[str, str] = {
     "read_bytes": "cgroup.read_bytes",
     "write_bytes": "cgroup.write_bytes",
 }
+STATEMENT = "statement"  # what is said of one in the evidence
 _MOST_PARTS = 3  # of the latency, that a sentence names
 _MOST_REASONS = 3
+# Codes of how a limit differs from the control's: at every level, and at some.
+_OTHER = ("limit-change.other", "limit-change.other-at")
+_OPEN = ("limit-change.open", "limit-change.open-at")
 
 _NAMES = {
     Resource.CPU: "resource.cpu",
@@ -66,7 +99,13 @@ _NAMES = {
 
 
 def gather_facts(
-    evidence: Evidence, events: Sequence[LogEvent], *, cpus: int | None, reduction: Reduction | None = None
+    evidence: Evidence,
+    events: Sequence[LogEvent],
+    *,
+    cpus: int | None,
+    reduction: Reduction | None = None,
+    budgets: Sequence[LatencyBudget] = (),
+    differences: Sequence[BudgetDifference] = (),
 ) -> Facts:
     """Facts that the record of an experiment has. ``cpus`` of the machine, which pgbench's threads default to."""
     workload = evidence.experiment.workload
@@ -96,7 +135,46 @@ def gather_facts(
         checkpoint_timeouts=timeouts,
         wal_compression=compression,
         attempts=dict(_attempts(evidence, reduction)) if reduction is not None else {},
+        reliefs=_find_reliefs(budgets, differences),
+        statements=dict(_find_statements(evidence, reduction)) if reduction is not None else {},
     )
+
+
+def _find_reliefs(
+    budgets: Sequence[LatencyBudget], differences: Sequence[BudgetDifference]
+) -> Mapping[tuple[str, int], Sequence[Relief]]:
+    """Differences whose interval excludes zero, of the arm that takes longer."""
+    latencies = {(b.arm, b.load_level): b.latency.value for b in budgets if b.scenario is None}
+    found: dict[tuple[str, int], list[Relief]] = {}
+    for each in differences:
+        level, low, high = each.load_level, each.difference.low, each.difference.high
+        if not isinstance(level, int) or low is None or high is None or low <= 0 <= high:
+            continue
+        slower, other, sign = (each.arm, each.control, 1) if low > 0 else (each.control, each.arm, -1)
+        latency = latencies.get((slower, level), 0.0)
+        if latency > 0:
+            relief = Relief(
+                other=other,
+                latency=latency,
+                saved=sign * each.difference.value,
+                parts={(part.kind, part.event): sign * part.seconds.value for part in each.parts},
+            )
+            found.setdefault((slower, level), []).append(relief)
+    return found
+
+
+def _find_statements(
+    evidence: Evidence, reduction: Reduction
+) -> Iterator[tuple[tuple[str, int], Mapping[Kind, Mapping[str, float]]]]:
+    """Of all runs of an arm together."""
+    for arm in evidence.arms:
+        for level in evidence.levels:
+            runs = [(run, level.index) for run in evidence.runs_of(arm.name)]
+            by_kind: dict[Kind, dict[str, float]] = {}
+            for text, kinds in count_statements(reduction, runs).items():
+                for kind, sessions in kinds.items():
+                    by_kind.setdefault(kind, {})[text] = sessions
+            yield (arm.name, level.index), by_kind
 
 
 def _attempts(evidence: Evidence, reduction: Reduction) -> Iterator[tuple[tuple[str, int], float]]:
@@ -119,9 +197,16 @@ def _device_limits(arm: Arm) -> Iterator[tuple[str, float]]:
 
 
 def find_limits(
-    evidence: Evidence, timelines: Sequence[Timeline], budgets: Sequence[LatencyBudget], facts: Facts
+    evidence: Evidence,
+    timelines: Sequence[Timeline],
+    budgets: Sequence[LatencyBudget],
+    facts: Facts,
+    *,
+    of_runs: Mapping[tuple[int, int], LatencyBudget],
 ) -> tuple[Limit, ...]:
     """Per arm and load level of which there are samples, in the order of the experiment.
+
+    ``of_runs`` : the budgets of single runs by run and load level, by which limits of arms are told apart.
 
     Suspects are weighed by thresholds of causes/limit_thresholds.py; a suspect that goes along with a cause that brings
     it about loses up to half of its strength. The strongest one is the limit if it is strong enough by itself and the
@@ -131,29 +216,53 @@ def find_limits(
     whole = {(b.arm, b.load_level): b for b in budgets if b.scenario is None}
     judged = []
     for arm in evidence.arms:
-        below: Scene | None = None
-        for level in sorted(evidence.levels, key=lambda level: level.clients):
-            key = (arm.name, level.index)
-            if key not in cells and key not in whole:
-                continue
-            scene = Scene(
-                arm=arm.name,
-                level=level,
-                timelines=cells.get(key, ()),
-                budget=whole.get(key),
-                facts=facts,
-                below=below,
-            )
-            below = replace(scene, below=None)
-            judged.append(judge_scene(scene))
+        mine = {level: cell for (name, level), cell in cells.items() if name == arm.name}
+        split = {
+            level: budget for (name, level), budget in whole.items() if name == arm.name and isinstance(level, int)
+        }
+        judged += [judge_scene(scene) for scene in _set_scenes(evidence, arm.name, mine, split, facts)]
     order = [level.index for level in evidence.levels]
     arms = [arm.name for arm in evidence.arms]
-    return tuple(sorted(judged, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level))))
+    in_order = sorted(judged, key=lambda limit: (arms.index(limit.arm), order.index(limit.load_level)))
+
+    def scene_of(run: RunRow, level: int) -> Scene | None:
+        single = {each.level: (each,) for each in timelines if each.run == run.id}
+        split = {at: budget for (number, at), budget in of_runs.items() if number == run.id}
+        # What the arms save is known of all blocks together, not of one.
+        scenes = _set_scenes(evidence, run.slot.arm, single, split, replace(facts, reliefs={}))
+        return next((scene for scene in scenes if scene.level.index == level), None)
+
+    return tell_apart(evidence, in_order, scene_of)
+
+
+def _set_scenes(
+    evidence: Evidence,
+    arm: str,
+    cells: Mapping[int, tuple[Timeline, ...]],
+    budgets: Mapping[int, LatencyBudget],
+    facts: Facts,
+) -> Iterator[Scene]:
+    """Of an arm at each load level of which there are samples, the fewest clients first."""
+    below: Scene | None = None
+    for level in sorted(evidence.levels, key=lambda level: level.clients):
+        if level.index not in cells and level.index not in budgets:
+            continue
+        scene = Scene(
+            arm=arm,
+            level=level,
+            timelines=cells.get(level.index, ()),
+            budget=budgets.get(level.index),
+            facts=facts,
+            below=below,
+        )
+        below = replace(scene, below=None)
+        yield scene
 
 
 def judge_scene(scene: Scene) -> Limit:
     """The limit of one arm at one load level."""
-    suspects = rank_suspects(suspect for rule in RULES for suspect in rule(scene) if suspect is not None)
+    ranked = rank_suspects(suspect for rule in RULES for suspect in rule(scene) if suspect is not None)
+    suspects = tuple(_name_statement(scene, suspect) for suspect in ranked)
     first = suspects[0] if suspects else None
     second = suspects[1] if len(suspects) > 1 else None
     is_strong = first is not None and first.strength >= limits.DECIDED
@@ -169,10 +278,22 @@ def judge_scene(scene: Scene) -> Limit:
     )
 
 
+def _name_statement(scene: Scene, suspect: Suspect) -> Suspect:
+    """With the statement in which most of what speaks for it is spent."""
+    mostly = scene.statement_in(*_PARTS.get(suspect.resource, ()))
+    if mostly is None:
+        return suspect
+    text = message("limit.statement", share=mostly.share, statement=mostly.text)
+    proof = Proof(metric=STATEMENT, value=mostly.share, unit="share", threshold=None, text=text)
+    return suspect.model_copy(update={"evidence": (*suspect.evidence, proof)})
+
+
 def _tell_limit(scene: Scene, suspects: Sequence[Suspect], named: Suspect | None, *, is_strong: bool) -> Message:
     where: dict[str, Value] = {"arm": scene.arm, "level": name_level(scene.level)}
     if named:
-        reasons = tuple(proof.text for proof in named.evidence[:_MOST_REASONS])
+        proofs = [proof for proof in named.evidence if proof.metric != STATEMENT][:_MOST_REASONS]
+        proofs += [proof for proof in named.evidence if proof.metric == STATEMENT]
+        reasons = tuple(proof.text for proof in proofs)
         return message("limit.resource", **where, resource=_name(named), reasons=reasons)
     if is_strong and not _keeps_up(scene):
         close = [suspect for suspect in suspects if suspects[0].strength - suspect.strength < limits.APART]
@@ -252,32 +373,41 @@ def _name(about: Suspect | Limit) -> Message:
 def what_changed(told: Sequence[Limit], control: str, *, labels: Mapping[int, Message]) -> tuple[Message, ...]:
     """How the limit of each other arm differs from the control's, one sentence per arm.
 
-    ``labels`` are those of the load levels: "8 clients".
+    Whether it does is left open where it may be chance. ``labels`` are those of the load levels: "8 clients".
     """
     of_control = {limit.load_level: limit for limit in told if limit.arm == control}
     sentences = []
     for arm in dict.fromkeys(limit.arm for limit in told if limit.arm != control):
         # Levels with the same pair of limits are told together.
-        pairs: dict[tuple[str, str], list[Limit]] = {}
+        pairs: dict[tuple[str, str, bool], list[tuple[Limit, Limit]]] = {}
         for limit in told:
             if limit.arm == arm and limit.load_level in of_control:
-                pair = (say(_name(limit)), say(_name(of_control[limit.load_level])))
-                pairs.setdefault(pair, []).append(limit)
+                mine, other = _without_chance(limit, of_control[limit.load_level])
+                key = (say(_name(mine)), say(_name(other)), bool(limit.is_apart))
+                pairs.setdefault(key, []).append((mine, other))
         clauses = []
-        for (mine, other), alike in pairs.items():
-            names: dict[str, Value] = {"control": control, "limit": _name(alike[0])}
-            if mine != other:
-                names["of_control"] = _name(of_control[alike[0].load_level])
+        for (own, others, is_apart), alike in pairs.items():
+            names: dict[str, Value] = {"control": control, "limit": _name(alike[0][0])}
+            whole, part = "limit-change.same", "limit-change.same-at"
+            if own != others:
+                names["of_control"] = _name(alike[0][1])
+                whole, part = _OTHER if is_apart else _OPEN
             if len(pairs) > 1:
-                levels = tuple(_name_level(limit.load_level, labels) for limit in alike)
-                code = "limit-change.same-at" if mine == other else "limit-change.other-at"
-                clauses.append(message(code, levels=levels, **names))
+                levels = tuple(_name_level(limit.load_level, labels) for limit, _ in alike)
+                clauses.append(message(part, levels=levels, **names))
             else:
-                code = "limit-change.same" if mine == other else "limit-change.other"
-                sentences.append(message(code, arm=arm, **names))
+                sentences.append(message(whole, arm=arm, **names))
         if clauses:
             sentences.append(message("limit-change.by-level", arm=arm, limits=tuple(clauses)))
     return tuple(sentences)
+
+
+def _without_chance(limit: Limit, other: Limit) -> tuple[Limit, Limit]:
+    """Both without their details where these are all they differ by: which wait is the largest is soon chance."""
+    if limit.resource is not other.resource or limit.detail == other.detail:
+        return limit, other
+    mine, its = (each.model_copy(update={"detail": ""}) for each in (limit, other))
+    return mine, its
 
 
 def _name_level(level: int, labels: Mapping[int, Message]) -> Message:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mean, rank_objects
-from pgtrial.analysis.effects.estimate import Estimated, find_effect
+from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.effects.estimate import Estimated, find_effect, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
@@ -33,30 +34,31 @@ def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
 def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[Crossing, ...]:
     """Where the throughput of a candidate and of the control cross between two load levels, arm by arm.
 
-    It is certain where both levels have intervals that exclude 1.
+    It is certain where both levels have intervals that exclude 1, among those of all levels.
     """
     if evidence.control is None or any(level.rate is not None for level in evidence.levels):
         return ()
     levels = sorted(evidence.levels, key=lambda level: level.clients)
-    places = []
+    found = []
     for arm in evidence.candidates:
         effects = [_effect_at(evidence, estimated, arm.name, level.index) for level in levels]
         ratios = [math.log(effect.ratio) if effect is not None and effect.ratio else math.nan for effect in effects]
+        sides = [_find_side(evidence, effect, members=len(levels)) for effect in effects]
         for crossing in crossings([level.clients for level in levels], ratios):
             below, above = evidence.control.name, arm.name
             if not crossing.is_rising:
                 below, above = above, below
-            places.append(
+            found.append(
                 Crossing(
                     arm=arm.name,
                     control=evidence.control.name,
                     clients=crossing.clients,
                     below=below,
                     above=above,
-                    is_certain=all(_excludes_one(effects[place]) for place in (crossing.lower, crossing.upper)),
+                    is_certain=sides[crossing.lower] * sides[crossing.upper] < 0,
                 )
             )
-    return tuple(places)
+    return tuple(found)
 
 
 def _model(evidence: Evidence, values: Values, arm: str) -> CurveModel:
@@ -106,10 +108,17 @@ def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, lev
     return estimate.effect if estimate is not None else None
 
 
-def _excludes_one(effect: Effect | None) -> bool:
+def _find_side(evidence: Evidence, effect: Effect | None, *, members: int) -> int:
+    """On which side of no effect its interval lies, when it holds for ``members`` load levels together."""
     if effect is None or effect.low is None or effect.high is None:
-        return False
-    return effect.low > 1 or effect.high < 1
+        return 0
+    pairs = evidence.pairs(effect.arm)
+    known = [number for number, ratio in enumerate(effect.block_ratios) if ratio is not None]
+    logs = [math.log(effect.block_ratios[number] or math.nan) for number in known]
+    after = places(evidence, pairs)
+    return estimate_difference(
+        evidence, logs, members=members, after=None if after is None else [after[number] for number in known]
+    ).side()
 
 
 # Whether a load is OLTP, OLAP or both, from several features, each with its value.

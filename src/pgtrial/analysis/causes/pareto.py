@@ -113,13 +113,18 @@ def _count_statements(reduction: Reduction, run: RunRow, level: int) -> dict[str
 
 def _details(reduction: Reduction, runs: _Runs) -> dict[str, Message]:
     """The largest events of each statement."""
+    return {text: _describe(kinds) for text, kinds in count_statements(reduction, runs).items()}
+
+
+def count_statements(reduction: Reduction, runs: _Runs) -> Mapping[str, Mapping[Kind, float]]:
+    """Sessions inside each statement by kind of wait, summed over runs at their levels."""
     together: dict[str, dict[Kind, float]] = {}
     for run, level in runs:
         for text, kinds in (_count_statements(reduction, run, level) or {}).items():
             into = together.setdefault(text, {})
             for kind, sessions in kinds.items():
                 into[kind] = into.get(kind, 0.0) + sessions
-    return {text: _describe(kinds) for text, kinds in together.items()}
+    return together
 
 
 def _describe(kinds: Mapping[Kind, float]) -> Message:
@@ -196,23 +201,28 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
         return None
     pairs = {name: [pair for pair in evidence.pairs(name) if pair[1].slot.block in blocks] for name in arms[1:]}
     compared = [tables[weighted.criterion.metric] for weighted in measured]
-    rated = Rated(
-        arms=arms,
-        criteria=tuple(measured),
-        ratios=tuple(
+    ratios, together = (
+        tuple(
             (
                 Estimate(value=1.0),
                 *(
-                    _compare(evidence, table[0], row, pairs[name])
+                    _compare(evidence, table[0], row, pairs[name], members=members)
                     for name, row in zip(arms[1:], table[1:], strict=True)
                 ),
             )
             for table in compared
-        ),
+        )
+        for members in (1, len(compared))
+    )
+    rated = Rated(
+        evidence=evidence,
+        arms=arms,
+        criteria=tuple(measured),
+        ratios=ratios,
+        together=together,
         # Zero has no logarithm; where a criterion can be zero it has a floor.
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
-        seed=evidence.seed,
-        confidence=evidence.confidence,
+        positions=_find_positions(evidence, arms, blocks),
     )
     ranks = rated.rank(range(len(measured)))
     return Scorecard(
@@ -220,6 +230,14 @@ def score_arms(evidence: Evidence, values: Values, timelines: Sequence[Timeline]
         recommendations=recommend(rated, is_declared=bool(evidence.experiment.criteria)),
         trade_off=find_trade_offs(rated),
     )
+
+
+def _find_positions(evidence: Evidence, arms: Sequence[str], blocks: Sequence[int]) -> Array | None:
+    """(blocks, arms); None where the place in the block is not taken out of effects."""
+    if any(places(evidence, evidence.pairs(arm)) is None for arm in arms[1:]):
+        return None
+    runs = {(run.slot.block, arm): run for arm in arms for run in evidence.runs_of(arm)}
+    return np.array([[float(runs[block, arm].slot.position) for arm in arms] for block in blocks])
 
 
 def _common_blocks(evidence: Evidence, arms: Sequence[str]) -> tuple[int, ...]:
@@ -232,9 +250,17 @@ def _is_measured(table: Array) -> bool:
     return bool(np.isfinite(table).all(axis=0).any())
 
 
-def _compare(evidence: Evidence, control: Array, treated: Array, pairs: Sequence[tuple[RunRow, RunRow]]) -> Estimate:
+def _compare(
+    evidence: Evidence,
+    control: Array,
+    treated: Array,
+    pairs: Sequence[tuple[RunRow, RunRow]],
+    *,
+    members: int,
+) -> Estimate:
+    """The interval holds for all candidates, and for so many criteria of each."""
     comparison = compare_when_due(
-        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, pairs)
+        evidence, control, treated, comparisons=evidence.comparisons * members, after=places(evidence, pairs)
     )
     mean = float(np.nanmean(np.log(treated) - np.log(control)))
     return Estimate(value=math.exp(mean), low=comparison.low, high=comparison.high)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.criterion_values import Array, Weighted
+from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.evidence import Evidence
 from pgtrial.experiment_file.criteria import FILE_REQUESTS, THROUGHPUT
 from pgtrial.findings.causes import Recommendation
 from pgtrial.findings.message import Message, message
@@ -14,7 +16,6 @@ from pgtrial.model.metric import Better
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 
 FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"  # in findings; shown translated
-SURE = 0.95  # probability from which on a recommendation is called sure
 _SPEED = (
     *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),
     *(FILE_REQUESTS, "fio.bandwidth", "fio.latency_mean", "fio.latency_p50"),
@@ -26,16 +27,38 @@ _TIED = 1e-9  # difference of log ratios that is rounding
 class Rated:
     """Arms, the control first, by the criteria that were measured in all of them.
 
-    ``ratios`` (criteria)(arms), to the control. ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block
-    has no value. ``seed`` is that of the draws.
+    ``ratios`` (criteria)(arms), to the control; ``together`` the same with intervals that hold for all criteria.
+    ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block has no value. ``positions`` (blocks, arms),
+    the arm's place in each block; None where it makes no difference.
     """
 
+    evidence: Evidence
     arms: tuple[str, ...]
     criteria: tuple[Weighted, ...]
     ratios: tuple[tuple[Estimate, ...], ...]
+    together: tuple[tuple[Estimate, ...], ...]
     log_ratios: Array
-    seed: int
-    confidence: float
+    positions: Array | None
+
+    def leads(self, places: Sequence[int], best: int) -> bool:
+        """Whether it is sure that an arm is ahead of each other one by these criteria with their weights.
+
+        For the best of k arms to be another than the one that is found, one of k - 1 intervals has to be wrong: those
+        of the lead over the truly best one. So the intervals of all candidates are as wide as they have to be.
+        Source: Hsu, Ann. Statist. 12 (1984) 1136-1144.
+        """
+        signs = [(1 if self.criteria[place].better is Better.HIGHER else -1) for place in places]
+        weights = np.array([self.criteria[place].weight for place in places]) * signs
+        scores = self.log_ratios[:, :, list(places)] @ weights
+        return all(self._lead(scores, best, other).side() > 0 for other in range(len(self.arms)) if other != best)
+
+    def _lead(self, scores: Array, best: int, other: int) -> Estimate:
+        lead = scores[:, best] - scores[:, other]
+        known = ~np.isnan(lead)
+        after: list[bool] | None = None
+        if self.positions is not None:
+            after = (self.positions[:, best] > self.positions[:, other])[known].tolist()
+        return estimate_difference(self.evidence, lead[known], members=1, after=after)
 
     def rank(self, places: Sequence[int]) -> tuple[ArmRank, ...]:
         """The arms by some of the criteria, with their weights; the criteria keep their places."""
@@ -43,7 +66,7 @@ class Rated:
             self.log_ratios,
             [weighted.better is Better.HIGHER for weighted in self.criteria],
             [weighted.weight if place in places else 0.0 for place, weighted in enumerate(self.criteria)],
-            rng=np.random.default_rng(self.seed),
+            rng=np.random.default_rng(self.evidence.seed),
         )
 
 
@@ -65,7 +88,7 @@ def recommend(rated: Rated, *, is_declared: bool) -> tuple[Recommendation, ...]:
 
 
 def find_trade_offs(rated: Rated) -> Message | None:
-    """What arms win and lose at the same time, as far as their intervals exclude no difference."""
+    """What arms win and lose at the same time, as far as intervals that hold together exclude no difference."""
     sentences = []
     for arm, name in enumerate(rated.arms[1:], start=1):
         gains, losses = _find_certain(rated, arm, is_gain=True), _find_certain(rated, arm, is_gain=False)
@@ -82,20 +105,22 @@ def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation
     for arm, score in enumerate(scores):
         if score > scores[best] + _TIED:
             best = arm
-    name = rated.arms[best]
+    name, is_sure = rated.arms[best], rated.leads(places, best)
     if best:
         gains = tuple(_tell(rated, place, best) for place in places)
-        reason = message("recommended.gains", arm=name, gains=gains, control=rated.arms[0])
+        code = "recommended.gains" if is_sure else "recommended.ahead"
+        reason = message(code, arm=name, gains=gains, control=rated.arms[0])
     else:
-        reason = message("recommended.control", arm=name)
-    sureness = _tell_sureness(rated, ranks[best].best_share)
-    return Recommendation(goal=goal, arm=name, text=message("sentences", parts=(reason, sureness)))
+        reason = message("recommended.control" if is_sure else "recommended.control-ahead", arm=name)
+    sureness = _tell_sureness(rated, ranks[best].best_share, is_sure=is_sure)
+    text = message("sentences", parts=(reason, sureness))
+    return Recommendation(goal=goal, arm=name, text=text, is_sure=is_sure)
 
 
-def _tell_sureness(rated: Rated, chance: float | None) -> Message:
+def _tell_sureness(rated: Rated, chance: float | None, *, is_sure: bool) -> Message:
     if chance is None:
         return message("recommended.single-block")
-    code = "recommended.sure" if chance >= SURE else "recommended.unsure"
+    code = "recommended.sure" if is_sure else "recommended.unsure"
     return message(code, count=len(rated.log_ratios), chance=chance)
 
 
@@ -105,7 +130,7 @@ def _tell(rated: Rated, place: int, arm: int) -> Message:
     gain = message("criterion.change", criterion=rated.criteria[place].criterion.label, change=estimate.value)
     if estimate.low is None or estimate.high is None:
         return gain
-    confidence = rated.confidence
+    confidence = rated.evidence.confidence
     return message("criterion.change-interval", gain=gain, confidence=confidence, low=estimate.low, high=estimate.high)
 
 
@@ -113,11 +138,8 @@ def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
     """Criteria in which an arm is surely better than the control, or surely worse."""
     places = []
     for place, weighted in enumerate(rated.criteria):
-        estimate = rated.ratios[place][arm]
-        if estimate.low is None or estimate.high is None:
-            continue
         is_rise = is_gain == (weighted.better is Better.HIGHER)
-        if estimate.low > 1 if is_rise else estimate.high < 1:
+        if rated.together[place][arm].side(1.0) == (1 if is_rise else -1):
             places.append(place)
     return places
 

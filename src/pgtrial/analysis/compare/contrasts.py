@@ -227,6 +227,8 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study]) -> PooledEffect:
         tau_high=pooled.tau_interval.high,
         prediction_low=math.exp(prediction.low) if prediction else None,
         prediction_high=math.exp(prediction.high) if prediction else None,
+        these_low=math.exp(pooled.of_these.low),
+        these_high=math.exp(pooled.of_these.high),
         margin=margin,
         decision=None
         if margin is None
@@ -344,9 +346,13 @@ def _compare(first: Place, second: Place) -> Indirect | None:
     ]
     found = difference(known[0], known[1], confidence=common(confidences) or DEFAULT_CONFIDENCE)
     contrast = first[1]
-    names = tuple(dict.fromkeys(_names(first))), tuple(dict.fromkeys(_names(second)))
+    titles = [" / ".join(dict.fromkeys(_names(place))) for place in (second, first)]
+    if titles[0] == titles[1]:  # "after" of one pipeline's run and of another's: their letters tell them apart
+        titles = [
+            f"{title} of {', '.join(_counted(one))}" for title, (_, one) in zip(titles, (second, first), strict=True)
+        ]
     return Indirect(
-        title=f"{' / '.join(names[1])} against {' / '.join(names[0])}",
+        title=" against ".join(titles),
         metric=contrast.metric,
         better=contrast.better,
         scenario=contrast.scenario,

@@ -20,6 +20,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm
 from pgtrial.model.verdict import Verdict
+from pgtrial.safe_files import is_plain
 from pgtrial.stats.interval import mean_log_interval
 from pgtrial.store import layout
 
@@ -165,7 +166,7 @@ def define_workload(subject: Subject) -> Definition:
     experiment = evidence.experiment
     found = {"load levels": "; ".join(level.label for level in evidence.levels)}
     found |= _flat("workload", experiment.workload.model_dump(mode="json", exclude=_HOW))
-    found |= _flat("data", experiment.dataset.model_dump(mode="json", exclude={"setup"}))
+    found |= _flat("data", experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}))
     found["cache"] = experiment.design.cache
     return found | _scripts(evidence)
 
@@ -230,7 +231,7 @@ def _scripts(evidence: Evidence) -> Definition:
         return {
             f"script {path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
             for path in sorted(folder.iterdir())
-            if path.is_file()
+            if is_plain(path)
         }
     except OSError as err:
         raise StoreError(f'cannot read "{folder}": {err.strerror}') from err

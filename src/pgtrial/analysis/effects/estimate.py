@@ -108,13 +108,9 @@ def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, s
 def _estimate(
     evidence: Evidence, values: Values, *, arm: Arm, metric: Metric, scenario: str | None, level: int | str
 ) -> Estimated:
-    pairs = evidence.pairs(arm.name)
-    control, treated = (
-        np.array([_value(evidence, values, (run.id, metric.name, scenario, level)) for run in runs])
-        for runs in zip(*pairs, strict=True)
-    )
+    control, treated = read_pairs(evidence, values, arm.name, (metric.name, scenario, level))
     comparison = compare_when_due(
-        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, pairs)
+        evidence, control, treated, comparisons=evidence.comparisons, after=places(evidence, evidence.pairs(arm.name))
     )
     needed = blocks_needed(
         comparison,
@@ -148,6 +144,19 @@ def _estimate(
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def read_pairs(
+    evidence: Evidence, values: Values, arm: str, key: tuple[str, str | None, int | str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(blocks,) each, of the control and the arm in the blocks that have a valid run of both; ``key`` is the metric,
+    the scenario and the load level.
+    """
+    one, other = (
+        np.array([_value(evidence, values, (run.id, *key)) for run in runs])
+        for runs in zip(*evidence.pairs(arm), strict=True)
+    )
+    return one, other
 
 
 def _value(evidence: Evidence, values: Values, key: tuple[int, str, str | None, int | str]) -> float:

@@ -12,6 +12,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.metric import Better
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats import power
+from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge
 
 _CODES = {
@@ -63,7 +64,12 @@ def judge_hypothesis(
         needed = Needed(blocks=None, text=message("needed.unknown"))
     else:
         size = _size(evidence, primary.effect, ratio)
-        verdict, code = _judge(evidence, primary, bounded)
+        verdict, code = judge_claim(
+            evidence,
+            primary.comparison,
+            better=Better(primary.effect.better),
+            bounded=None if bounded is None else bounded.comparison,
+        )
         needed = _needed(evidence, primary, verdict, stopping)
         if code is None:
             reason = _against_margin(evidence, verdict, needed, size=size)
@@ -90,18 +96,15 @@ def judge_hypothesis(
     )
 
 
-def _judge(evidence: Evidence, primary: Estimated, bounded: Bounded | None) -> tuple[Verdict, str | None]:
+def judge_claim(
+    evidence: Evidence, comparison: Comparison, *, better: Better, bounded: Comparison | None = None
+) -> tuple[Verdict, str | None]:
     """The verdict, and a code that says why there is none where the interval alone would have given one."""
     found = [
-        judge(
-            comparison,
-            expect=evidence.experiment.hypothesis.expect,
-            bounds=evidence.bounds,
-            better=Better(primary.effect.better),
-        )
-        for comparison in (primary.comparison, *(() if bounded is None else (bounded.comparison,)))
+        judge(each, expect=evidence.experiment.hypothesis.expect, bounds=evidence.bounds, better=better)
+        for each in (comparison, *(() if bounded is None else (bounded,)))
     ]
-    if found[0] is not Verdict.INCONCLUSIVE and primary.comparison.blocks < evidence.rules.fewest_blocks:
+    if found[0] is not Verdict.INCONCLUSIVE and comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE, "verdict.few-blocks"
     if found[-1] is not found[0]:
         return Verdict.INCONCLUSIVE, "verdict.failures"

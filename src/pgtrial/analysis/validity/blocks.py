@@ -168,12 +168,19 @@ def check_restore(assessment: Assessment) -> Iterator[CaveatFinding]:
         and bool(assessment.evidence.valid)
         and all(run.slices for run in assessment.evidence.valid)
     )
-    if not is_each_run:
+    if not is_each_run and not _only_reads(assessment):
         is_own = assessment.evidence.experiment.target.database is not None
         if restore == "each-block":
             yield caveat("data-not-restored.own-database-each-block" if is_own else "data-not-restored.each-block")
         else:
             yield caveat("data-not-restored.own-database" if is_own else "data-not-restored")
+
+
+def _only_reads(assessment: Assessment) -> bool:
+    """Whether the load's sessions were made read-only, so that no run left anything behind."""
+    settings = assessment.evidence.settings
+    runs = [settings.get(run.id, {}) for run in assessment.evidence.valid]
+    return bool(runs) and all(run.get("default_transaction_read_only") == ("on", "client") for run in runs)
 
 
 def _log_control(assessment: Assessment) -> list[float]:

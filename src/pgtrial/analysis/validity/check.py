@@ -3,11 +3,13 @@
 What a check says travels with the findings into every report. Severity "invalid" takes the verdict away.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pgtrial.analysis.validity import blocks, machine, runs, slices, world
 from pgtrial.analysis.validity.assessment import Assessment
-from pgtrial.findings.caveat import CaveatFinding, merge_runs
+from pgtrial.experiment_file.cause_tables import WAIVABLE
+from pgtrial.findings.caveat import CaveatFinding, caveat, merge_runs
+from pgtrial.model.caveat import Severity
 
 Check = Callable[[Assessment], Iterator[CaveatFinding]]
 
@@ -63,4 +65,17 @@ CHECKS: tuple[Check, ...] = (
 
 def check_quality(assessment: Assessment) -> tuple[CaveatFinding, ...]:
     """Caveats of all checks, in the order of the checks; those that only differ in their runs are merged."""
-    return merge_runs(caveat for check in CHECKS for caveat in check(assessment))
+    found = merge_runs(one for check in CHECKS for one in check(assessment))
+    reasons: dict[str, str] = {one.caveat: one.reason for one in assessment.evidence.experiment.waive}
+    return tuple(_waive(one, reasons[one.code]) if _may_be_waived(one, reasons) else one for one in found)
+
+
+def _may_be_waived(found: CaveatFinding, reasons: Mapping[str, str]) -> bool:
+    """Facts of the machine are outside; a setting that differs between arms is never."""
+    return found.code in reasons and found.code in WAIVABLE and found.variant != "setting"
+
+
+def _waive(found: CaveatFinding, reason: str) -> CaveatFinding:
+    """What is waived stays to be read: a grade lower, with the reason of whoever waived it."""
+    severity = Severity.WARNING if found.severity is Severity.INVALID else Severity.INFO
+    return caveat("waived", about=found.runs, severity=severity, what=found.message, reason=reason)

@@ -16,6 +16,7 @@ from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.runs import CHECKPOINT_DIFFERENCE, count_checkpoints, unequal_checkpoints
 from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.findings.caveat import CaveatFinding, caveat
+from pgtrial.findings.findings import ArmSlices
 from pgtrial.findings.message import Message, message
 from pgtrial.model.run import RunRow
 
@@ -175,13 +176,32 @@ def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """What builds up over more than a slice: the ratio in blocks with slices of double length against the others."""
+    """What outlasts half a slice: the ratio in blocks with slices of double length against the others."""
+    margin, primary = assessment.evidence.margin, assessment.primary
     for arm in assessment.slices.arms if assessment.slices is not None else ():
-        low, high = arm.longer_low, arm.longer_high
-        if arm.longer is None or low is None or high is None or low <= 1 <= high:
+        if not _changes(arm, margin):
             continue
-        if _is_large(arm.longer, assessment.evidence.margin):
-            yield caveat("effect-grows-with-slices", arm=arm.arm, change=arm.longer, low=low, high=high)
+        is_claimed = primary is not None and primary.effect.arm == arm.arm
+        ratio = primary.effect.ratio if primary is not None and is_claimed else None
+        has_turned = ratio is not None and find_reversal(arm, ratio, margin=margin)
+        code = "effect-grows-with-slices.turns" if has_turned else "effect-grows-with-slices"
+        yield caveat(code, arm=arm.arm, change=arm.longer, low=arm.longer_low, high=arm.longer_high)
+
+
+def find_reversal(arm: ArmSlices, ratio: float, *, margin: float) -> bool:
+    """Whether an arm is better in slices of one length and worse in those of the other.
+
+    Then what its slices leave behind comes so late that it falls into those of the other arm, and its cost looks like
+    its gain: nothing can be said. ``ratio`` is that over all blocks, halfway between the two.
+    """
+    return _changes(arm, margin) and abs(math.log(arm.longer or 1.0)) / 2 > abs(math.log(ratio))
+
+
+def _changes(arm: ArmSlices, margin: float) -> bool:
+    low, high = arm.longer_low, arm.longer_high
+    if arm.longer is None or low is None or high is None or low <= 1 <= high:
+        return False
+    return _is_large(arm.longer, margin)
 
 
 def _is_large(growth: float, margin: float) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.world.build import find_build_differences
 from pgtrial.analysis.world.fingerprint import FactDifference, Kind, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_of_server, find_undeclared
 from pgtrial.design.registration import plan_digest
@@ -48,6 +49,14 @@ def check_servers(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("server-build", setting=difference.name, values=_values(difference.values))
     changed = tuple(_named(difference.name, difference.values) for difference in rest if not _is_absent(difference))
     absent = len(rest) - len(changed)
+    if features := find_build_differences(assessment.evidence):
+        yield caveat(
+            "server-build.options",
+            features=tuple(
+                _named(name, [PlacedValue(where=arm, value=value) for arm, value in by_arm.items()])
+                for name, by_arm in features.items()
+            ),
+        )
     if changed and absent:
         yield caveat("server-defaults.both", settings=changed, count=absent)
     elif changed:

@@ -4,6 +4,7 @@
 differ. Facts are only read here; what they mean is for the analysis.
 """
 
+import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pgtrial.engine.fingerprint.machine import machine_facts, read_storage
 from pgtrial.engine.fingerprint.moment import ProcessTime, compare_times, moment_facts
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.sysctl import path_of, standard_name
-from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL
+from pgtrial.model.fingerprint import CLOCK_SYNCHRONIZED, CPU_ALL, CPU_OTHERS, CPU_STEAL
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.programs import Programs
 
@@ -88,6 +89,20 @@ def read_machine(
         passed = float(facts.get(CPU_ALL, "nan")) - float(since.facts.get(CPU_ALL, "nan"))
         facts |= compare_times(since.times, times, cpu_seconds=passed)
     return Machine(facts=facts, times=times)
+
+
+def taken_by_others(before: Machine, after: Machine) -> float | None:
+    """Share of the CPU time between two readings, the second since the first, that other programs and the hypervisor
+    had; None where it is not known.
+    """
+
+    def passed(name: str) -> float:
+        return float(after.facts.get(name, "nan")) - float(before.facts.get(name, "nan"))
+
+    stolen = passed(CPU_STEAL)
+    others = float(after.facts.get(CPU_OTHERS, "nan"))
+    share = (others + (0.0 if math.isnan(stolen) else stolen)) / (passed(CPU_ALL) or math.nan)
+    return None if math.isnan(share) else share
 
 
 def read_environment(ops: Operations, *, programs: Programs | None) -> dict[str, str]:

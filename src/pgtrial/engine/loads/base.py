@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import math
+import secrets
 import signal
 import time
 from collections import deque
@@ -14,13 +15,17 @@ from typing import Any, Protocol
 from pgtrial.design.data_size import arm_scales
 from pgtrial.design.plan import Plan
 from pgtrial.engine.loads.fio import FioLoad
-from pgtrial.engine.loads.pgbench import PgbenchLoad
+from pgtrial.engine.loads.pgbench import PgbenchLoad, put_scripts
 from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.engine.target.host import HostTarget
-from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.base import Account, Host, HostProcess
+from pgtrial.hosts.local import server_account
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
+from pgtrial.postgres.programs import may_execute, reachable_programs
+from pgtrial.postgres.work_directory import prepare_directory
+from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.transactions import LoadLog
 from pgtrial.workloads.base import Generator, Output, Progress, Summary
 from pgtrial.workloads.pgbench_output import OUTPUT as PGBENCH
@@ -38,6 +43,13 @@ class Load(Protocol):
     def program(self) -> Path: ...
     @property
     def output(self) -> Output: ...
+    @property
+    def account(self) -> Account | None:
+        """Whom the generators run as, None: as pgtrial."""
+
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        """The text of each scenario that has one, by its name."""
 
     def facts(self) -> Mapping[str, str]:
         """Facts of the load for the fingerprint of the experiment, "group/name" to value."""
@@ -59,9 +71,10 @@ class Load(Protocol):
         *,
         block: int,
         seconds: int,
-        log_directory: str | None,
+        directory: Path,
+        logged: bool,
     ) -> tuple[Generator, ...]:
-        """The load generators of an arm at a level, which are logged for what is measured only.
+        """The load generators of an arm at a level, in a ``directory`` of their own; what is measured is ``logged``.
 
         The arms of a block see the same random numbers, other blocks see others; and so does what is not measured, the
         warm-up: it must not touch the very data that are measured next, and so put them into the cache.
@@ -78,19 +91,29 @@ class Load(Protocol):
         """What generators have written down, of which the ``window`` or the counted part of the ``slices`` counts."""
 
 
-def make_load(plan: Plan, target: Target, *, here: Host, scripts: Path) -> Load:
-    """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts."""
+async def make_load(plan: Plan, target: Target, belongings: Belongings, *, here: Host, scripts: Path) -> Load:
+    """``here`` is where pgbench runs, ``scripts`` the folder with its scenarios' scripts.
+
+    Where its account may not execute it, a copy is made, which ``belongings`` know of. Raises PreflightError.
+    """
     experiment = plan.experiment
     if isinstance(target, HostTarget):
         return FioLoad(fio=target.fio, seed=plan.seed, target=target)
     assert target.client is not None  # every target with a server has one
+    account = server_account(here.ops)
+    client = target.client
+    if account is not None and not await may_execute(here, client, account):
+        work = Path("/var/tmp") / f"pgtrial-{secrets.token_hex(4)}"
+        belongings.add_directory(Made(path=work, host=here.name))
+        prepare_directory(here, work, account)
+        client = await reachable_programs(here, client, work=work, account=account)
     scenarios = scenarios_of(experiment, scripts)
     constant = sum(scenario.sessions or 0 for scenario in scenarios)
     return PgbenchLoad(
-        program=target.client.path("pgbench"),
+        program=client.path("pgbench"),
+        account=account,
         workload=experiment.workload,
         scenarios=scenarios,
-        scripts=scripts,
         seed=plan.seed,
         clients=max(level.clients for level in plan.levels) + constant,
         here=here,
@@ -158,13 +181,14 @@ async def run_generators(
     generators: Sequence[Generator],
     *,
     environment: Mapping[str, str],
+    account: Account | None = None,
     output: Output = PGBENCH,
     on_second: Callable[[float, float | None], bool] = lambda _tps, _latency: False,
     conduct: Callable[[Sequence[HostProcess]], Awaitable[None]] | None = None,
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
-    ``output`` says how the program speaks.
+    ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories.
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Raises
     HostCommandError if one cannot be started, and what ``conduct`` raises. However this function ends, none of them is
@@ -174,11 +198,15 @@ async def run_generators(
     enough = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         processes = []
+        for generator in generators:
+            put_scripts(host, Path(generator.directory), generator.scripts, account=account)
         started = time.time()
         for generator in generators:
             process = await host.start(
                 [program, *generator.argv_tail],
                 role="load",
+                account=account,
+                directory=Path(generator.directory),
                 environment={**environment, **generator.environment},
                 groups=generator.groups,
                 stdout=asyncio.subprocess.PIPE,

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.errors import HostCommandError, WorkloadError
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import Account, Host
 from pgtrial.hosts.processes import end_process
 from pgtrial.knobs.cgroup import evict
 from pgtrial.model.arm import Arm
@@ -37,8 +37,16 @@ class FioLoad:
         return OUTPUT
 
     @property
+    def account(self) -> Account | None:
+        return self.target.account
+
+    @property
     def _host(self) -> Host:
         return self.target.host
+
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {}
 
     def facts(self) -> Mapping[str, str]:
         return {"load generator/fio": self.fio.version, "load generator/program": str(self.fio.path)}
@@ -47,7 +55,9 @@ class FioLoad:
         """Run a few requests of every job, to find what the file system or the kernel does not support."""
         for job in arm.jobs:
             try:
-                await self._host.run([self.program, *trial_argv(job, server.directories[0])])
+                await self._host.run(
+                    [self.program, *trial_argv(job, server.directories[0])], account=self.account, directory=Path("/")
+                )
             except HostCommandError as err:
                 said = "; ".join(OUTPUT.find_errors("", err.detail)) or err.detail
                 raise WorkloadError(
@@ -71,6 +81,8 @@ class FioLoad:
                     f"count={math.ceil(job.size / _READ_SIZE)}",
                 ],
                 role="warm",
+                account=self.account,
+                directory=Path("/"),
                 groups=server.groups,
             )
             try:
@@ -89,16 +101,18 @@ class FioLoad:
         *,
         block: int,
         seconds: int,
-        log_directory: str | None,
+        directory: Path,
+        logged: bool,
     ) -> tuple[Generator, ...]:
         seed = self.seed + block
         return plan_jobs(
             arm.jobs,
             level,
             seconds=seconds,
-            directory=server.directories[0],
-            log_directory=log_directory,
-            seed=seed if log_directory is not None else -seed,
+            files=server.directories[0],
+            directory=str(directory),
+            logged=logged,
+            seed=seed if logged else -seed,
             groups=server.groups,
         )
 
@@ -111,7 +125,7 @@ class FioLoad:
         slices: tuple[Slice, ...] = (),
     ) -> list[LoadLog]:
         """``slices`` there are none: files have no twins."""
-        prefixes = [Path(generator.log_prefix) for generator in generators if generator.log_prefix is not None]
+        prefixes = [Path(each.directory) / each.log_prefix for each in generators if each.log_prefix is not None]
         return [
             HistogramLog(
                 level=level.index,

@@ -1,6 +1,7 @@
 """The load on a server: pgbench."""
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,18 +9,22 @@ from pathlib import Path
 from pgtrial.engine.target.base import RunningServer
 from pgtrial.errors import HostCommandError, SettingError, TargetError, WorkloadError
 from pgtrial.experiment_file.experiment import WorkloadTable
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import Account, Host
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
-from pgtrial.postgres.connect import connect, execute
+from pgtrial.postgres.connect import connect, execute, fetch
 from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output
-from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators
+from pgtrial.workloads.pgbench import OUTPUT, find_errors, plan_generators, script_option, scripts_of
 from pgtrial.workloads.scenarios import Scenario, at_scale
 
 _OWN_CONNECTIONS = 3  # the sampler's two, and one of our own; all of them are a superuser's
 
+_READ_ONLY = (
+    'The database is read-only for this experiment. Try it on a copy: "pgtrial copy" makes one. To let it write here, '
+    "write writes = true in [target] and run with --allow-writes; nothing has been measured."
+)
 _DROP = "/proc/sys/vm/drop_caches"
 # Small relations first: they are read often, and what no longer fits into shared_buffers pushes out what came before.
 _RELATIONS = """
@@ -31,16 +36,16 @@ _RELATIONS = """
 
 @dataclass(slots=True, kw_only=True)
 class PgbenchLoad:
-    """``scripts`` is the folder with the scenarios' scripts, ``clients`` the largest number of sessions.
+    """``account`` is whom pgbench runs as, ``clients`` the largest number of sessions.
 
     ``here`` is where pgbench runs, ``there`` the host of the server. ``scales`` are those of pgbench's tables, by arm,
     where arms differ in them.
     """
 
     program: Path
+    account: Account | None
     workload: WorkloadTable
     scenarios: tuple[Scenario, ...]
-    scripts: Path
     seed: int
     clients: int
     here: Host
@@ -51,6 +56,10 @@ class PgbenchLoad:
     @property
     def output(self) -> Output:
         return OUTPUT
+
+    @property
+    def scripts(self) -> Mapping[str, str]:
+        return {each.name: each.script for each in self.scenarios if each.script is not None}
 
     def facts(self) -> Mapping[str, str]:
         return {}  # pgbench is one of PostgreSQL's programs, and told with them
@@ -79,24 +88,47 @@ class PgbenchLoad:
 
     async def _try_scenario(self, scenario: Scenario, server: RunningServer) -> None:
         variables = [f"--define={name}={value}" for name, value in scenario.variables]
-        file = f"--file={self.scripts / f'{scenario.name}.sql'}@1"
-        script = f"--builtin={scenario.builtin}" if scenario.builtin else file
-        try:
-            await self.here.run(
-                [self.program, "-n", "-c", "1", "-t", "1", f"--protocol={self.workload.protocol}", *variables, script],
-                environment=server.environment,
+        with tempfile.TemporaryDirectory(prefix="pgtrial-trial-") as name:
+            if self.account is not None:
+                os.chown(name, self.account.uid, self.account.gid, follow_symlinks=False)
+            put_scripts(self.here, Path(name), scripts_of([scenario]), account=self.account)
+            argv: list[str | Path] = [
+                self.program,
+                "-n",
+                "-c",
+                "1",
+                "-t",
+                "1",
+                f"--protocol={self.workload.protocol}",
+                *variables,
+            ]
+            try:
+                await self.here.run(
+                    [*argv, f"{script_option(scenario)}@1"],
+                    account=self.account,
+                    directory=Path(name),
+                    environment=server.environment,
+                )
+            except HostCommandError as err:
+                raise WorkloadError(
+                    f'scenario "{scenario.name}" fails: {_telling(err.detail)}', hint=self._how_to_mend(err.detail)
+                ) from err
+
+    def _how_to_mend(self, said: str) -> str:
+        if self.account is not None and "connection to server" in said:
+            return (
+                f'The load runs as user "{self.account.name}", not as root: it needs a way to log in that does not '
+                "depend on the user, or a pgtrial that an ordinary user runs."
             )
-        except HostCommandError as err:
-            raise WorkloadError(
-                f'scenario "{scenario.name}" fails: {_telling(err.detail)}',
-                hint="Fix the script; nothing has been measured.",
-            ) from err
+        if "in a read-only transaction" in said:
+            return _READ_ONLY
+        return "Fix the script; nothing has been measured."
 
     async def make_cold(self, arm: Arm) -> None:
         await drop_page_cache(self.there)
 
     async def make_warm(self, arm: Arm, server: RunningServer) -> None:
-        await prewarm(server.conninfo(server.database))
+        await prewarm(server.conninfo(server.database), may_create=not server.is_foreign)
 
     def generators(
         self,
@@ -106,7 +138,8 @@ class PgbenchLoad:
         *,
         block: int,
         seconds: int,
-        log_directory: str | None,
+        directory: Path,
+        logged: bool,
     ) -> tuple[Generator, ...]:
         seed = self.seed + block
         return plan_generators(
@@ -115,9 +148,9 @@ class PgbenchLoad:
             workload=self.workload,
             seconds=seconds,
             cpus=len(os.sched_getaffinity(0)),
-            script_directory=str(self.scripts),
-            log_directory=log_directory,
-            seed=seed if log_directory is not None else -seed,
+            directory=str(directory),
+            logged=logged,
+            seed=seed if logged else -seed,
         )
 
     def logs(
@@ -128,7 +161,7 @@ class PgbenchLoad:
         window: tuple[float, float],
         slices: tuple[Slice, ...] = (),
     ) -> list[LoadLog]:
-        prefixes = [Path(generator.log_prefix) for generator in generators if generator.log_prefix is not None]
+        prefixes = [Path(each.directory) / each.log_prefix for each in generators if each.log_prefix is not None]
         return [
             LevelLog(
                 level=level.index,
@@ -142,6 +175,16 @@ class PgbenchLoad:
             )
             for generator, prefix in zip(generators, prefixes, strict=True)
         ]
+
+
+def put_scripts(host: Host, directory: Path, scripts: Mapping[str, str], *, account: Account | None) -> None:
+    """Put scripts (text by name) where pgbench is started. Raises HostCommandError."""
+    owner = None if account is None else (account.uid, account.gid)
+    for name, text in scripts.items():
+        try:
+            host.ops.put(str(directory / name), text, owner=owner, mode=0o600)
+        except OSError as err:
+            raise HostCommandError(f'cannot write "{directory / name}": {err.strerror}') from err
 
 
 def _telling(output: str) -> str:
@@ -163,18 +206,20 @@ async def drop_page_cache(host: Host) -> None:
         ) from err
 
 
-async def prewarm(conninfo: str) -> None:
+async def prewarm(conninfo: str, *, may_create: bool = True) -> None:
     """Read all relations of the load's database into shared_buffers, as far as they fit, the small ones last.
 
-    Raises TargetError if the server does not have the extension pg_prewarm.
+    Raises TargetError if the server does not have the extension pg_prewarm, or, unless it ``may_create`` it there, the
+    database.
     """
-    try:
-        await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-    except TargetError as err:
-        raise TargetError(
-            f"cannot fill the cache: {err.message}",
-            hint='cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).',
-        ) from err
+    hint = 'cache = "warm" in [design] needs the extension pg_prewarm (package postgresql-contrib).'
+    if may_create:
+        try:
+            await execute(conninfo, "CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+        except TargetError as err:
+            raise TargetError(f"cannot fill the cache: {err.message}", hint=hint) from err
+    elif not await fetch(conninfo, "SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'pg_prewarm'"):
+        raise TargetError("cannot fill the cache: the database does not have the extension pg_prewarm", hint=hint)
     async with connect(conninfo) as connection:
         await connection.execute("SET statement_timeout = 0")
         for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():

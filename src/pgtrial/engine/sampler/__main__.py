@@ -1,4 +1,4 @@
-"""The sampler: a process of its own that reads everything once a second, and sessions ten times a second.
+"""The sampler: a process of its own that reads everything once a second, and sessions ten times, at random moments.
 
 ``python -m pgtrial.engine.sampler`` takes its configuration as one line of JSON on standard input, says "ready" after
 the first readings are on disk, and runs until standard input closes, SIGTERM, or the death of its parent. It imports
@@ -32,13 +32,14 @@ from pgtrial.engine.sampler.files import (
     worth_saying,
 )
 from pgtrial.engine.sampler.link import LinkError, ServerLink, SessionSums, columns_of, rows_of
-from pgtrial.engine.sampler.reader import Ticks, Troubles
+from pgtrial.engine.sampler.reader import OUT_OF_TURN, Moments, Troubles, tick_moments
 from pgtrial.engine.sampler.spool import END, REMARK, TROUBLE, Header, SpoolWriter
 
 READY = b"ready\n"
 _PR_SET_PDEATHSIG = 1
 _CONNECT_PATIENCE = 10.0  # s, for the first connection
 _FLUSH_EVERY = 5  # ticks
+_SIGNALS = 64  # that are noticed at once, at most
 
 
 class Loop:
@@ -51,7 +52,7 @@ class Loop:
         self._queries: list[QueryCollector] = []
         self._statements: dict[str, str] = {}
         for collector in COLLECTORS if config["conninfo"] else ():
-            if isinstance(collector, QueryCollector | SessionCollector):
+            if isinstance(collector, SessionCollector) or (isinstance(collector, QueryCollector) and config["views"]):
                 statement = find_statement(collector.name, version_num)
                 if statement is None:
                     continue
@@ -61,6 +62,8 @@ class Loop:
         self._batch = [(query.name, [self._parameters[name] for name in query.parameters]) for query in self._queries]
         self._link = ServerLink(config["conninfo"]) if config["conninfo"] else None
         self._asked = 0.0  # time of the last poll of sessions
+        self._due = 0  # moments at which one was due, since the last answer
+        self._was_frozen = False
         self._troubles = Troubles(self._report)
         self._sums = SessionSums()
         self._spool = SpoolWriter(Path(config["spool"]))
@@ -117,21 +120,24 @@ class Loop:
         if self._link is not None:
             self._link.connect(self._statements, deadline=time.monotonic() + _CONNECT_PATIENCE)
         now = time.monotonic()
-        self._ticks = Ticks(start=now, interval=self._interval)
-        self._polls = Ticks(start=now, interval=self._session_interval)
-        self._ticks.take(now)
-        self._polls.take(now)
+        self._ticks = tick_moments(now, interval=self._interval)
+        self._polls = Moments(start=now, interval=self._session_interval)
         for files in self._files:
             files.start()
         self._ask_queries()
-        self._ask_sessions()
+        self._ask_sessions(due=1)
         self._take_sessions(deadline=self._ticks.deadline)
         self._extensions.start()
         if self._troubles.current:
             raise LinkError("; ".join(self._troubles.current.values()))
         self._spool.flush()
 
-    def run(self, control: "select.poll") -> None:
+    def thaw(self, *_: object) -> None:
+        """Note that the process goes on after it was stopped, with its server: what was due meanwhile is nobody's."""
+        self._was_frozen = True
+
+    def run(self, control: "select.poll", wake: int) -> None:
+        """``wake`` becomes readable with a signal."""
         remote = self._files[0]
         files = remote.fd
         if files is not None:
@@ -139,17 +145,24 @@ class Loop:
         while True:
             deadline = min(self._ticks.deadline, self._polls.deadline)
             for fd, _ in control.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                if fd != files:
+                if fd == wake:
+                    if signal.SIGTERM in os.read(wake, _SIGNALS):
+                        return
+                elif fd == files:
+                    remote.receive()
+                    if remote.fd is None:
+                        control.unregister(fd)
+                else:
                     return
-                remote.receive()
-                if remote.fd is None:
-                    control.unregister(fd)
             if self._ticks.take(time.monotonic()):
                 self._tick()
                 if self._ticks.taken % _FLUSH_EVERY == 0:
                     self._spool.flush()
-            if self._polls.take(time.monotonic()):
-                self._poll_sessions()
+            if self._was_frozen:
+                self._was_frozen = False
+                self._polls.forget(time.monotonic())
+            if due := self._polls.take(time.monotonic()):
+                self._poll_sessions(due)
 
     def stop(self) -> None:
         # Once more, out of turn: the measured window ends before the next tick would be due.
@@ -160,7 +173,7 @@ class Loop:
         self._drain_sessions()
         self._extensions.finish()
         late = self._ticks.skipped + sum(files.late for files in self._files)
-        self._spool.add(time.time(), END, {"ticks": self._ticks.taken + 1, "late": late})
+        self._spool.add(time.time(), END, {"ticks": self._ticks.taken + OUT_OF_TURN, "late": late})
         self._spool.close()
         if self._link is not None:
             self._link.close()
@@ -200,15 +213,21 @@ class Loop:
             if answer.ntuples or query.may_be_empty:
                 self._spool.add(t, query.name, {"columns": columns_of(answer), "rows": rows_of(answer)})
 
-    def _poll_sessions(self) -> None:
+    def _poll_sessions(self, due: int) -> None:
         """Take the answer to the poll before, and ask for the next.
 
         It has come long ago. Waiting for each would wake up the sampler twice as often, and that is most of its cost.
         """
         self._take_sessions()
-        self._ask_sessions()
+        self._ask_sessions(due=due)
 
-    def _ask_sessions(self) -> None:
+    def _ask_sessions(self, *, due: int) -> None:
+        """Poll for so many moments that have passed.
+
+        Where this process or the server's comes late, or has not answered yet, one answer stands for several moments:
+        left out they would make busy moments count less.
+        """
+        self._due += due
         now = time.time()
         try:
             if self._link is not None and self._link.ask(sessions.NAME, ()):
@@ -225,7 +244,8 @@ class Loop:
             self._troubles.note(sessions.NAME if self._link.is_connected else "server", str(err))
             return
         if result is not None:
-            self._sums.add(self._asked, result)
+            self._sums.add(self._asked, result, count=self._due)
+            self._due = 0
             self._troubles.note(sessions.NAME, "")
 
     def _drain_sessions(self) -> None:
@@ -238,6 +258,7 @@ class Loop:
         except LinkError as err:
             self._troubles.note("server", str(err))
         else:
+            self._due = 0
             self._troubles.note("server", "")
 
     def _report(self, trouble: str) -> None:
@@ -266,9 +287,10 @@ def main() -> int:
     try:
         loop = Loop(config)
         loop.start()
+        signal.signal(signal.SIGCONT, loop.thaw)
         gc.freeze()  # keeps the collector from scanning imported modules again and again
         os.write(1, READY)
-        loop.run(control)
+        loop.run(control, wake)
         loop.stop()
     except (LinkError, ReaderError) as err:
         print(err, file=sys.stderr)

@@ -59,7 +59,8 @@ class SamplerConfig:
     ``server_pid`` is the server's first process, whose children do its work; None where that is not known.
     ``generators`` is what the environment of this server's load generators has ("NAME=value"; "": all that pgtrial has
     started are its own), None where those are not to be read. ``load_conninfo`` names the load's database, in which
-    extensions may be that are worth reading.
+    extensions may be that are worth reading. Without ``views`` only the sessions of the server are read: what it counts
+    is of others as well.
     """
 
     conninfo: str
@@ -73,6 +74,7 @@ class SamplerConfig:
     server_pid: int | None = None
     generators: str | None = ""
     load_conninfo: str = ""
+    views: bool = True
     interval: float = 1.0
     session_interval: float = 0.1
 
@@ -98,7 +100,7 @@ def find_server(ops: Operations, directories: Sequence[str]) -> int | None:
     """Number of the first process of the server with these directories, its data first; None if it cannot be read."""
     for data in directories[:1]:
         with suppress(OSError, ValueError, IndexError):
-            return int(ops.read(f"{data}/postmaster.pid").splitlines()[0])
+            return int(ops.read_plain(f"{data}/postmaster.pid", 8192).splitlines()[0])
     return None
 
 
@@ -172,6 +174,7 @@ class Sampler:
             "server_pid": config.server_pid,
             "generators": config.generators,
             "load_conninfo": config.load_conninfo,
+            "views": config.views,
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(

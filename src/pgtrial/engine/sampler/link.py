@@ -19,6 +19,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from pgtrial.collectors import sessions
 
 APPLICATION = "pgtrial sampler"
+_MOST_STATEMENTS = 5000  # whose texts are kept
 
 # The same cost and meaning of a reading in every arm, whatever the arm's settings are.
 _SESSION = b"""
@@ -117,7 +118,13 @@ class ServerLink:
         return True
 
     def take(self, *, deadline: float = 0.0) -> PGresult | None:
-        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError."""
+        """The answer to ``ask``; None if it has not arrived yet or was taken already. Raises LinkError.
+
+        What a batch is late with is no answer to ``ask``: it is thrown away.
+        """
+        if self._in_batch:
+            self.settle(deadline=deadline)
+            return None
         return self._answer(deadline) if self._owes_answer else None
 
     def run_all(
@@ -227,44 +234,56 @@ def _one_line(text: str) -> str:
 
 @dataclass(slots=True)
 class SessionSums:
-    """The polls of sessions since the last tick. ``t`` is the time of the first of them.
+    """The polls of sessions since the last tick, each with how many it counts for. ``t`` is the time of the first one.
 
     They are summed at the tick, so that a poll does as little as possible.
     """
 
     t: float = 0.0
-    polls: list[PGresult] = field(default_factory=list)
+    polls: list[tuple[PGresult, int]] = field(default_factory=list)
+    statements: dict[str, str] = field(default_factory=dict)  # the first text of each query_id, without literals
 
-    def add(self, t: float, result: PGresult) -> None:
+    def add(self, t: float, result: PGresult, *, count: int) -> None:
         if not self.polls:
             self.t = t
-        self.polls.append(result)
+        self.polls.append((result, count))
 
     def drain(self) -> dict[str, Any]:
         """Sessions that were alike, with their number, without the literals of their statements; then begin anew.
 
         There has to be a poll.
         """
-        columns = columns_of(self.polls[0])
+        columns = columns_of(self.polls[0][0])
         places = range(len(columns))
         alike: dict[tuple[bytes | None, ...], int] = {}
-        for result in self.polls:
+        for result, times in self.polls:
             value = result.get_value
             for row in range(result.ntuples):
                 session = tuple([value(row, place) for place in places])
-                alike[session] = alike.get(session, 0) + 1
-        query = columns.index(sessions.QUERY)
+                alike[session] = alike.get(session, 0) + times
+        query, query_id = columns.index(sessions.QUERY), columns.index(sessions.QUERY_ID)
         groups: dict[tuple[str | None, ...], int] = {}
         for session, count in alike.items():
             texts = _texts(session)
             if (text := texts[query]) is not None:
-                texts[query] = sessions.without_literals(text)
+                texts[query] = self._name_statement(text, texts[query_id])
             group = tuple(texts)
             groups[group] = groups.get(group, 0) + count
         rows = [[*group, str(count)] for group, count in groups.items()]
-        payload = {"polls": len(self.polls), "columns": (*columns, sessions.SESSIONS), "rows": rows}
+        polls = sum(times for _, times in self.polls)
+        late = polls - len(self.polls)
+        payload = {"polls": polls, "late": late, "columns": (*columns, sessions.SESSIONS), "rows": rows}
         self.polls = []
         return payload
+
+    def _name_statement(self, text: str, query_id: str | None) -> str:
+        """The text without its literals; of statements that the server counts as one, the same for all."""
+        name = sessions.without_literals(text)
+        if query_id is None:
+            return name
+        if len(self.statements) >= _MOST_STATEMENTS:
+            return self.statements.get(query_id, name)
+        return self.statements.setdefault(query_id, name)
 
 
 def columns_of(result: PGresult) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reads files of the kernel at fixed times: in the sampler, or as a program of its own on the server's machine.
+"""Reads files of the kernel at random times: in the sampler, or as a program of its own on the server's machine.
 
 This file stands alone (standard library only, Python 3.8): another machine's Python is given its text. That program is
 told once what to read and how often, in one line of JSON on standard input, and says what of it there is:
@@ -7,8 +7,8 @@ told once what to read and how often, in one line of JSON on standard input, and
      "children": [[source, process id, program, mark], ...], "interval": seconds}
     {"sources": [source, ...], "absent": {source: reason}}
 
-After one more line, which is empty, it reads by itself. At each tick of its own clock it sends what it has read; when
-standard input closes, it reads once more, out of turn, and sends what it did. Times are its own time.time().
+After one more line, which is empty, it reads by itself. Once in each interval of its own clock it sends what it has
+read; when standard input closes, it reads once more, out of turn, and sends what it did. Times are its own time.time().
 
     {"readings": [[time, source, text], ...], "troubles": [text, ...], "late": ticks skipped so far}
     {"ticks": number, "late": number}
@@ -23,42 +23,73 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import random
 
 _READ_SIZE = 1 << 16
 _TITLE = "postgres: "  # how the title of a process of the server begins
 _LONGEST_TITLE = 250  # characters; names of a user and a database have at most 63 each
+OUT_OF_TURN = 2  # readings, the first and the last
 _MOST_OPEN = 500  # files of processes that are kept open; a process may mostly have 1024
 
 
-class Ticks:
-    """When to read: at ``start`` + k · ``interval`` of any clock, so that lateness does not add up.
+class Moments:
+    """When to read: one random moment in each stratum of ``interval`` seconds after ``start``, by any clock.
 
-    ``skipped`` counts the ticks that could not be taken in time.
+    A moment is uniform over the first ``width`` seconds of its stratum, by default over all of it. Fixed periods lock
+    with those of the kernel, which grants CPU time and requests of a limited group in slices of 100 ms, and with those
+    of the server; they may see the same phase of them for minutes. What is read at uniform moments of strata has the
+    mean of all time, whatever rhythm it has. ``skipped`` counts the moments that passed before something was read.
+
+    Source: Wolff, "Poisson arrivals see time averages", Operations Research 30 (1982) 223-231, for moments that are
+    independent of what they see; Cochran, Sampling Techniques, 1977, section 5A, for one in each stratum.
     """
 
-    __slots__ = ("interval", "next", "skipped", "start", "taken")
+    __slots__ = ("_next", "deadline", "interval", "skipped", "start", "taken", "width")
 
-    def __init__(self, *, start: float, interval: float) -> None:
+    def __init__(self, *, start: float, interval: float, width: float | None = None) -> None:
         self.start = start
         self.interval = interval
-        self.next = 0
+        self.width = interval if width is None else width
         self.taken = 0
         self.skipped = 0
+        self._draw(0)
 
-    @property
-    def deadline(self) -> float:
-        return self.start + self.next * self.interval
+    def take(self, now: float) -> int:
+        """How many moments have passed since the last time; zero while there is nothing to be read."""
+        first = self._next
+        self._pass(now)
+        passed = self._next - first
+        if passed:
+            self.taken += 1
+            self.skipped += passed - 1
+        return passed
 
-    def take(self, now: float) -> bool:
-        """Whether a tick is to be read now; it is skipped if it is late by more than half an interval."""
+    def forget(self, now: float) -> None:
+        """Leave out the moments that have passed."""
+        self._pass(now)
+
+    def _pass(self, now: float) -> None:
         if now < self.deadline:
-            return False
-        due = max(self.next, math.floor((now - self.start) / self.interval))
-        in_time = now - (self.start + due * self.interval) <= self.interval / 2
-        self.skipped += due - self.next + (not in_time)
-        self.taken += in_time
-        self.next = due + 1
-        return in_time
+            return
+        # All strata before this one have passed. The moment of this one may be still to come.
+        current = math.floor((now - self.start) / self.interval)
+        self._draw(max(self._next + 1, current))
+        while self.deadline <= now:
+            self._draw(self._next + 1)
+
+    def _draw(self, stratum: int) -> None:
+        self._next = stratum
+        self.deadline = self.start + stratum * self.interval + random() * self.width
+
+
+def tick_moments(now: float, *, interval: float) -> Moments:
+    """When that is read which is read once in an interval, for the first time in the one that begins after ``now``.
+
+    What is read then are mostly counters, whose growth between two readings is spread over the seconds between: their
+    distance should not vary much. A fifth of the interval has whole periods of 100 and 200 ms, and a reading at a
+    uniform moment of it sees all phases of these.
+    """
+    return Moments(start=now + interval, interval=interval, width=interval / 5)
 
 
 class OpenFile:
@@ -350,19 +381,23 @@ def _serve() -> None:
     _send({"sources": [file.source for file in sources], "absent": absent})
     if not sys.stdin.buffer.readline():
         return
-    ticks = Ticks(start=time.monotonic(), interval=options["interval"])
+
+    def read() -> None:
+        read_files(sources, lambda *reading: readings.append(reading), troubles)
+        _send({"readings": readings, "troubles": words, "late": ticks.skipped})
+        readings.clear()
+        words.clear()
+
+    ticks = tick_moments(time.monotonic(), interval=options["interval"])
     control = select.poll()
     control.register(0, select.POLLIN)
-    ended = False
-    while not ended:
-        # There is nothing more to be said on standard input but that it ends.
-        ended = bool(control.poll(max(0.0, ticks.deadline - time.monotonic()) * 1000))
-        if ended or ticks.take(time.monotonic()):
-            read_files(sources, lambda *reading: readings.append(reading), troubles)
-            _send({"readings": readings, "troubles": words, "late": ticks.skipped})
-            readings.clear()
-            words.clear()
-    _send({"ticks": ticks.taken + 1, "late": ticks.skipped})
+    read()
+    # There is nothing more to be said on standard input but that it ends.
+    while not control.poll(max(0.0, ticks.deadline - time.monotonic()) * 1000):
+        if ticks.take(time.monotonic()):
+            read()
+    read()
+    _send({"ticks": ticks.taken + OUT_OF_TURN, "late": ticks.skipped})
 
 
 if __name__ == "__main__":

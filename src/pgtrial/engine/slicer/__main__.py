@@ -64,7 +64,8 @@ class Slicer:
     def _turn(self, arms: Sequence[str]) -> None:
         """Set the kernel values and CPUs that the arms need. Raises OSError, also when a server has ended."""
         for arm in arms:
-            os.kill(self._twins[arm]["server"], 0)
+            if (server := self._twins[arm]["server"]) is not None:
+                os.kill(server, 0)
             for path, value in self._values.get(arm, ()):
                 with open(path, "w", encoding="ascii") as file:
                     file.write(f"{value}\n")

@@ -8,14 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TypedDict
 
 from pgtrial.design.duration import guard_time, warmup_cap
-from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
+from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed, warmup_steps
 from pgtrial.design.slices import Step, split_cpus
 from pgtrial.engine.collect import InvalidRunError, check_presence
 from pgtrial.engine.folder import make_shared_spool
 from pgtrial.engine.host_facts import read_facts
-from pgtrial.engine.measure import MACHINE, Measurement
+from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import (
     Disks,
     SamplerConfig,
@@ -24,20 +26,21 @@ from pgtrial.engine.sampler.control import (
     remote_reader,
 )
 from pgtrial.engine.slicer.freeze import family, thaw
-from pgtrial.engine.target.twins import Twins
+from pgtrial.engine.target.base import ARM, RunningServer, TurnTaking
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import end_process
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, Slice
+from pgtrial.model.run import LoadLevel, PhaseName, Slice
 
-_SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
+SPARE = 600  # s that the generators would run beyond their slices: they are told when to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """Process ids of an arm: its server, and its load and sampler, which are frozen with it."""
+    """Process ids of an arm: its server, unless that is another's as well, and its load and sampler."""
 
-    server: int
+    server: int | None
     others: tuple[int, ...]
 
 
@@ -58,7 +61,9 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
 
     Afterwards all twins run again, also after an error or a cancellation.
     """
-    everybody = [pid for twin in task.twins.values() for pid in (*twin.others, *family(twin.server))]
+    everybody = [
+        pid for twin in task.twins.values() for pid in (*twin.others, *(family(twin.server) if twin.server else ()))
+    ]
     process = await host.start(
         [sys.executable, "-m", "pgtrial.engine.slicer"],
         role="slicer",
@@ -119,11 +124,11 @@ class SlicePlan:
 
 
 def plan_slices(choice: MethodChoice, *, arms: int, host: Host) -> SlicePlan | None:
-    """None where each run has the machine to itself.
+    """None where there are no servers that share a block's time.
 
     Raises PreflightError when this machine has too few CPUs for a duet that was planned on another one.
     """
-    if choice.method == "blocks":
+    if choice.method in ("blocks", "switchback"):
         return None
     cpu_sets = split_cpus(read_facts(host).cores, arms) if choice.method == "duet" else ()
     if cpu_sets is None:
@@ -138,23 +143,13 @@ class SlicedMeasurement(Measurement):
     Each server has a sampler, which is frozen with it; one more reads the machine.
     """
 
-    twins: Twins
+    freezes = True
+    twins: TurnTaking
     slice_plan: SlicePlan
 
     def _sampler_configs(self, clock_offset: float) -> Mapping[str, SamplerConfig]:
         members, ops = self.group.members, self.group.host.ops
-        first = next(iter(members.values()))
-        self.shared_spool = make_shared_spool(first.folder)
-        machine = SamplerConfig(
-            conninfo="",
-            database=first.server.database,
-            version_num=first.server.version_num,
-            disks=find_disks(ops, self.group.directories),
-            groups=tuple(group for member in members.values() for group in member.server.groups),
-            spool=str(self.shared_spool),
-            remote=remote_reader(self.group.host, clock_offset=clock_offset),
-            generators=None,
-        )
+        self.shared_spool, machine = machine_config(self.group, clock_offset=clock_offset)
         return {MACHINE: machine} | {
             name: SamplerConfig(
                 conninfo=member.server.control,
@@ -163,22 +158,22 @@ class SlicedMeasurement(Measurement):
                 disks=Disks(),
                 machine=False,
                 spool=str(member.spool),
-                server_pid=find_server(ops, member.server.directories),
-                # The load of an arm is known by where it goes.
-                generators=f"PGHOST={member.server.environment['PGHOST']}",
-                load_conninfo=member.server.conninfo(member.server.database),
+                **_own_sources(ops, member.server),
             )
             for name, member in members.items()
         }
 
     async def _warm_up(self) -> None:
         """Always for the longest time allowed: slices are too short to tell whether an arm is steady."""
-        steps = self._steps(warmup_cap(self.group.plan.workload), "warm-up")
+        block, members = self.group.block, sorted(self.group.members)
+        seed = turn_seed(self.group.plan.seed, block, "warm-up")
+        cap = warmup_cap(self.group.plan.workload)
+        steps = warmup_steps(self.slice_plan.choice, members, seconds=cap, seed=seed, block=block)
         with self.group.record.phase(PhaseName.WARMUP, length=_total_length(steps)):
             await self._play("warm-up", self.group.plan.levels[0], steps, logged=False)
 
     async def _measure(self, level: LoadLevel) -> None:
-        record, steps = self.group.record, self._steps(self.group.plan.workload.duration, str(level.index))
+        record, steps = self.group.record, self._steps(level)
         length = _total_length(steps)
 
         def share(arm: str) -> float:
@@ -187,27 +182,23 @@ class SlicedMeasurement(Measurement):
         record.measuring(level, guard_time(level) + length)
         async with self._counting(level, seconds=length, share=share):
             slices = await self._play(level.label, level, steps, logged=True)
-        every = [piece for own in slices.values() for piece in own]
-        record.add_phase(
-            Phase(
-                name=PhaseName.MEASURE,
-                start=min(piece.started for piece in every),
-                end=max(piece.ended for piece in every),
-                level=level.index,
-            )
-        )
-        for name, own in slices.items():
-            record.state.add_slices(self.group.members[name].run.id, own)
+        self._add_slices(level, slices)
 
-    def _steps(self, seconds: float, what: str) -> tuple[Step, ...]:
-        seed, block = turn_seed(self.group.plan.seed, self.group.block, what), self.group.block
-        return plan_steps(self.slice_plan.choice, sorted(self.group.members), seconds=seconds, seed=seed, block=block)
+    def _steps(self, level: LoadLevel) -> tuple[Step, ...]:
+        plan, block = self.group.plan, self.group.block
+        return plan_steps(
+            self.slice_plan.choice,
+            sorted(self.group.members),
+            seconds=plan.workload.duration,
+            seed=turn_seed(plan.seed, block, level.index),
+            block=block,
+        )
 
     async def _play(
         self, label: str, level: LoadLevel, steps: Sequence[Step], *, logged: bool
     ) -> dict[str, tuple[Slice, ...]]:
         """Run a level's load on all arms by the steps; return the slices of each arm."""
-        generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + _SPARE, logged=logged)
+        generators = self._generators(level, seconds=guard_time(level) + _total_length(steps) + SPARE, logged=logged)
         slices: dict[str, tuple[Slice, ...]] = {}
 
         async def conduct(processes: Sequence[HostProcess]) -> None:
@@ -243,6 +234,41 @@ class SlicedMeasurement(Measurement):
         pid = self.samplers[name].pid
         assert pid is not None  # it was started
         return pid
+
+
+class _OwnSources(TypedDict):
+    views: bool
+    server_pid: int | None
+    generators: str
+    load_conninfo: str
+
+
+def _own_sources(ops: Operations, server: RunningServer) -> _OwnSources:
+    """What is to be read for one arm alone. Its load is known by where it goes, or else by the arm's name."""
+    known_by = ARM if ARM in server.environment else "PGHOST"
+    own = server.has_own_counters
+    return _OwnSources(
+        views=own,
+        server_pid=find_server(ops, server.directories) if own else None,
+        generators=f"{known_by}={server.environment[known_by]}",
+        load_conninfo=server.conninfo(server.database) if own else "",
+    )
+
+
+def machine_config(group: RunGroup, *, clock_offset: float) -> tuple[Path, SamplerConfig]:
+    """The spool and the configuration of the sampler of the machine that the runs of a block share."""
+    members = group.members.values()
+    first, spool = next(iter(members)), make_shared_spool(next(iter(members)).folder)
+    return spool, SamplerConfig(
+        conninfo="",
+        database=first.server.database,
+        version_num=first.server.version_num,
+        disks=find_disks(group.host.ops, tuple(dict.fromkeys(group.directories))),
+        groups=tuple(dict.fromkeys(each for member in members for each in member.server.groups)),
+        spool=str(spool),
+        remote=remote_reader(group.host, clock_offset=clock_offset),
+        generators=None,
+    )
 
 
 def _total_length(steps: Sequence[Step]) -> float:

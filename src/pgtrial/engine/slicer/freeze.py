@@ -22,15 +22,15 @@ def family(pid: int) -> list[int]:
     return found if os.path.exists(f"/proc/{pid}") else []
 
 
-def freeze(server: int, others: Iterable[int]) -> list[int]:
-    """Freeze clients first, then the server, which then cannot start anything new.
+def freeze(server: int | None, others: Iterable[int]) -> list[int]:
+    """Freeze clients first, then the server, which then cannot start anything new. None: it is not the arm's alone.
 
     Returns all pids: once the server is killed, its children can no longer be found.
     """
-    stopped = [*others, server]
+    stopped = [*others, *([server] if server is not None else [])]
     for pid in stopped:
         _send(pid, signal.SIGSTOP)
-    own = family(server)[1:]
+    own = family(server)[1:] if server is not None else []
     for pid in own:
         _send(pid, signal.SIGSTOP)
     return [*stopped, *own]

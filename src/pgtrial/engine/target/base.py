@@ -16,6 +16,7 @@ from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 
 DATABASE = "pgtrial"  # of the load, in a cluster of our own
+ARM = "PGTRIAL_ARM"  # in the environment of a load whose server tells not whose it is
 # What alter_database does, and wanted_settings of the libraries.
 IN_DATABASE = frozenset({("extensions", "preload"), ("extensions", "create"), ("sql", "apply"), ("sql", "undo")})
 _LOOKS, _BETWEEN = 10, 0.05  # s
@@ -50,6 +51,8 @@ class RunningServer:
     confirmed: frozenset[tuple[str, str]]
     on_host: bool = True  # it runs on the target's host; else nothing is known of its machine
     altered: bool = False  # the arm's SQL has changed the data
+    has_own_counters: bool = True  # what the server counts is this arm's alone
+    is_foreign: bool = False  # the database was there before, and nothing is to be made in it unasked
     may_checkpoint: bool = True
 
     @property
@@ -135,6 +138,22 @@ class Servers(Protocol):
 
         ``immediate`` skips the shutdown checkpoint, for data that will not be used again.
         """
+
+
+class TurnTaking(Servers, Protocol):
+    """Servers whose arms take turns. ``values`` maps an arm to (file of the kernel, value), set before its turn."""
+
+    @property
+    def values(self) -> Mapping[str, Sequence[tuple[str, str]]]: ...
+
+    def server_pid(self, name: str) -> int | None:
+        """First process of the server that is an arm's own, and stands still between its turns, if there is one."""
+
+    def exchange(self, block: int, *, seed: int) -> None:
+        """Let no arm have the same copy of the data in every block, where each has one and none is put back."""
+
+    async def remove(self) -> None:
+        """Leave nothing of the arms on the host. Raises RestoreError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""An existing server as the target, with a database made by pgtrial or one that is left as found."""
+"""An existing server as the target, with a database made by pgtrial or one that was there, which is read-only."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from pgtrial.design.plan import Plan
 from pgtrial.design.variants import host_knobs
 from pgtrial.engine.changes import HostChanges
+from pgtrial.engine.consent import refuse_host_changes
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
 from pgtrial.engine.sampler.control import find_server
@@ -20,20 +21,19 @@ from pgtrial.hosts.linux.control_groups import own_groups
 from pgtrial.knobs.base import KnobContext
 from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Caveat, Severity
-from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.model.change import JournalEntry, Outcome, Undone
+from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.existing.database import (
-    check_may_create,
-    compare_inventories,
-    data_database,
-    read_inventory,
-    run_database,
-)
-from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings
+from pgtrial.postgres.existing.checks import Missing, find_missing, refuse_missing
+from pgtrial.postgres.existing.database import check_may_create, data_database, run_database
+from pgtrial.postgres.existing.inventory import Inventory, compare_catalogues, compare_data, read_inventory
+from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights, probe_rights
 from pgtrial.postgres.existing.server import ExistingServer, open_server
+from pgtrial.postgres.existing.session import READ_ONLY, find_refused, options_of, read_session, split_settings
+from pgtrial.postgres.existing.settings import is_already
 from pgtrial.postgres.programs import Programs, find_programs
 from pgtrial.postgres.settings import read_settings
 from pgtrial.store.state import State
@@ -45,7 +45,8 @@ from pgtrial.workloads.scenarios import setup_sql
 class ServerTarget:
     """A server that keeps running; ``database`` is the load's, made anew from ``prepared`` ("": it was there before).
 
-    ``inventory`` is what was in a database that was there before.
+    ``before`` is what was in a database that was there before, and ``note`` records a caveat about the whole. ``own``
+    are the settings of the load's sessions, ``shared`` those of the whole server, by arm.
     """
 
     experiment: Experiment
@@ -59,12 +60,27 @@ class ServerTarget:
     database: str
     prepared: str
     caveats: Sequence[Caveat]
-    inventory: frozenset[str] = frozenset()
+    note: Callable[[Caveat], None]
+    own: Mapping[str, Mapping[str, str]]
+    shared: Mapping[str, Mapping[str, str]]
+    before: Inventory | None = None
     made: list[JournalEntry] = field(default_factory=list, init=False)  # the prepared database
     copied: Sequence[JournalEntry] = field(default=(), init=False)  # the load's database
     running: Arm | None = field(default=None, init=False)
     changed: Sequence[JournalEntry] = field(default=(), init=False)  # for the arm that runs
+    is_trial: bool = field(default=False, init=False)
+    altered: bool = field(default=False, init=False)  # the arm's SQL has changed the data
+    confirmed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)  # as of RunningServer
+    found: Inventory | None = field(default=None, init=False)  # of a read-only database when the arm was started
     log_mark: LogMark | None = field(default=None, init=False)  # the end of the server's log when the arm was started
+
+    @property
+    def is_read_only(self) -> bool:
+        return not self.prepared and not self.experiment.target.writes
+
+    def session(self, arm: Arm) -> dict[str, str]:
+        """Settings of the load's sessions."""
+        return {**self.own[arm.name], **({READ_ONLY: "on"} if self.is_read_only else {})}
 
     def facts(self) -> Mapping[str, str]:
         facts = self.server.facts
@@ -101,28 +117,40 @@ class ServerTarget:
         if self.prepared and not self.copied:
             await self.restore(arm)
         settings = wanted_settings(arm)
-        self.running = arm
-        wanted = {ServerSettings.name: settings, **host_knobs(arm)}
+        self.running, self.is_trial = arm, run is None
+        script = {} if self.prepared else _sql_of(arm)
+        wanted = {ServerSettings.name: self.shared[arm.name], **host_knobs(arm), ServerSql.name: script}
         self.changed = await self.changes.make(self._context(settings), wanted, run=run)
-        conninfo = self.server.conninfo
-        altered = await alter_database(arm, conninfo(self.database))
+        self.altered = bool(script)
+        if self.prepared:
+            self.altered = await alter_database(arm, self.server.conninfo(self.database))
         self.log_mark = await mark_log(self.server)
+        if self.is_read_only:
+            self.found = await read_inventory(self.server.control, self.database, catalogue=False)
+        self.confirmed = IN_DATABASE | self.changes.confirmed(wanted)
+        return await self.serve(arm)
+
+    async def serve(self, arm: Arm) -> RunningServer:
+        """The server as the sessions of an arm find it; what is changed for them all was changed by ``start``."""
+        settings, session, conninfo = wanted_settings(arm), self.session(arm), self.server.conninfo
         facts = self.server.facts
         return RunningServer(
-            settings=await read_settings(conninfo(self.database), also=settings),
+            settings=await read_session(self.server, self.database, session, also=settings),
             changes=tuple(self.changed),
             version=facts.version,
             version_num=facts.version_num,
             database=self.database,
             control=conninfo(),
             conninfo=conninfo,
-            environment=self.server.environment(self.database),
+            environment=self.server.environment(self.database, options_of(session)),
             directories=self.server.directories,
             groups=self._groups(),
-            confirmed=IN_DATABASE | self.changes.confirmed(wanted),
+            confirmed=self.confirmed,
             on_host=facts.local,
-            altered=altered,
-            may_checkpoint=self.rights.checkpoint and not facts.in_recovery,
+            altered=self.altered,
+            is_foreign=not self.prepared,
+            # On somebody else's server nothing is written back for a load that only reads.
+            may_checkpoint=self.rights.checkpoint and not facts.in_recovery and not self.is_read_only,
         )
 
     def _groups(self) -> tuple[str, ...]:
@@ -149,13 +177,31 @@ class ServerTarget:
     async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
         if self.running is None:
             return ()
+        arm = self.running
         try:
-            if not self.prepared or not immediate:
-                await undo_sql(self.running, self.server.conninfo(self.database))
+            if self.prepared and not immediate:
+                await undo_sql(arm, self.server.conninfo(self.database))
         finally:
             undone = await self.changes.undo(self.changed)
             self.running, self.changed = None, ()
+        if self.is_trial and (refusal := _refuse_undo(arm, undone)):
+            self.before = None  # what is different is told by this
+            raise refusal
+        if self.found is not None:
+            found, self.found = self.found, None
+            await self._refuse_writing(found)
         return undone
+
+    async def _refuse_writing(self, found: Inventory) -> None:
+        """A session can give itself the right to write. Where nobody else was there, whoever wrote was of the load."""
+        now = await read_inventory(self.server.control, self.database, catalogue=False)
+        written = compare_data(found, now)
+        if written and not found.others and not now.others:
+            raise TargetError(
+                f'the load has written to database "{self.database}", which is read-only',
+                detail=written,
+                hint="A script, or a function that it calls, gives its session the right to write.",
+            )
 
     async def remove(self) -> None:
         try:
@@ -164,10 +210,66 @@ class ServerTarget:
             await self.changes.undo(self.copied)
             await self.changes.undo(self.made)
             self.copied, self.made = (), []
-        if not self.prepared:
-            left = compare_inventories(self.inventory, await read_inventory(self.server, self.database))
-            if left:
-                raise TargetError(f'database "{self.database}" is not as it was found', detail=left)
+        before, self.before = self.before, None
+        if before is not None:
+            await self._compare(before)
+
+    async def _compare(self, before: Inventory) -> None:
+        after = await read_inventory(self.server.control, self.database)
+        if written := compare_data(before, after):
+            whose = (
+                "The load's sessions were read-only: others have written, or a script gave itself the right to."
+                if self.is_read_only
+                else "What the load has written stays, beside what others have."
+            )
+            self.note(
+                Caveat(
+                    code="data-changed",
+                    severity=Severity.WARNING,
+                    text=f'The database "{self.database}" was written to during the experiment. {written}',
+                    hint=whose,
+                )
+            )
+        differs = compare_catalogues(before.catalogue, after.catalogue)
+        if differs and self.is_read_only:
+            self.note(
+                Caveat(
+                    code="catalogue-changed",
+                    severity=Severity.WARNING,
+                    text=f'Others have changed the database "{self.database}" during the experiment. {differs}',
+                    hint="The load's sessions were read-only.",
+                )
+            )
+        elif differs:
+            raise TargetError(f'database "{self.database}" is not as it was found', detail=differs)
+
+
+def _sql_of(arm: Arm) -> dict[str, str]:
+    """What an arm does in an existing database, for the journal; empty if it does nothing."""
+    table, create = arm.knobs.get("sql", {}), arm.knobs.get("extensions", {}).get("create", "")
+    if not table.get("apply") and not create:
+        return {}
+    return {
+        "arm": arm.name,
+        "apply": table.get("apply", ""),
+        "apply_name": arm.origin("sql", "apply"),
+        "undo": table.get("undo", ""),
+        "undo_name": arm.origin("sql", "undo"),
+        "extensions": create,
+        "extensions_name": arm.origin("extensions", "create"),
+    }
+
+
+def _refuse_undo(arm: Arm, undone: Sequence[tuple[JournalEntry, Undone]]) -> TargetError | None:
+    """Before anything is measured, an arm's undo has to put back what its SQL has changed."""
+    for entry, result in undone:
+        if entry.change.knob == ServerSql.name and result.outcome is Outcome.CHANGED:
+            return TargetError(
+                f'the undo of arm "{arm.name}" does not put the database back as it was',
+                detail=result.text,
+                hint=f"Complete {arm.origin('sql', 'undo')}, and put back by hand what is named here.",
+            )
+    return None
 
 
 async def prepare_server(
@@ -179,11 +281,13 @@ async def prepare_server(
     here: Host,
     changes: HostChanges,
     may_run: bool,
+    may_change: bool,
     caller: Mapping[str, str],
     tell: Observer,
 ) -> ServerTarget:
     """Reach the server and make its data, if they are to be pgtrial's own. ``may_run`` allows the pgbench of a
-    directory that only the file names; ``caller`` are libpq's variables.
+    directory that only the file names, ``may_change`` to change settings of the whole server; ``caller`` are libpq's
+    variables.
 
     Raises ConnectError, PreflightError, TargetError; what was made then is removed.
     """
@@ -192,8 +296,13 @@ async def prepare_server(
     tell(Preparing(step="looking at the server"))
     server = await open_server(host, wanted.connection, database=wanted.database, restart=wanted.restart, caller=caller)
     _check_version(state, server)
-    names = {name for arm in plan.arms for name in wanted_settings(arm)}
-    rights = await probe_rights(server, names)
+    survey = await survey_server(server, experiment, plan.arms)
+    if survey.changing and not may_change:
+        settings = [f"{name} = {value} for the whole server" for name, value in survey.changing.items()]
+        raise refuse_host_changes(settings)
+    if survey.missing:
+        raise refuse_missing(survey.rights, survey.missing)
+    rights = survey.rights
     token = secrets.token_hex(4)
     target = ServerTarget(
         experiment=experiment,
@@ -206,15 +315,23 @@ async def prepare_server(
         token=token,
         database=wanted.database or run_database(token),
         prepared="" if wanted.database else data_database(token),
-        caveats=(*rights.caveats(), *await log_caveats(server), *_own_caveats(server, here)),
+        note=state.add_caveat,
+        own=survey.own,
+        shared=survey.shared,
+        caveats=(
+            *rights.caveats(writes=wanted.database is None or wanted.writes),
+            *await log_caveats(server),
+            *_own_caveats(server, here),
+        ),
     )
     changes.knobs = (
         ServerDatabase(server=server, caller=caller),
         ServerSettings(server=server, database=target.database, caller=caller),
         *changes.knobs,
+        ServerSql(server=server, database=target.database, caller=caller),
     )
     if wanted.database is not None:
-        target.inventory = await read_inventory(server, wanted.database)
+        target.before = await read_inventory(server.control, wanted.database)
         return target
     check_may_create(rights)
     try:
@@ -223,6 +340,50 @@ async def prepare_server(
         await target.remove()
         raise
     return target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What an experiment finds on an existing server, before anything is touched.
+
+    ``own`` are the settings of the load's sessions, ``shared`` those of the whole server, by arm; ``changing`` those of
+    them that are not so already. ``missing`` is every right that the role lacks for them.
+    """
+
+    rights: Rights
+    own: Mapping[str, Mapping[str, str]]
+    shared: Mapping[str, Mapping[str, str]]
+    changing: Mapping[str, str]
+    missing: tuple[Missing, ...]
+
+
+async def survey_server(server: ExistingServer, experiment: Experiment, arms: Sequence[Arm]) -> Survey:
+    """Ask the server how it can have the arms' settings. Raises SettingError for those that it does not take."""
+    target = experiment.target
+    actual = await read_settings(server.conninfo(target.database))
+    own, shared = {}, {}
+    for arm in arms:
+        wanted = wanted_settings(arm)
+        by_session = ({}, wanted) if target.settings == "server" else split_settings(wanted, actual)
+        own[arm.name], shared[arm.name] = by_session
+    changing = {
+        name: value
+        for settings in shared.values()
+        for name, value in settings.items()
+        if not is_already(value, actual.get(setting_key(name)))
+    }
+    rights = await probe_rights(server, changing)
+    refused = await _find_refused(server, target.database, own.values())
+    missing = find_missing(rights, system=list(changing), session=refused, own_database=target.database is None)
+    return Survey(rights=rights, own=own, shared=shared, changing=changing, missing=missing)
+
+
+async def _find_refused(
+    server: ExistingServer, database: str | None, own: Iterable[Mapping[str, str]]
+) -> Sequence[str]:
+    """Settings that the role may not set in its sessions, of all arms."""
+    where = database or server.control.address.database
+    return tuple(dict.fromkeys([name for settings in own for name in await find_refused(server, where, settings)]))
 
 
 def _check_version(state: State, server: ExistingServer) -> None:

@@ -15,7 +15,8 @@ from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM, OF_JOBS
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home
-from pgtrial.hosts.base import Host
+from pgtrial.hosts.base import Account, Host
+from pgtrial.hosts.local import server_account
 from pgtrial.knobs import HOST_KNOBS
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.filesystem import Filesystem
@@ -23,11 +24,12 @@ from pgtrial.knobs.filesystem_image import find_caveats
 from pgtrial.model.arm import Arm, Variant
 from pgtrial.model.caveat import Caveat
 from pgtrial.model.change import JournalEntry, Undone
-from pgtrial.postgres.work_directory import prepare_directory, remove_directories
+from pgtrial.postgres.work_directory import check_access, make_own, prepare_directory, remove_directories
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.units import format_bytes
 from pgtrial.workloads.fio import Fio, find_fio, layout_argv
 
+_FILES = "files"  # the directory that fio owns, in one that it does not
 _ROOM = 64 * 1024**2  # bytes beside the files, for the file system itself
 
 
@@ -40,6 +42,7 @@ class HostTarget:
 
     experiment: Experiment
     host: Host
+    account: Account | None  # whom fio runs as; None: as pgtrial
     fio: Fio
     changes: HostChanges
     token: str
@@ -102,7 +105,7 @@ class HostTarget:
         try:
             await self.stop(immediate=True)
         finally:
-            remove_directories(self.host, *self.directories.values())
+            remove_directories(self.host, *(files.parent for files in self.directories.values()))
             await self.changes.undo(self.made)
             self.made = []
 
@@ -117,7 +120,12 @@ async def prepare_host(
     """
     experiment = plan.experiment
     target = HostTarget(
-        experiment=experiment, host=host, fio=find_fio(host), changes=changes, token=secrets.token_hex(4)
+        experiment=experiment,
+        host=host,
+        account=server_account(host.ops),
+        fio=find_fio(host),
+        changes=changes,
+        token=secrets.token_hex(4),
     )
     files = largest_files(plan.arms)
     # Files of an interrupted pgtrial are useless: they may be incomplete.
@@ -127,7 +135,11 @@ async def prepare_host(
             directory = await _make_directory(target, belongings, variant, base, size=sum(files.values()), tell=tell)
             for name, size in files.items():
                 tell(Preparing(step=f"writing the file of job {name}, {format_bytes(size)}"))
-                await host.run([target.fio.path, *layout_argv(str(directory / name), size)])
+                await host.run(
+                    [target.fio.path, *layout_argv(str(directory / name), size)],
+                    account=target.account,
+                    directory=Path("/"),
+                )
     except BaseException:
         await target.remove()
         raise
@@ -154,9 +166,11 @@ async def _make_directory(
     _check_space(host, place, size)
     # Recorded before it exists: an unrecorded directory could never be removed.
     belongings.add_directory(Made(path=place / name, host=host.name, variant=variant.key))
-    prepare_directory(host, place / name, None)
-    target.directories[variant.key] = place / name
-    return place / name
+    prepare_directory(host, place / name, target.account)
+    files = target.directories[variant.key] = place / name / _FILES
+    make_own(host, files, target.account)
+    await check_access(host, files, target.account)
+    return files
 
 
 def _check_space(host: Host, place: Path, size: int) -> None:

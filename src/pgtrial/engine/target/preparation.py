@@ -1,5 +1,6 @@
 """Prepare the throw-away target: find programs and places, load the data once, take a snapshot of each cluster."""
 
+import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from pgtrial.design.plan import Plan
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.events import Observer, Preparing
 from pgtrial.engine.fingerprint.read import VERSION_FACT
+from pgtrial.engine.folder import LOADED
 from pgtrial.engine.target.base import DATABASE
+from pgtrial.engine.target.loading import Loader
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.errors import PreflightError
 from pgtrial.experiment_file.arms import FILESYSTEM
@@ -24,7 +27,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Variant
 from pgtrial.model.caveat import Caveat, Severity
 from pgtrial.postgres.connect import execute, execute_script
-from pgtrial.postgres.programs import Programs, find_programs, reachable_programs
+from pgtrial.postgres.programs import Programs, find_programs, prefer_one_kind, reachable_programs
 from pgtrial.postgres.snapshot import Snapshot
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import (
@@ -36,6 +39,7 @@ from pgtrial.postgres.work_directory import (
 from pgtrial.store.belongings import Belongings, Made
 from pgtrial.store.state import State
 from pgtrial.units import format_bytes
+from pgtrial.workloads.data_files import data_files
 from pgtrial.workloads.pgbench import initialize_argv
 from pgtrial.workloads.scenarios import setup_sql
 
@@ -79,12 +83,15 @@ async def prepare_throwaway(
     used again. The clusters are stopped, and their data are those of the snapshot.
 
     ``base`` is where work directories are made, instead of the place the file names; ``may_run`` allows programs that
-    only the file names. Raises PreflightError before
+    only the file names, and those that the data to load start. Raises PreflightError before
     anything is touched, TargetError and HostCommandError after; whatever was made then is removed.
     """
     experiment = plan.experiment
     variants = dict.fromkeys(arm.variant for arm in plan.arms)
-    programs = {variant: find_programs(variant.postgres, host=host, may_run=may_run) for variant in variants}
+    versions = dict.fromkeys(variant.postgres for variant in variants)
+    by_version = {wanted: find_programs(wanted, host=host, may_run=may_run) for wanted in versions}
+    by_version = prefer_one_kind(by_version, host=host)
+    programs = {variant: by_version[variant.postgres] for variant in variants}
     _check_versions(state, programs.values())
     target = ThrowawayTarget(
         experiment=experiment,
@@ -106,12 +113,15 @@ async def prepare_throwaway(
                 belongings=belongings,
                 variant=variant,
                 programs=found,
+                may_run=may_run,
                 tell=tell,
             )
             await preparation.execute(base, [each.path for each in made if each.variant == variant.key])
     except BaseException:
         await target.remove()
         raise
+    if host.name == LOCAL:  # those that the account may execute
+        target.client = max((cluster.programs for cluster in target.clusters.values()), key=lambda found: found.major)
     return target
 
 
@@ -150,6 +160,7 @@ class _Preparation:
     belongings: Belongings
     variant: Variant
     programs: Programs
+    may_run: bool
     tell: Observer
 
     async def execute(self, base: Path | None, kept: Iterable[Path]) -> None:
@@ -195,7 +206,7 @@ class _Preparation:
 
     def _check_space_for_twins(self, work: Path) -> None:
         """Arms that share the time of a block have a copy of the data each, on storage that they may share."""
-        if self.plan.method.method == "blocks" or _shares_blocks(self.target.host, work):
+        if self.plan.method.method in ("blocks", "switchback") or _shares_blocks(self.target.host, work):
             return
         place = (self.variant.data, self.variant.filesystem)
         variants = [arm.variant for arm in self.plan.arms]
@@ -248,6 +259,16 @@ class _Preparation:
                 account=self.target.account,
                 environment=cluster.host_environment(DATABASE),
             )
+        if files := data_files(experiment, self.scripts):
+            loader = Loader(
+                host=self.target.host,
+                cluster=cluster,
+                account=self.target.account,
+                belongings=self.belongings,
+                may_run=self.may_run,
+                tell=self.tell,
+            )
+            await loader.load(files, json.loads(self.state.meta().get(LOADED, "[]")))
         for name, script in setup_sql(experiment, self.scripts):
             self.tell(Preparing(step=f"running {name}"))
             await execute_script(cluster.conninfo(DATABASE), script, name=name)

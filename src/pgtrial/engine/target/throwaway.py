@@ -117,6 +117,7 @@ class ThrowawayTarget:
             programs=cluster.programs,
             data=str(cluster.data),
             wal=str(cluster.wal),
+            conf=str(cluster.conf),
             settings=settings,
         )
 

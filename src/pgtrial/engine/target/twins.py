@@ -1,19 +1,19 @@
 """One cluster per arm, all up at the same time, each with its own copy of its variant's data."""
 
+import random
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgtrial.design.variants import host_knobs
+from pgtrial.design.slices import shuffled
 from pgtrial.engine.changes import HostChanges
 from pgtrial.engine.target.base import RunningServer, run_concurrently, wanted_settings
+from pgtrial.engine.target.switches import Switches, has_own, split_knobs
 from pgtrial.engine.target.throwaway import ThrowawayTarget
 from pgtrial.hosts.base import Host
-from pgtrial.knobs import KNOBS
 from pgtrial.knobs.base import KnobContext
-from pgtrial.knobs.declaration import Among
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -25,16 +25,20 @@ from pgtrial.store.belongings import Belongings, Made
 class Twins:
     """``base`` has the snapshots, and is not running. ``members`` have one cluster each, by the arm's name.
 
-    What all arms set alike on the host is set once. What they set differently is switched before each slice:
-    ``values`` maps an arm to (file of the kernel, value).
+    What all arms set alike on the host is set once. What they set differently is switched before each slice.
     """
 
     base: ThrowawayTarget
     arms: Mapping[str, Arm]
     members: dict[str, ThrowawayTarget] = field(default_factory=dict)
-    values: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, init=False)
-    common: list[JournalEntry] = field(default_factory=list, init=False)  # changes of the host for all arms
-    switched: list[JournalEntry] = field(default_factory=list, init=False)  # those of the arms that take turns
+    switches: Switches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.switches = Switches(changes=self.base.changes)
+
+    @property
+    def values(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        return self.switches.values
 
     @property
     def host(self) -> Host:
@@ -48,60 +52,49 @@ class Twins:
         """Restore all arms concurrently, so that no copy of the data is older than the others."""
         await run_concurrently(*(member.restore(self.arms[name]) for name, member in self.members.items()))
 
+    def exchange(self, block: int, *, seed: int) -> None:
+        """Give the arms each other's data, where they are of one kind: whatever a copy is like by where it lies on disk
+        and in memory, no arm has it in every block. In as many blocks as there are arms each has each copy once.
+
+        For servers that are down, and data that are not put back.
+        """
+        by_variant: dict[str, list[str]] = {}
+        for name, arm in self.arms.items():
+            by_variant.setdefault(arm.variant.key, []).append(name)
+        for key, names in by_variant.items():
+            copies = sorted((self.members[name].clusters[key] for name in names), key=lambda copy: copy.directory)
+            group, place = divmod(block - 1, len(names))
+            turn = shuffled(range(len(names)), random.Random(f"{seed}/copies/{group}"))[place]
+            for name, copy in zip(names, (*copies[turn:], *copies[:turn]), strict=True):
+                self.members[name].clusters = {key: copy}
+
     async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
-        common, own = self._split_knobs()
-        context = self._context(order[0])
-        self.common += await self._changes.make(context, common, run=None)
-        before: dict[str, str] = {}  # of every file of the kernel that some arm sets
-        wanted: dict[str, dict[str, str]] = {}
+        common, own = split_knobs(self.arms)
+        await self.switches.share(self._context(order[0]), common)
         servers: dict[str, RunningServer] = {}
         for name in order:
-            self._set(before)
-            knobs = {knob: table for knob, table in own[name].items() if not _has_own(knob)}
-            entries = await self._changes.make(self._context(name), knobs, run=runs[name])
-            self.switched += entries
-            wanted[name] = {path: value for entry in entries for path, value in entry.change.new.items()}
-            for entry in entries:
-                for path in entry.change.new:
-                    before.setdefault(path, entry.change.old[path])
-            kept = {knob: table for knob, table in own[name].items() if _has_own(knob)}
+            knobs = {knob: table for knob, table in own[name].items() if not has_own(knob)}
+            entries = await self.switches.add(name, self._context(name), knobs, run=runs[name])
+            kept = {knob: table for knob, table in own[name].items() if has_own(knob)}
             server = await self.members[name].start_with(self.arms[name], kept, run=runs[name])
             confirmed = server.confirmed | self._changes.confirmed(common) | self._changes.confirmed(knobs)
-            servers[name] = replace(server, changes=(*self.common, *entries, *server.changes), confirmed=confirmed)
-        self.values = {name: tuple({**before, **wanted[name]}.items()) for name in order} if before else {}
+            servers[name] = replace(
+                server, changes=(*self.switches.common, *entries, *server.changes), confirmed=confirmed
+            )
+        self.switches.begin()
         return servers
-
-    def _split_knobs(self) -> tuple[dict[str, Mapping[str, str]], dict[str, dict[str, Mapping[str, str]]]]:
-        """Split the host knobs: those that all arms share, and the rest by arm."""
-        tables = {name: host_knobs(arm) for name, arm in self.arms.items()}
-        first, *others = tables.values()
-        common = {
-            knob: table
-            for knob, table in first.items()
-            if not _has_own(knob) and all(other.get(knob) == table for other in others)
-        }
-        own = {
-            name: {knob: values for knob, values in table.items() if knob not in common}
-            for name, table in tables.items()
-        }
-        return common, own
-
-    def _set(self, values: Mapping[str, str]) -> None:
-        for path, value in values.items():
-            self.host.ops.write(path, f"{value}\n")
 
     def _context(self, name: str) -> KnobContext:
         member, arm = self.members[name], self.arms[name]
         return member.context(member.cluster(arm), wanted_settings(arm))
 
-    def server_pid(self, name: str) -> int:
+    def server_pid(self, name: str) -> int | None:
         process = self.members[name].cluster(self.arms[name]).process
         assert process is not None  # it was started
         return process.pid
 
     def settle(self) -> None:
-        for entry in self.switched:
-            self._set(entry.change.new)
+        self.switches.settle()
 
     async def find_lost(self, name: str) -> str:
         return await self.members[name].find_lost()
@@ -121,8 +114,7 @@ class Twins:
         async with AsyncExitStack() as stack:  # a failure to stop one must not leave the others running
             for member in reversed(self.members.values()):
                 stack.push_async_callback(stop, member)
-        undone += await self._changes.undo((*self.common, *self.switched))
-        self.common, self.switched, self.values = [], [], {}
+        undone += await self.switches.undo()
         return undone
 
     async def remove(self) -> None:
@@ -130,11 +122,6 @@ class Twins:
         async with AsyncExitStack() as stack:
             for member in reversed(self.members.values()):
                 stack.push_async_callback(member.remove)
-
-
-def _has_own(knob: str) -> bool:
-    """Whether each server has its own; all else on a host is for all of them."""
-    return KNOBS[knob].among_twins is Among.OWN
 
 
 def make_twins(base: ThrowawayTarget, belongings: Belongings, arms: Mapping[str, Arm]) -> Twins:

@@ -17,6 +17,7 @@ def _facts(findings: Findings) -> Iterator[tuple[Value, ...]]:
     experiment, asked = findings.experiment, findings.hypothesis
     answer = {
         "verdict": asked.verdict,
+        "provisional": "yes" if asked.provisional else "no",
         "reason": say(asked.reason),
         "claim": asked.claim,
         "arm": asked.arm,

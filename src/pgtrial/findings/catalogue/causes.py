@@ -18,15 +18,30 @@ DIFFERENCES = {
     "latency.less": Entry(
         text=N_("A transaction of {arm} takes {time:duration} less than one of {control}: {parts:and}.")
     ),
-    "latency.less-in-many": Entry(
-        text=N_("A transaction of {arm} takes {time:duration} less than one of {control}, in many small parts.")
+    "latency.less-unexplained": Entry(
+        text=N_(
+            "A transaction of {arm} takes {time:duration} less than one of {control}; no part of that stands out from "
+            "chance."
+        )
     ),
     "latency.more": Entry(
         text=N_("A transaction of {arm} takes {time:duration} more than one of {control}: {parts:and}.")
     ),
-    "latency.more-in-many": Entry(
-        text=N_("A transaction of {arm} takes {time:duration} more than one of {control}, in many small parts.")
+    "latency.more-unexplained": Entry(
+        text=N_(
+            "A transaction of {arm} takes {time:duration} more than one of {control}; no part of that stands out from "
+            "chance."
+        )
     ),
+    "plan.changed": Entry(text=N_("{arm} has another plan than {control} for “{statement}”: {change}.")),
+    "plan.changed-timed": Entry(
+        text=N_(
+            "{arm} has another plan than {control} for “{statement}”: {change}; a transaction spends {time:duration} "
+            "in it instead of {of_control:duration}."
+        )
+    ),
+    "latency.part-in": Entry(text=N_("{part} (mostly in “{statement}”)")),
+    "latency.part-alone": Entry(text=N_("{part} alone {time:duration}, for which other parts partly make up")),
     "latency.part": Entry(text=N_("{share:short_percent} of it {part}")),
 }
 
@@ -71,6 +86,8 @@ LOAD_KINDS = {
 SCORECARD = {
     "recommended.gains": Entry(text=N_("{arm}: {gains:list}, against {control}.")),
     "recommended.control": Entry(text=N_("{arm}: no other arm is better than the control.")),
+    "recommended.ahead": Entry(text=N_("Undecided. {arm} is ahead: {gains:list}, against {control}.")),
+    "recommended.control-ahead": Entry(text=N_("Undecided. {arm}, the control, is ahead.")),
     "recommended.single-block": Entry(text=N_("How sure that is, a single block cannot tell.")),
     "recommended.sure": Entry(
         text=plural(

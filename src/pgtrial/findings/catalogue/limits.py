@@ -44,6 +44,8 @@ LIMITS = {
         text=N_("What limits {arm} with {level} is undetermined: {doubt}; the latency is mostly {parts:and}.")
     ),
     "limit.part": Entry(text="{part} {share:short_percent}"),
+    "limit.part-in": Entry(text=N_("{part} {share:short_percent} ({most:short_percent} of that in “{statement}”)")),
+    "limit.statement": Entry(text=N_("{share:short_percent} of that time is spent in “{statement}”")),
     "doubt.weak": Entry(
         text=N_("{resource} is suspected most, but weakly ({strength:short} of 1, {decided:short} would do)")
     ),
@@ -58,9 +60,18 @@ LIMITS = {
 CHANGED_LIMITS = {
     "limit-change.same": Entry(text=N_("{arm} is limited by {limit}, as {control} is.")),
     "limit-change.other": Entry(text=N_("{arm} is limited by {limit}, and {control} by {of_control}.")),
+    "limit-change.open": Entry(
+        text=N_(
+            "That another limit holds for {arm} than for {control} is not shown: it is {limit} against {of_control}, "
+            "which may be chance."
+        )
+    ),
     "limit-change.by-level": Entry(text=N_("{arm} is limited {limits:items}.")),
     "limit-change.same-at": Entry(text=N_("with {levels:and} by {limit}, as {control} is")),
     "limit-change.other-at": Entry(text=N_("with {levels:and} by {limit}, and {control} by {of_control}")),
+    "limit-change.open-at": Entry(
+        text=N_("with {levels:and} by {limit} and {control} by {of_control}, which may be chance")
+    ),
     "level.number": Entry(text=N_("level {level}")),
 }
 
@@ -74,6 +85,7 @@ DETAILS = {
     "detail.before-device": Entry(text=N_("{device}, limited before it gets there")),
     "detail.memory-limit": Entry(text=N_("limit of the control group")),
     "detail.pauses": Entry(text=N_("pauses, or the way to the server")),
+    "detail.sleeps": Entry(text=N_("pg_sleep in a statement")),
     "detail.pauses-inside": Entry(text=N_("pauses inside transactions")),
     "detail.idle-holders": Entry(text=N_("{lock}, held by sessions that idle in a transaction")),
     "detail.timed": Entry(text=N_("timed")),
@@ -112,6 +124,11 @@ _DISK = {
     "disk.waiting": Entry(
         text=N_("{share:short_percent} of the latency is reading and writing data, most of it {event}")
     ),
+    "disk.waiting-for-writes": Entry(
+        text=N_("{share:short_percent} of the latency is waiting for writes and flushes, most of it {event}")
+    ),
+    "difference.saved": Entry(text=N_("{arm} spends {time:duration} less in it, {share:short_percent} of the latency")),
+    "difference.of-all": Entry(text=N_("that is {share:short_percent} of all that it saves")),
     "disk.declared-limit": Entry(text=N_("{rate}, of the {limit} that its control group may have")),
     "disk.pinned": Entry(text=N_("the device stands at {rate} in {share:short_percent} of the seconds")),
     "disk.pinned-means": Entry(
@@ -198,6 +215,7 @@ _WAITS = {
             "statement"
         )
     ),
+    "client.sleeps": Entry(text=N_("statements sleep, as they are told, for {share:short_percent} of the latency")),
     "client.generator-busy": Entry(
         text=N_(
             "the load generator uses {cpus:short} CPUs, and its threads are at work {share:short_percent} of the time"

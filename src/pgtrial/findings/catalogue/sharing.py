@@ -94,11 +94,22 @@ SHARING_CAVEATS = {
         text=N_(
             "In the blocks whose slices are twice as long the ratio of {arm} to the control is another by "
             "{change:change} (between {low:change} and {high:change}): the effect builds up over more than a slice, "
-            "and its true size is not known."
+            "or what a slice leaves behind outlasts half of the next one, and its true size is not known."
         ),
         hint=_USE_BLOCKS,
         when="the ratio is another one in the blocks whose slices are twice as long, by more than half of the margin, "
-        "and the interval excludes no change: the effect builds up over more than a slice",
+        "and the interval excludes no change: the effect builds up over more than a slice, or what a slice leaves "
+        "behind outlasts half of the next one",
+    ),
+    "effect-grows-with-slices.turns": Entry(
+        severity=Severity.INVALID,
+        text=N_(
+            "{arm} is better in slices of one length and worse in those of the other: in the blocks whose slices are "
+            "twice as long its ratio to the control is another by {change:change} (between {low:change} and "
+            "{high:change}). What its slices leave behind falls into those of the other arm, so that a cost looks like "
+            "a gain."
+        ),
+        hint=_USE_BLOCKS,
     ),
     "left-behind": Entry(
         severity=Severity.INFO,

@@ -50,6 +50,13 @@ VALIDITY_CAVEATS = {
         hint=N_("Report all attempts; pgtrial compare pools them."),
         when="experiments with the same claim, arms and scenarios were begun on this machine before",
     ),
+    "waived": Entry(
+        severity=Severity.WARNING,
+        text=N_("Waived in the file, because {reason}: {what}"),
+        hint=N_("Whoever trusts the verdict trusts the reason, too."),
+        when="a caveat about the machine that the file has under [[waive]]: a warning where it would be invalid, else "
+        "info",
+    ),
     "no-runs": Entry(
         severity=Severity.INVALID,
         text=N_("The experiment has no runs yet."),

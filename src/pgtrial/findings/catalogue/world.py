@@ -58,6 +58,15 @@ WORLD_CAVEATS = {
         hint=N_("What that costs is in the effect. Clusters have data checksums by default from PostgreSQL 18 on."),
         when="servers that arms declare differ in block or segment sizes, data checksums or assertions",
     ),
+    "server-build.options": Entry(
+        text=N_("The servers of the arms were built in different ways, which an effect contains: {features:items}."),
+        hint=N_(
+            "Take servers of one origin, all of the distribution or all embedded: name their versions, or their "
+            "directories, as postgres of the arms."
+        ),
+        when="… or were configured with and without LLVM (JIT), ICU, compression, io_uring, assertions, or optimized "
+        "at another level",
+    ),
     "server-defaults": Entry(
         severity=Severity.INFO,
         text=N_("The servers of the arms have other defaults of {settings:first}; that is part of what is compared."),

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pgtrial.hosts.operations import Operations, program_environment
+from pgtrial.hosts.operations import OUTPUT_FLAGS, Operations, gains_nothing, program_environment
 
 _CHUNK = 1 << 16  # bytes
 _PATIENCE = 5.0  # s that programs get to end
-_PR_SET_PDEATHSIG = 1  # prctl(2)
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38  # prctl(2)
 
 _libc = ctypes.CDLL(None, use_errno=True)  # before any fork
 
@@ -64,10 +64,11 @@ class Programs:
         report, report_end = os.pipe()
         descriptors = {"pipe": subprocess.PIPE, "null": subprocess.DEVNULL}
         stdin, stdout, stderr = (descriptors[order[name]] for name in ("stdin", "stdout", "stderr"))
-        output = None
+        output, is_other = None, order["account"] is not None
+        no_gain = gains_nothing(order["role"], is_other)
         try:
             if order["output"] is not None:
-                stdout = stderr = output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+                stdout = stderr = output = os.open(order["output"], OUTPUT_FLAGS, 0o644)
             process = subprocess.Popen(
                 order["argv"],
                 stdin=stdin,
@@ -75,9 +76,9 @@ class Programs:
                 stderr=stderr,
                 bufsize=0,
                 cwd=order["directory"],
-                env={**program_environment(self._mark), **order["environment"]},
+                env={**program_environment(self._mark, is_other), **order["environment"]},
                 start_new_session=True,
-                preexec_fn=_preparation(order["groups"], order["account"], report_end),  # noqa: PLW1509  # one thread
+                preexec_fn=_preparation(order["groups"], order["account"], report_end, no_gain),  # noqa: PLW1509  # one thread
             )
         except subprocess.SubprocessError as err:
             os.set_blocking(report, False)
@@ -213,7 +214,7 @@ class Programs:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _preparation(groups: list[str], account: list[int] | None, report: int) -> Callable[[], None]:
+def _preparation(groups: list[str], account: list[int] | None, report: int, no_gain: bool) -> Callable[[], None]:
     """What a program does between fork and exec: enter control groups, change its user, ask for the death signal."""
     parent = os.getpid()
 
@@ -227,6 +228,8 @@ def _preparation(groups: list[str], account: list[int] | None, report: int) -> C
                 os.setgroups([])
                 os.setgid(account[1])
                 os.setuid(account[0])
+            if no_gain:
+                _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # cannot fail with these arguments
             # After the change of user, which resets it.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)  # cannot fail with a valid signal
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):

@@ -81,6 +81,7 @@ def _program() -> list[str]:
 
 TOO_OLD = "pgtrial needs python3 of version 3.8 or later"
 _SSH_FAILED = 255  # exit status of ssh itself, as against that of the program it ran
+_MOST_NONSENSE = 200  # characters of it
 _NOT_FOUND = 127  # exit status of a shell that does not find the program
 
 
@@ -118,6 +119,15 @@ def explain_loss(ssh: SshCommand, words: Sequence[str]) -> ConnectError:
         f'lost the connection to "{ssh.name}"',
         detail=_sentence(words),
         hint="Check the machine and the network. Whatever ran there has ended, or will end within a minute.",
+    )
+
+
+def explain_nonsense(ssh: SshCommand, what: str) -> ConnectError:
+    """The error for an answer that is none of the agent's."""
+    return ConnectError(
+        f'"{ssh.name}" answers what pgtrial does not understand',
+        detail=f"{what[:_MOST_NONSENSE]}.",
+        hint="Nothing that it says can be relied on: find out what runs there as python3.",
     )
 
 

@@ -21,13 +21,16 @@ from pgtrial.errors import ConnectError
 from pgtrial.hosts import operations
 from pgtrial.hosts.operations import MARK
 from pgtrial.hosts.ssh import agent, agent_programs
-from pgtrial.hosts.ssh.command import TOO_OLD, SshCommand, explain_failure, explain_loss
+from pgtrial.hosts.ssh.command import TOO_OLD, SshCommand, explain_failure, explain_loss, explain_nonsense
+from pgtrial.safe_text import parse_json
 
 ANSWER_LIMIT = 30.0  # s for a call that does not say otherwise
 SILENCE = 45.0  # s without a word after which the agent ends everything
 SIGN_OF_LIFE = 5.0  # s
 _END_LIMIT = 15.0  # s for the programs there, and then ssh, to end
 _WORDS = 20  # lines of ssh that are kept
+_LONGEST_WORDS = 4096  # bytes of one of them
+_LONGEST_ANSWER = 128 << 20  # bytes
 
 # Constant: ssh joins what it is given and hands it to a shell there.
 BOOTSTRAP = (
@@ -124,7 +127,7 @@ class Connection:
                 self._listeners[number] = listener
         self._send({"id": number, **message})
         try:
-            return number, agent.decode(answer.result(timeout=limit))
+            return number, answer.result(timeout=limit)
         except TimeoutError:
             if answer.done():  # the host's own TimeoutError
                 raise
@@ -214,15 +217,19 @@ class Connection:
 
     def _keep_words(self, stderr: IO[bytes]) -> None:
         with stderr:
-            for line in stderr:
+            while line := stderr.readline(_LONGEST_WORDS):
                 self.words.append(line.decode("utf-8", "replace").strip())
 
     def _read(self, process: "subprocess.Popen[bytes]", stdout: IO[bytes], listening: threading.Thread) -> None:
         ready = False
         with stdout:
-            for line in stdout:
+            while line := stdout.readline(_LONGEST_ANSWER if ready else _LONGEST_WORDS):
                 if ready:
-                    self._take(json.loads(line))
+                    try:
+                        self._take(parse_json(line))
+                    except (ValueError, LookupError, TypeError, AttributeError) as err:
+                        self.lose(explain_nonsense(self.ssh, f"{type(err).__name__}: {err}"))
+                        break
                 elif agent.HELLO.encode() in line:
                     ready = True
                     with suppress(Exception):  # cancelled: who waited for it has gone
@@ -252,9 +259,9 @@ class Connection:
             number, text, filename = message["error"]
             answer.set_exception(OSError(number, text, filename) if number is not None else OSError(text))
         elif "failure" in message:
-            answer.set_exception(RuntimeError(f'the agent on "{self.ssh.name}" failed: {message["failure"]}'))
+            answer.set_exception(explain_nonsense(self.ssh, str(message["failure"])))
         else:
-            answer.set_result(message["result"])
+            answer.set_result(agent.decode(message["result"]))
 
 
 def _name(message: Mapping[str, Any]) -> str:

@@ -11,8 +11,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.base import Account, Completed
@@ -20,9 +22,10 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 from pgtrial.hosts.ssh.agent import encode
-from pgtrial.hosts.ssh.command import explain_failure, ssh_command
+from pgtrial.hosts.ssh.command import explain_failure, explain_nonsense, ssh_command
 from pgtrial.hosts.ssh.connection import ANSWER_LIMIT, Connection
 from pgtrial.hosts.ssh.process import SshProcess
+from pgtrial.safe_files import new_file, open_file
 
 _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connection that is not made after 10 s
 _FORWARD_LIMIT = 10.0  # s
@@ -126,6 +129,7 @@ class SshHost:
         process = SshProcess(self.connection, pipes=frozenset(pipes))
         order = {
             "argv": [str(part) for part in argv],
+            "role": role,
             "account": None if account is None else [account.uid, account.gid],
             "environment": dict(environment or {}),
             "directory": None if directory is None else str(directory),
@@ -192,14 +196,14 @@ class SshHost:
                     )
 
     async def copy_from(self, path: Path, destination: Path) -> None:
-        with destination.open("wb") as file:
+        with new_file(destination) as file:
             while chunk := self.ops.read_chunk(str(path), file.tell(), _CHUNK):
                 file.write(base64.b64decode(chunk))
                 await asyncio.sleep(0)
 
     async def copy_to(self, source: Path, path: Path) -> None:
         self.ops.put(str(path), "")
-        with source.open("rb") as file:
+        with open_file(source) as file:
             while chunk := file.read(_CHUNK):
                 self.ops.append_chunk(str(path), base64.b64encode(chunk).decode("ascii"))
                 await asyncio.sleep(0)
@@ -243,7 +247,37 @@ class RemoteOperations(Operations):
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         limit = _LIMITS.get(name, ANSWER_LIMIT)
         message = {"call": name, "args": encode(list(args)), "kwargs": encode(kwargs)}
-        return self._connection.ask(message, limit=limit)
+        found = self._connection.ask(message, limit=limit)
+        if not _fits(found, _returned(name)):
+            error = explain_nonsense(self._connection.ssh, f"It returned {found!r:.100} for {name}")
+            self._connection.lose(error)
+            raise error
+        return found
+
+
+@cache
+def _returned(name: str) -> Any:
+    return get_type_hints(getattr(Operations, name))["return"]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the kind that an operation is to return: the host may be in anybody's hands."""
+    inner = get_args(kind)
+    match get_origin(kind):
+        case None:
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            return value is None if kind in (None, NoneType) else (kind is float and is_number) or type(value) is kind
+        case origin if origin is list:
+            return isinstance(value, list) and all(_fits(each, inner[0]) for each in value)
+        case origin if origin is dict:
+            return isinstance(value, dict) and all(_fits(each, inner[1]) for each in value.values())
+        case origin if origin is tuple:
+            return (
+                isinstance(value, tuple)
+                and len(value) == len(inner)
+                and all(_fits(each, of) for each, of in zip(value, inner, strict=True))
+            )
+    return any(_fits(value, each) for each in inner)
 
 
 def _forwarded(name: str) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from pgtrial.errors import ConnectError
+from pgtrial.hosts.ssh.command import explain_nonsense
 from pgtrial.hosts.ssh.connection import Connection
 
 _CHUNK = 1 << 15  # bytes of an input in one message
@@ -33,7 +34,10 @@ class SshProcess:
 
     def start(self, order: dict[str, Any]) -> tuple[int, int]:
         """Have it started; (pid, start ticks). Raises OSError, ConnectError."""
-        self._key, (self._pid, ticks) = self._connection.begin({"start": order}, self._hear)
+        self._key, started = self._connection.begin({"start": order}, self._hear)
+        if not (isinstance(started, tuple) and len(started) == 2 and all(type(number) is int for number in started)):
+            raise explain_nonsense(self._connection.ssh, f"It started {order['argv'][0]} as {started!r:.100}")
+        self._pid, ticks = started
         return self._pid, ticks
 
     @property
@@ -97,13 +101,15 @@ class SshProcess:
     def _hear(self, message: dict[str, Any]) -> None:
         """Take what comes, in the connection's thread."""
         if "exit" in message:
-            self._returncode = message["exit"]
+            self._returncode = int(message["exit"])
+        if "stream" in message:
+            message = {"stream": int(message["stream"]), "data": base64.b64decode(message["data"])}
         with suppress(RuntimeError):  # the event loop is closed: nobody listens any more
             self._loop.call_soon_threadsafe(self._take, message)
 
     def _take(self, message: dict[str, Any]) -> None:
         if "stream" in message:
-            self._output[message["stream"]].take(base64.b64decode(message["data"]))
+            self._output[message["stream"]].take(message["data"])
         elif "written" in message and self._input is not None:
             self._input.take_written(message["written"])
         elif "broken" in message and self._input is not None:

@@ -42,13 +42,15 @@ _HINT = "Try the same connection with psql, and then correct connection in [targ
 class ServerAddress:
     """Parameters of libpq by name. ``service`` and ``service_file`` say where another process finds a password again.
 
-    ``secrets`` are the passwords that variables or a service file gave; they are in no text of this object.
+    ``secrets`` are the passwords that variables or a service file gave, ``password`` the one that was used, also if it
+    is from a file that another account may not read; they are in no text of this object.
     """
 
     parameters: Mapping[str, str]
     service: str = ""
     service_file: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    password: str = field(default="", repr=False)
 
     @property
     def user(self) -> str:
@@ -64,19 +66,30 @@ class ServerAddress:
         """As one reads it: "db1:5432", "/var/run/postgresql:5432"."""
         return f"{self.parameters['host']}:{self.parameters['port']}"
 
-    def conninfo(self, database: str | None = None) -> str:
-        """A connection string that needs no variables. A password may be in it: only for memory, pipes and libpq."""
-        timeout = {"connect_timeout": _PATIENCE}
-        return make_conninfo(**{**timeout, **self.parameters, **self.secrets, "dbname": database or self.database})
+    def conninfo(self, database: str | None = None, options: str = "") -> str:
+        """A connection string that needs no variables. A password may be in it: only for memory, pipes and libpq.
 
-    def environment(self, database: str) -> dict[str, str]:
+        ``options`` come after those of the address, and hold where both set the same.
+        """
+        timeout = {"connect_timeout": _PATIENCE}
+        parameters = self._with_options(options)
+        return make_conninfo(**{**timeout, **parameters, **self.secrets, "dbname": database or self.database})
+
+    def _with_options(self, options: str) -> Mapping[str, str]:
+        whole = " ".join(filter(None, (self.parameters.get("options"), options)))
+        return {**self.parameters, "options": whole} if whole else self.parameters
+
+    def environment(self, database: str, options: str = "") -> dict[str, str]:
         """Variables by which programs like pgbench reach a database. A password may be among them.
+
+        ``options`` as in ``conninfo``.
 
         sslpassword, the passphrase of a client's key in a service file, has no variable and cannot be passed on.
         """
         variables = {option.keyword.decode(): option.envvar for option in pq.Conninfo.get_defaults()}
         found, without = {}, {}
-        for name, value in {**self.parameters, **self.secrets, "dbname": database}.items():
+        used = {"password": self.password} if self.password else {}
+        for name, value in {**self._with_options(options), **used, **self.secrets, "dbname": database}.items():
             variable = variables.get(name)
             if variable:
                 found[variable.decode()] = value
@@ -152,9 +165,14 @@ async def _connect_once(conninfo: str, variables: Mapping[str, str], *, service:
             parameters[name] = value
     parameters["host"] = connection.pgconn.host.decode()
     parameters.setdefault("dbname", parameters["user"])
+    password = connection.pgconn.password.decode() if connection.pgconn.used_password else ""
     await connection.close()
     return ServerAddress(
-        parameters=parameters, secrets=secrets, service=service, service_file=variables.get("PGSERVICEFILE", "")
+        parameters=parameters,
+        secrets=secrets,
+        password=password,
+        service=service,
+        service_file=variables.get("PGSERVICEFILE", ""),
     )
 
 

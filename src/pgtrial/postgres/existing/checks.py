@@ -1,14 +1,15 @@
 """Check that settings of an existing server can be changed and put back, before anything is touched."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from pgtrial.errors import SettingError
+from pgtrial.knobs.postgresql import LISTS
 from pgtrial.postgres.auto_conf import is_setting_name, setting_key
 from pgtrial.postgres.connect import connect
-from pgtrial.postgres.existing.database import LISTS
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import SECRET, Setting, is_alike
@@ -64,31 +65,93 @@ def check_names(wanted: Mapping[str, str], actual: Mapping[str, Setting]) -> Non
             )
 
 
-def check_rights(names: Sequence[str], rights: Rights) -> None:
-    """Raise SettingError for what the role may not do; ``rights`` were asked for all these settings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A right that is lacking, as a clause; the statement that gives it, "" where there is none to advise; and what
+    else can be done, a sentence.
+    """
+
+    text: str
+    grant: str = ""
+    hint: str = ""
+
+
+def find_missing(
+    rights: Rights, *, system: Sequence[str] = (), session: Sequence[str] = (), own_database: bool = False
+) -> tuple[Missing, ...]:
+    """Every right that an experiment lacks. ``system`` are the settings that are to change for the whole server, and
+    ``rights`` were asked for all these; ``session`` those that a session of the role was refused; ``own_database``: one
+    is to be made.
+    """
+    user, fixed = rights.user, _fixed(rights)
+    found = []
+    if own_database and not rights.create_database:
+        found.append(
+            Missing(
+                text=f'role "{user}" may not create a database',
+                grant=f'ALTER ROLE "{user}" CREATEDB',
+                hint="Or name an existing database with database in [target], which is then read only.",
+            )
+        )
+    if session:
+        found.append(
+            Missing(
+                text=f'role "{user}" may not set {_quoted(session)} in its sessions',
+                grant=f'GRANT SET ON PARAMETER {", ".join(session)} TO "{user}"',
+            )
+        )
+    if not system:
+        return tuple(found)
     if not rights.alter_system_allowed:
-        raise SettingError(
-            "the server does not allow ALTER SYSTEM", detail="Its allow_alter_system is off.", hint=_fixed(rights)
-        )
-    refused = [name for name in names if not rights.settings.get(name, rights.superuser)]
+        text = "the server does not allow ALTER SYSTEM: its allow_alter_system is off"
+        return (*found, Missing(text=text, hint=fixed))
+    refused = [name for name in system if not rights.settings.get(name, rights.superuser)]
     if refused:
-        raise SettingError(
-            f'role "{rights.user}" may not change {_quoted(refused)} with ALTER SYSTEM',
-            hint=_fixed(rights)
-            or f'A superuser can allow it: GRANT ALTER SYSTEM ON PARAMETER {", ".join(refused)} TO "{rights.user}".',
-        )
+        grant = "" if fixed else f'GRANT ALTER SYSTEM ON PARAMETER {", ".join(refused)} TO "{user}"'
+        text = f'role "{user}" may not change {_quoted(refused)} with ALTER SYSTEM'
+        found.append(Missing(text=text, grant=grant, hint=fixed))
     if not rights.reload:
-        raise SettingError(
-            f'role "{rights.user}" may not make the server reload its configuration',
-            hint=f'A superuser can allow it: GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{rights.user}".',
+        found.append(
+            Missing(
+                text=f'role "{user}" may not make the server reload its configuration, in database "{rights.database}"',
+                grant=f'GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{user}"',
+            )
         )
     if not rights.read_auto_conf:
-        raise SettingError(
-            f'role "{rights.user}" may not read postgresql.auto.conf, so it could not be put back as it was',
-            hint=_fixed(rights)
-            or "Run pgtrial as the server's operating-system user on its machine, or let a superuser GRANT EXECUTE "
-            f'ON FUNCTION pg_read_binary_file(text) TO "{rights.user}".',
+        # The function that reads it for a role reads every other file of the server as well, passwords among them.
+        found.append(
+            Missing(
+                text=f'role "{user}" may not read postgresql.auto.conf, so it could not be put back as it was',
+                hint=fixed
+                or "Run pgtrial as the server's operating-system user on its machine, or leave the setting out of the "
+                'arms, or try them on a copy ("pgtrial copy").',
+            )
         )
+    return tuple(found)
+
+
+def refuse_missing(rights: Rights, missing: Sequence[Missing]) -> SettingError:
+    """One error that names all that is lacking, and all that would give it."""
+    grants = [one.grant for one in missing if one.grant]
+    hints = [one.hint for one in missing if one.hint]
+    if len(missing) == 1:
+        allow = [f"A superuser can allow it: {grants[0]}."] if grants else []
+        return SettingError(missing[0].text, hint=" ".join((*allow, *hints)))
+    allow = []
+    if grants:
+        lines = "\n".join(f"{grant};" for grant in grants)
+        allow = [f'A superuser can allow it, connected to database "{rights.database}":\n{lines}']
+    return SettingError(
+        f'role "{rights.user}" lacks {len(missing)} rights that the experiment needs',
+        detail="\n".join(f"{one.text[:1].upper()}{one.text[1:]}." for one in missing),
+        hint="\n".join((*allow, *dict.fromkeys(hints))),
+    )
+
+
+def check_rights(names: Sequence[str], rights: Rights) -> None:
+    """Raise SettingError for what the role may not do; ``rights`` were asked for all these settings."""
+    if missing := find_missing(rights, system=names):
+        raise refuse_missing(rights, missing)
 
 
 def check_sources(names: Sequence[str], actual: Mapping[str, Setting], *, in_database: bool) -> None:

@@ -1,4 +1,4 @@
-"""Databases on an existing server: create and drop pgtrial's own, and inspect an existing one.
+"""Databases on an existing server: create and drop pgtrial's own.
 
 pgtrial chooses the object identifier of its database and journals it before creating the database. The identifier, not
 just the name, identifies the database again, even if pgtrial was killed before it could add a comment.
@@ -14,6 +14,7 @@ from typing import Any
 from psycopg import AsyncConnection, Error, sql
 
 from pgtrial.errors import PreflightError, TargetError
+from pgtrial.knobs.postgresql import LISTS, split_list
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch
@@ -30,21 +31,6 @@ _FIND = """
     FROM pg_catalog.pg_database AS d WHERE d.datname = %s
 """
 _TAKEN = "SELECT count(*) FROM pg_catalog.pg_database WHERE datname = %s OR oid::int8 = %s"
-_OBJECTS = """
-    SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace AS n
-    WHERE n.nspname !~ '^pg_(toast|temp)'
-    UNION ALL
-    SELECT CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
-            WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text
-    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'function ' || p.oid::regprocedure::text
-    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-    UNION ALL
-    SELECT 'extension ' || pg_catalog.quote_ident(e.extname) FROM pg_catalog.pg_extension AS e
-"""
 
 
 def run_database(token: str) -> str:
@@ -58,17 +44,11 @@ def data_database(token: str) -> str:
 
 
 def check_may_create(rights: Rights) -> None:
-    """Raise PreflightError if the role cannot have a database of its own."""
+    """Raise PreflightError where nobody can create a database."""
     if rights.in_recovery:
         raise PreflightError(
             "the server is a standby, where no database can be created",
             hint="Name an existing one with database in [target], and read only.",
-        )
-    if not rights.create_database:
-        raise PreflightError(
-            f'role "{rights.user}" may not create a database',
-            hint=f'Let a superuser ALTER ROLE "{rights.user}" CREATEDB, or name an existing database with database in '
-            "[target], which is left as found.",
         )
 
 
@@ -140,25 +120,6 @@ async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:
     return Undone(outcome=Outcome.RESTORED)
 
 
-async def read_inventory(server: ExistingServer, database: str) -> frozenset[str]:
-    """Schemas, relations, functions and extensions in a database, as one names them ("table public.orders")."""
-    async with connect(server.conninfo(database)) as connection:
-        # So that each name stands with its schema, whatever the search path of the role is.
-        await connection.execute("SET search_path = ''")
-        return frozenset(str(row[0]) for row in await (await connection.execute(_OBJECTS)).fetchall())
-
-
-def compare_inventories(before: frozenset[str], after: frozenset[str]) -> str:
-    """What is left over or missing in a database that was to be left as found, as full sentences; "" if nothing."""
-    left, gone = sorted(after - before), sorted(before - after)
-    said = []
-    if left:
-        said.append(f"Left over: {', '.join(left)}.")
-    if gone:
-        said.append(f"No longer there: {', '.join(gone)}.")
-    return " ".join(said)
-
-
 async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> None:
     """Limits that the role or the server have are meant for other statements."""
     for limit in ("statement_timeout", "lock_timeout"):
@@ -170,18 +131,6 @@ async def _without_limits(connection: "AsyncConnection[tuple[Any, ...]]") -> Non
 # ALTER SYSTEM as a statement: values written so that the configuration file holds them as they are meant.
 
 
-# ALTER SYSTEM takes each text for one element of these and quotes it, so that 'a, b' would become one library "a, b".
-# GUC_LIST_QUOTE in guc_tables.c; a test asks each server. Whether the elements are names, which are folded, or paths.
-LISTS = {
-    "local_preload_libraries": False,
-    "oauth_validator_libraries": False,
-    "output_plugin_libraries": False,
-    "search_path": True,
-    "session_preload_libraries": False,
-    "shared_preload_libraries": False,
-    "temp_tablespaces": True,
-    "unix_socket_directories": False,
-}
 _PATIENCE = 30.0  # s for a statement that a killed pgtrial left behind
 _STEP = 0.05
 
@@ -201,26 +150,6 @@ def alter_system(name: str, value: str | None) -> sql.Composed:
         return sql.SQL("ALTER SYSTEM RESET {}").format(target)
     texts = split_list(name, value) if setting_key(name) in LISTS else [value]
     return sql.SQL("ALTER SYSTEM SET {} = {}").format(target, sql.SQL(", ").join(map(sql.Literal, texts)))
-
-
-def split_list(name: str, value: str) -> list[str]:
-    """Elements of a list of names or paths (SplitIdentifierString and SplitDirectoriesString in varlena.c)."""
-    folded, elements, at = LISTS[setting_key(name)], [], 0
-    while at < len(value):
-        part = value[at:].lstrip()
-        at = len(value) - len(part)
-        if part.startswith('"'):
-            end = at + 1
-            while end < len(value) and (value[end] != '"' or value[end : end + 2] == '""'):
-                end += 2 if value[end] == '"' else 1
-            elements.append(value[at + 1 : end].replace('""', '"'))
-            comma = value.find(",", end)
-        else:
-            comma = value.find(",", at)
-            bare = value[at:] if comma < 0 else value[at:comma]
-            elements.append(bare.strip().lower() if folded else bare.strip())
-        at = len(value) if comma < 0 else comma + 1
-    return elements
 
 
 async def as_written(connection: "AsyncConnection[tuple[Any, ...]]", name: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""Journaled changes to an existing server: its settings, and pgtrial's own database."""
+"""Journaled changes to an existing server: its settings, the SQL of an arm, and pgtrial's own database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,8 @@ from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.declaration import About
 from pgtrial.model.change import Change, JournalEntry, Undone
 from pgtrial.postgres.existing.address import find_again
+from pgtrial.postgres.existing.arm_sql import KNOB as SQL
+from pgtrial.postgres.existing.arm_sql import apply_sql, plan_sql, undo_sql
 from pgtrial.postgres.existing.database import KNOB as DATABASE
 from pgtrial.postgres.existing.database import apply_database, plan_database, undo_database
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl, control_again
@@ -88,6 +90,35 @@ class ServerDatabase(HostKnob):
         return await undo_database(control_of(self.server, self.caller, host, entry), entry)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSql(HostKnob):
+    """The SQL of an arm in the existing ``database``; else as ServerSettings."""
+
+    name: ClassVar[str] = SQL
+    about: ClassVar[About] = About(
+        sets="whatever an arm's SQL changes in an existing database",
+        takes_effect="before the load",
+        rights="those of the statements",
+        verified="each statement fails loudly",
+        undone="the arm's undo statements run, and the catalogue is compared with the one before",
+    )
+
+    server: ExistingServer | None = None
+    database: str = ""
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def plan(self, context: KnobContext, wanted: Mapping[str, str]) -> Sequence[Change]:
+        assert self.server is not None
+        return (await plan_sql(self.server, self.database, wanted),)
+
+    async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
+        assert self.server is not None
+        return await apply_sql(self.server, change)
+
+    async def undo(self, host: Host, entry: JournalEntry) -> Undone:
+        return await undo_sql(control_of(self.server, self.caller, host, entry), entry)
+
+
 def control_of(
     server: ExistingServer | None, caller: Mapping[str, str], host: Host, entry: JournalEntry
 ) -> ServerControl:
@@ -100,4 +131,4 @@ def control_of(
 
 def restoring_knobs(caller: Mapping[str, str]) -> tuple[HostKnob, ...]:
     """All that can undo what a journal has. ``caller`` are libpq's variables, by which a server is reached again."""
-    return (*HOST_KNOBS, ServerSettings(caller=caller), ServerDatabase(caller=caller))
+    return (*HOST_KNOBS, ServerSettings(caller=caller), ServerSql(caller=caller), ServerDatabase(caller=caller))

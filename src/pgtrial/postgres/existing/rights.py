@@ -24,6 +24,7 @@ PROVIDERS: Mapping[str, str] = {
     "tsdbadmin": "Timescale",
 }
 
+_ONLY_WRITES = "no-checkpoint"  # what has no meaning where nothing is written
 _RIGHTS = """
     SELECT r.rolsuper AS superuser, r.rolsuper OR r.rolcreatedb AS create_database,
         pg_catalog.pg_has_role(r.oid, 'pg_read_all_stats', 'USAGE') AS read_statistics,
@@ -46,9 +47,11 @@ _ALTERABLE = """
 class Rights:
     """``settings`` says of each setting asked for whether ALTER SYSTEM may change it; ``read_auto_conf`` whether
     postgresql.auto.conf can be read, in whichever way. ``provider`` is "" for a server that looks like no provider's.
+    ``database`` is the one that was connected to: rights on functions are those in it.
     """
 
     user: str
+    database: str
     superuser: bool
     create_database: bool
     read_statistics: bool
@@ -63,12 +66,12 @@ class Rights:
     in_recovery: bool
     local: bool
 
-    def caveats(self) -> tuple[Caveat, ...]:
-        """What cannot be read or done, once each, with what it costs.
+    def caveats(self, *, writes: bool = True) -> tuple[Caveat, ...]:
+        """What cannot be read or done, once each, with what it costs a load that ``writes`` or one that does not.
 
         What an arm cannot do without is an error instead, which its knob raises.
         """
-        return tuple(_caveats(self))
+        return tuple(caveat for caveat in _caveats(self) if writes or caveat.code != _ONLY_WRITES)
 
 
 async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -> Rights:
@@ -86,6 +89,7 @@ async def probe_rights(server: ExistingServer, settings: Collection[str] = ()) -
     return Rights(
         **found,
         user=server.control.address.user,
+        database=server.control.address.database,
         read_auto_conf=await server.read_auto_conf() is not None,
         settings={name: alterable.get(name, bool(found["superuser"])) for name in settings},
         provider=PROVIDERS[roles[0]] if roles else "",

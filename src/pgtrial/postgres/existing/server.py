@@ -191,13 +191,16 @@ class ExistingServer:
     def host(self) -> Host:
         return self.control.host
 
-    def conninfo(self, database: str | None = None) -> str:
-        """A connection string; a password may be in it, so it is only for memory, pipes and libpq."""
-        return self.control.conninfo(database)
+    def conninfo(self, database: str | None = None, options: str = "") -> str:
+        """A connection string; a password may be in it, so it is only for memory, pipes and libpq.
 
-    def environment(self, database: str) -> dict[str, str]:
+        ``options`` are a session's own settings (``options_of``).
+        """
+        return self.control.address.conninfo(database, options)
+
+    def environment(self, database: str, options: str = "") -> dict[str, str]:
         """Variables by which pgbench reaches a database; a password may be among them."""
-        return self.control.address.environment(database)
+        return self.control.address.environment(database, options)
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -259,7 +262,7 @@ def read_bytes(host: Host, path: str) -> bytes:
 
 def read_chunk(host: Host, path: str, offset: int, size: int) -> bytes:
     """At most ``size`` bytes of a file of the host, empty at its end. Raises OSError."""
-    return base64.b64decode(host.ops.read_chunk(path, offset, size))
+    return base64.b64decode(host.ops.read_chunk(path, offset, size, follow=True))
 
 
 async def _read_facts(connection: "AsyncConnection[tuple[Any, ...]]", host: Host) -> ServerFacts:

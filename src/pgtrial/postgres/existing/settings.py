@@ -20,11 +20,12 @@ from functools import lru_cache
 from psycopg import Error
 
 from pgtrial.errors import SettingError
+from pgtrial.knobs.postgresql import LISTS
 from pgtrial.model.change import Change
 from pgtrial.postgres.auto_conf import Entry, alter, is_canonical, parse, render, setting_key, steps_between
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.existing.checks import check_files, check_names, check_restart, check_rights, check_sources
-from pgtrial.postgres.existing.database import LISTS, alter_system, as_written
+from pgtrial.postgres.existing.database import alter_system, as_written
 from pgtrial.postgres.existing.rights import probe_rights
 from pgtrial.postgres.existing.server import ExistingServer
 from pgtrial.postgres.settings import Setting, is_alike, is_same, read_settings
@@ -94,7 +95,7 @@ async def plan_settings(server: ExistingServer, wanted: Mapping[str, str], *, da
     """
     actual = await read_settings(server.conninfo(database), also=wanted)
     check_names(wanted, actual)
-    changing = {name: value for name, value in wanted.items() if not _is_already(value, actual.get(setting_key(name)))}
+    changing = {name: value for name, value in wanted.items() if not is_already(value, actual.get(setting_key(name)))}
     names = [actual[key].name if (key := setting_key(name)) in actual else name for name in changing]
     rights = await probe_rights(server, names)
     check_sources(names, actual, in_database=database is not None)
@@ -175,7 +176,7 @@ async def find_lost(server: ExistingServer, change: Change) -> str:
     return f"{'; '.join(lost)}: somebody else has changed it meanwhile." if lost else ""
 
 
-def _is_already(value: str, setting: Setting | None) -> bool:
+def is_already(value: str, setting: Setting | None) -> bool:
     """Whether there is nothing to do; a value that the server worked out (wal_buffers = -1) is not one that was set."""
     return setting is not None and setting.source not in ("override", "dynamic default") and is_same(value, setting)
 

@@ -13,13 +13,15 @@ from pgtrial.report.charts.base import (
     wrap_spec,
 )
 from pgtrial.report.margin import margin_bounds
-from pgtrial.report.terms import decision_word
 from pgtrial.report.words import (
+    LATENCY,
     LATENCY_METRICS,
     change_text,
+    effect_word,
     interval_text,
     level_label,
     metric_label,
+    scenario_latencies,
     throughput_of,
 )
 
@@ -76,19 +78,23 @@ def throughput_forest(findings: Findings) -> Chart | None:
 
 
 def scenario_forest(findings: Findings) -> Chart | None:
-    """The metric of the hypothesis for each scenario, where there are several."""
+    """The metric of the hypothesis for each scenario, where there are several; the mean latency where throughput is the
+    same of all by construction.
+    """
     if len(findings.experiment.scenarios) < 2:
         return None
-    effects = [
-        effect
-        for scenario in findings.experiment.scenarios
-        for effect in (*findings.effects, *findings.placebo)
-        if (effect.metric, effect.scenario, effect.load_level) == (findings.hypothesis.metric, scenario, "all")
-    ]
+    metric, effects = findings.hypothesis.metric, scenario_latencies(findings)
+    if effects and metric == throughput_of(findings):
+        metric = LATENCY
+    else:
+        effects = [
+            effect
+            for scenario in findings.experiment.scenarios
+            for effect in (*findings.effects, *findings.placebo)
+            if (effect.metric, effect.scenario, effect.load_level) == (metric, scenario, "all")
+        ]
     labels = [f"{effect.scenario}, {effect.arm}" for effect in effects]
-    return _forest(
-        findings, effects, labels, subject=tr("{metric} by scenario", metric=metric_label(findings.hypothesis.metric))
-    )
+    return _forest(findings, effects, labels, subject=tr("{metric} by scenario", metric=metric_label(metric)))
 
 
 def _overall(findings: Findings, metric: str) -> list[Effect]:
@@ -118,7 +124,7 @@ def _forest(findings: Findings, effects: list[Effect], labels: list[str], *, sub
         line = f"{label}: {change_text(effect.ratio)}"
         if effect.low is not None:
             line += f" ({interval_text(effect.low, effect.high)})"
-        line += f", {decision_word(effect.decision)}"
+        line += f", {effect_word(findings, effect)}"
         lines.append(line)
         has_interval = is_plottable(effect.low) and is_plottable(effect.high)
         rows.append(

@@ -20,7 +20,7 @@ from pgtrial.report.charts.base import (
 )
 from pgtrial.report.charts.forest import change_label
 from pgtrial.report.margin import margin_bounds
-from pgtrial.report.terms import decision_word
+from pgtrial.report.terms import claim_word, decision_word
 from pgtrial.report.words import (
     arm_label,
     block_numbers,
@@ -238,6 +238,12 @@ def _title(findings: Findings, primary: Effect, margin: float) -> str:
             )
         case Decision.EQUIVALENT:
             return tr("“{arm}” differs by less than the margin of {margin}", **values)
+        case _ if word := claim_word(findings.hypothesis.expect, findings.hypothesis.verdict):
+            return tr(
+                "“{arm}” is {word} by more than the margin of {margin}: its interval does not reach that end",
+                word=word,
+                **values,
+            )
         case _:
             return tr("The interval of “{arm}” reaches across an end of the margin of {margin}", **values)
 

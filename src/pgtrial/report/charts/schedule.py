@@ -97,7 +97,7 @@ def _counted(runs: int, lost: int, seconds: float) -> str:
 
 
 def _key(findings: Findings) -> str:
-    if findings.experiment.method == "interleaved":
+    if findings.experiment.method in ("interleaved", "switchback"):
         return tr(
             "full colour is measured load, in which the arms of a block took turns, a cross is a run that does not "
             "count, numbers are blocks"

@@ -8,7 +8,6 @@ from pgtrial.report.cause_words import (
     causes_of,
     difference_text,
     format_signed,
-    is_clear,
     levels_text,
     place_arm,
 )
@@ -30,10 +29,10 @@ def waterfall_charts(findings: Findings) -> list[Chart]:
 
 
 def difference_message(findings: Findings, found: BudgetDifference) -> str:
-    """The difference in one sentence, with its largest part of the same direction."""
+    """The difference in one sentence, with the largest part of the same direction that is not chance."""
     where = levels_text(findings, [found.load_level])
-    total = found.difference.value
-    if not is_clear(found.difference):
+    total, side = found.difference.value, found.difference.side()
+    if side == 0:
         return tr(
             "No clear difference of the mean latency between “{arm}” and “{control}” {where}: {difference}",
             arm=found.arm,
@@ -44,10 +43,10 @@ def difference_message(findings: Findings, found: BudgetDifference) -> str:
     values = {"arm": found.arm, "control": found.control, "where": where, "time": format_duration(abs(total))}
     text = (
         tr("A transaction of “{arm}” takes {time} less than one of “{control}” {where}", **values)
-        if total < 0
+        if side < 0
         else tr("A transaction of “{arm}” takes {time} more than one of “{control}” {where}", **values)
     )
-    lead = max((part for part in found.parts if part.seconds.value * total > 0), key=_size, default=None)
+    lead = max((part for part in found.parts if part.seconds.side() == side), key=_size, default=None)
     if lead is None:
         return text
     return tr(

@@ -66,13 +66,18 @@ def spread_text(log_sd: float) -> str:
 
 
 def heterogeneity_text(pooled: PooledEffect) -> str:
-    """How much the experiments differ, in two or three sentences."""
+    """How much the experiments differ, and what that leaves of them, in a few sentences."""
     text = (
         f"Heterogeneity: F = {pooled.f:.3g} (p = {format_p(pooled.f_p)}), "
         f"I² = {format_share(round(pooled.i2, 2))}; effects differ between experiments by {spread_text(pooled.tau)} "
         f"(standard deviation; {format_share(pooled.confidence)} interval {spread_text(pooled.tau_low)} to "
         f"{spread_text(pooled.tau_high)})."
     )
+    if pooled.these_low is not None and pooled.these_high is not None:
+        text += (
+            f" The mean of these experiments alone: {interval_text(pooled.these_low, pooled.these_high)} "
+            f"({format_share(pooled.confidence)} interval); that of experiments like these is less well known."
+        )
     if pooled.prediction_low is not None and pooled.prediction_high is not None:
         text += (
             f" Another experiment like these: {interval_text(pooled.prediction_low, pooled.prediction_high)} "

@@ -63,6 +63,7 @@ _OTHER = N_("What was tested: {arm} is {relation} {control} in {metric}.")  # wh
 _METHODS = {
     "blocks": N_("in a block every arm has one run, in random order"),
     "interleaved": N_("in a block the arms take turns, in short slices of random order"),
+    "switchback": N_("in a block one server is switched back and forth between the arms, in random order"),
     "duet": N_("in a block the arms run at the same time, each on CPUs of its own, which they change half-way"),
 }
 _VERDICTS = {

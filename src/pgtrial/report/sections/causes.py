@@ -4,7 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
 from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
-from pgtrial.findings.causes import BudgetPart, Evidence, LatencyBudget, Limit, Pareto, ParetoItem, Resource, Suspect
+from pgtrial.findings.causes import (
+    BudgetPart,
+    Evidence,
+    LatencyBudget,
+    Limit,
+    Pareto,
+    ParetoItem,
+    PlanChange,
+    Resource,
+    Suspect,
+)
 from pgtrial.findings.findings import Findings, WaitShare
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_part, name_statement
@@ -53,6 +63,7 @@ def _build_why(findings: Findings) -> dict[str, object]:
         # Findings of samples alone: sessions and what they mean per transaction.
         "waits": [] if budgets else wait_charts(findings),
         "wait_rows": _wait_rows(findings),
+        "plans": _plans(findings),
         "paretos": [
             {
                 "title": title,
@@ -66,6 +77,32 @@ def _build_why(findings: Findings) -> dict[str, object]:
             if shown
         ],
     }
+
+
+def _plans(findings: Findings) -> list[dict[str, object]]:
+    """Plans that differ from the control's, those with the largest difference of time first."""
+
+    def size(change: PlanChange) -> float:
+        return abs((change.seconds or 0.0) - (change.control_seconds or 0.0))
+
+    return [
+        {
+            "scenario": change.scenario,
+            "statement": change.statement,
+            "sides": [
+                {
+                    "arm": arm_label(findings, arm),
+                    "plan": plan,
+                    "seconds": "–" if seconds is None else format_duration(seconds),
+                }
+                for arm, plan, seconds in (
+                    (change.control, change.control_plan, change.control_seconds),
+                    (change.arm, change.plan, change.seconds),
+                )
+            ],
+        }
+        for change in sorted(causes_of(findings).plans, key=size, reverse=True)
+    ]
 
 
 def _differences(findings: Findings) -> list[dict[str, object]]:

@@ -12,18 +12,20 @@ from pgtrial.report.charts.forest import latency_forest, primary_forest, scenari
 from pgtrial.report.charts.picture import blocks_chart
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.summary_words import single_runs_text
-from pgtrial.report.terms import decision_word, goal_word
+from pgtrial.report.terms import goal_word
 from pgtrial.report.words import (
     arm_label,
     change_text,
     control_of,
     detectable_text,
+    effect_word,
     format_p,
     interval_text,
     is_sliced,
     level_label,
     metric_label,
     p_of,
+    scenario_latencies,
 )
 from pgtrial.units import format_decimal, format_percent, format_share
 
@@ -36,6 +38,8 @@ def _build_effects(findings: Findings) -> dict[str, object]:
         scenario_forest(findings),
         latency_forest(findings),
     ]
+    if scenario_latencies(findings):  # what is the same of all by construction says less
+        charts.insert(0, charts.pop(2))
     effects = [*findings.effects, *findings.placebo]
     return {
         "charts": [chart for chart in charts if chart is not None],
@@ -58,7 +62,7 @@ def _row(findings: Findings, effect: Effect) -> dict[str, object]:
         "p_sign_flip": format_p(effect.p_sign_flip),
         "hodges_lehmann": change_text(effect.hodges_lehmann),
         "decision": effect.decision,
-        "word": decision_word(effect.decision),
+        "word": effect_word(findings, effect),
         "blocks": effect.blocks,
         "needed": "–" if effect.needed is None else str(effect.needed),
         "caveats": "; ".join(caveat.text for caveat in effect.caveats),

@@ -1,6 +1,7 @@
 """The first screen, the story in plain words, and all caveats."""
 
 import math
+from collections.abc import Iterator
 
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.findings import Effect, Findings
@@ -28,12 +29,14 @@ from pgtrial.report.words import (
     metric_label,
     placebo_effect,
     primary_effect,
+    scenario_latencies,
     sort_caveats,
 )
 from pgtrial.units import format_share
 
 MOST_ELSEWHERE = 5
 _LEFT_OUT = ("pgbench.latency_p50", "pgbench.latency_p95", "pgbench.latency_p999")
+_STAND_FOR = ("pgbench.latency_mean", "pgbench.latency_p99")
 
 
 def _build_verdict(findings: Findings) -> dict[str, object]:
@@ -87,31 +90,69 @@ def _interval(effect: Effect | None) -> str:
 
 
 def _elsewhere(findings: Findings) -> list[dict[str, str]]:
-    """What else of the claim's arm is surely better or worse: what is worse first, then the largest changes.
+    """What else of the claim's arm is surely better or worse: all that is worse, then the largest gains.
 
-    Of latencies the mean and p99 stand for the others. Runs that cannot answer the claim show nothing surely.
+    Runs that cannot answer the claim show nothing surely.
     """
-    asked = findings.hypothesis
-    if asked.verdict is Verdict.INVALID:
+    if findings.hypothesis.verdict is Verdict.INVALID:
         return []
-    found = [
-        (effect, effect.ratio)
-        for effect in findings.effects
-        if (effect.arm, effect.scenario, effect.load_level) == (asked.arm, None, ALL)
-        and effect.metric not in {asked.metric, *_LEFT_OUT}
-        and effect.decision in (Decision.BETTER, Decision.WORSE)
-        and effect.ratio
-    ]
-    found.sort(key=lambda one: (one[0].decision is Decision.BETTER, -abs(math.log(one[1]))))
+    worse, better = list(_worse(findings)), list(_better(findings))
+    better = better[: max(0, MOST_ELSEWHERE - len(worse))]
     return [
         {
             "decision": effect.decision,
             "word": decision_word(effect.decision),
-            "metric": metric_label(effect.metric),
+            "metric": _name_elsewhere(findings, effect),
             "effect": effect_text(effect),
         }
-        for effect, _ in found[:MOST_ELSEWHERE]
+        for effect in (*worse, *better)
     ]
+
+
+def _worse(findings: Findings) -> Iterator[Effect]:
+    """Whatever got worse, in one scenario or at one load level only, too; over all of them, where it did so there."""
+    asked = findings.hypothesis
+    found = [
+        effect
+        for effect in findings.effects
+        if effect.arm == asked.arm
+        and (effect.metric, effect.scenario) != (asked.metric, asked.scenario)
+        and effect.decision is Decision.WORSE
+        and effect.ratio
+    ]
+    wide = {(effect.metric, effect.scenario) for effect in found if effect.load_level == ALL}
+    told = [e for e in found if e.load_level == ALL or (e.metric, e.scenario) not in wide]
+    # Of percentiles of one latency the mean or the 99th stands for the others where it is worse itself.
+    stand = {(e.scenario, e.load_level) for e in told if e.metric in _STAND_FOR}
+    told = [e for e in told if e.metric not in _LEFT_OUT or (e.scenario, e.load_level) not in stand]
+    yield from sorted(told, key=lambda e: (e.load_level != ALL, -abs(math.log(e.ratio or 1))))
+
+
+def _better(findings: Findings) -> Iterator[Effect]:
+    """What got better over all load; mean latency of scenarios, where their throughput is the same by construction."""
+    asked = findings.hypothesis
+    of_scenarios = scenario_latencies(findings)
+    found = [
+        effect
+        for effect in findings.effects
+        if effect.arm == asked.arm
+        and effect.load_level == ALL
+        and (effect.scenario is None or effect in of_scenarios)
+        and (effect.metric, effect.scenario) != (asked.metric, asked.scenario)
+        and effect.metric not in _LEFT_OUT
+        and effect.decision is Decision.BETTER
+        and effect.ratio
+    ]
+    yield from sorted(found, key=lambda e: (e not in of_scenarios, -abs(math.log(e.ratio or 1))))
+
+
+def _name_elsewhere(findings: Findings, effect: Effect) -> str:
+    metric = metric_label(effect.metric)
+    if effect.scenario:
+        metric = tr("{metric} of {scenario}", metric=metric, scenario=effect.scenario)
+    if effect.load_level == ALL:
+        return metric
+    return tr("{metric} with {level}", metric=metric, level=level_label(findings, effect.load_level))
 
 
 def _by_level(findings: Findings) -> list[str]:

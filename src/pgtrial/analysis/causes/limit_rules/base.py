@@ -9,12 +9,24 @@ from pgtrial.analysis.causes.limit_thresholds import Ramp
 from pgtrial.analysis.causes.log_event import LogEvent
 from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
 from pgtrial.analysis.timelines.timeline import Array, Timeline
-from pgtrial.findings.causes import Evidence, LatencyBudget, Resource, Suspect
+from pgtrial.findings.causes import CPU, CPU_QUEUE, BudgetPart, Evidence, LatencyBudget, Resource, Suspect
 from pgtrial.findings.message import Message, message
-from pgtrial.findings.naming import name_part
+from pgtrial.findings.naming import name_part, name_statement
 from pgtrial.model.run import LoadLevel
 
+# Average sessions by arm and load level, kind of wait, and statement.
+Statements = Mapping[tuple[str, int], Mapping[tuple[str, str], Mapping[str, float]]]
 PartFilter = Callable[[str, str], bool]  # whether a part of the budget, (kind, event), belongs to something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relief:
+    """What another arm surely saves of an arm's latency, in all and by part of the budget; times in seconds."""
+
+    other: str
+    latency: float
+    saved: float
+    parts: Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +38,7 @@ class Facts:
     shared the time of a block: their seconds are not seconds of the clock, by which the server's log goes.
     ``checkpoint_timeouts`` are by arm, in seconds. ``attempts`` are by arm and load level: transactions that ended,
     failed ones included, for each that succeeded. ``wal_compression`` is the setting by arm, of those that compress.
+    ``reliefs`` are by arm and load level, and so are ``statements``: average sessions by kind of wait and statement.
     """
 
     events: Sequence[LogEvent] = ()
@@ -36,6 +49,16 @@ class Facts:
     checkpoint_timeouts: Mapping[str, float] = field(default_factory=dict)
     attempts: Mapping[tuple[str, int], float] = field(default_factory=dict)
     wal_compression: Mapping[str, str] = field(default_factory=dict)
+    reliefs: Mapping[tuple[str, int], Sequence[Relief]] = field(default_factory=dict)
+    statements: Statements = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementShare:
+    """A statement, and its share of the time in question."""
+
+    text: Message | str
+    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,18 +127,49 @@ class Scene:
         )
 
     def name_parts(self) -> Iterator[Message]:
-        """ "IO WALSync 62 %": every part with its share of the latency, largest first."""
+        """ "IO WALSync 62 %": every part with its share of the latency, largest first; that one with its statement."""
         if self.budget is not None and self.budget.latency.value > 0:
-            for part in self.budget.parts:
-                share = part.seconds.value / self.budget.latency.value
-                yield message("limit.part", part=name_part(part.kind, part.event), share=share)
+            for place, part in enumerate(self.budget.parts):
+                share, name = part.seconds.value / self.budget.latency.value, name_part(part.kind, part.event)
+                mostly = self.statement_in(_only(part)) if place == 0 else None
+                if mostly is None:
+                    yield message("limit.part", part=name, share=share)
+                else:
+                    yield message("limit.part-in", part=name, share=share, statement=mostly.text, most=mostly.share)
+
+    def statement_in(self, *belongs: PartFilter) -> "StatementShare | None":
+        """The statement in which most of these parts is spent; None where no session was seen in them."""
+        return statement_of(self.facts.statements.get((self.arm, self.level.index), {}), *belongs)
+
+
+def statement_of(kinds: Mapping[tuple[str, str], Mapping[str, float]], *belongs: PartFilter) -> StatementShare | None:
+    """The statement with most of the sessions in some kinds of wait; None where there are none.
+
+    Sessions that queue for a CPU show no wait, as those that have one.
+    """
+    found: dict[str, float] = {}
+    for kind, statements in kinds.items():
+        shown = (kind, (CPU_QUEUE, "")) if kind == (CPU, "") else (kind,)
+        if any(f(*each) for f in belongs for each in shown):
+            for text, sessions in statements.items():
+                found[text] = found.get(text, 0.0) + sessions
+    total = sum(found.values())
+    if total <= 0:
+        return None
+    text = max(found, key=lambda text: (found[text], text))
+    return StatementShare(text=name_statement(text), share=found[text] / total)
+
+
+def _only(part: BudgetPart) -> PartFilter:
+    return lambda kind, event: (kind, event) == (part.kind, part.event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clue:
-    """A number that speaks for a resource, and how strongly: 0 to 1."""
+    """A number that speaks for a resource, and how strongly: ``weight`` 0 to 1, ``reach`` without an end."""
 
     weight: float
+    reach: float
     evidence: Evidence
 
 
@@ -127,7 +181,7 @@ def find_clue(metric: str, value: float | None, unit: str, ramp: Ramp, text: Mes
     if value is None or not np.isfinite(value):
         return None
     evidence = Evidence(metric=metric, value=value, unit=unit, threshold=ramp.half, text=text)
-    return Clue(weight=ramp.weigh(value), evidence=evidence)
+    return Clue(weight=ramp.weigh(value), reach=ramp.reach(value), evidence=evidence)
 
 
 def strongest(clues: Iterable[Clue | None]) -> Clue | None:
@@ -157,6 +211,7 @@ def accuse(
     return Suspect(
         resource=resource,
         strength=min(at_most, strength),
+        reach=min(clue.reach for clue in known),
         detail=detail,
         evidence=tuple(clue.evidence for clue in (*known, *more)),
     )

@@ -6,7 +6,7 @@ Below it the rate is what the clients ask for: so many as wait at a time, each f
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, Scene, accuse, find_clue
@@ -15,6 +15,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     device_sessions,
     is_data,
     is_temporary,
+    is_wal,
     is_write,
     under_way,
 )
@@ -108,6 +109,35 @@ def suspect_disk(scene: Scene) -> Iterator[Suspect | None]:
         yield accuse(Resource.DISK_LATENCY, detail=device, needs=(waits, reaches), at_most=at_most)
 
 
+_WRITE_LIMITS = (
+    ("cgroup.writes", _WRITES, Resource.DISK_IOPS),
+    ("cgroup.write_bytes", _WRITTEN, Resource.DISK_THROUGHPUT),
+)
+
+
+def suspect_write_limit(scene: Scene) -> Iterator[Suspect | None]:
+    """Writes stand at the limit that the experiment gives them, and sessions wait for writes, or for the WAL's flush.
+
+    The flush is slow then because the device may not write more often: the limit is what more can be had of.
+    """
+    share = scene.share(is_wal, is_write)
+    for metric, code, resource in _WRITE_LIMITS:
+        for device in scene.objects(metric):
+            ceiling = _declared_ceiling(scene, device, metric, code)
+            if ceiling is not None and ceiling.clue.weight >= limits.DECIDED:
+                yield accuse(
+                    resource,
+                    detail=message("detail.before-device", device=device),
+                    needs=(
+                        ceiling.clue,
+                        find_clue(
+                            *("wait.IO", share, "share", limits.WAIT_SHARE),
+                            message("disk.waiting-for-writes", share=share, event=scene.largest(is_wal, is_write)),
+                        ),
+                    ),
+                )
+
+
 def reads_as_much_as_allowed(scene: Scene) -> bool:
     """Whether the reads of the server's control group stand at a limit that the experiment gives it."""
     device = busiest_device(scene)
@@ -181,7 +211,7 @@ def _pinned(plateau: Plateau, metric: str, code: str) -> Clue | None:
     )
     clue = find_clue(metric, share, "share", limits.PINNED, text)
     sure = limits.PLATEAU_CHANCE.weigh(plateau.chance)
-    return clue and Clue(weight=min(clue.weight, sure), evidence=clue.evidence)
+    return clue and replace(clue, weight=min(clue.weight, sure))
 
 
 def _queue(scene: Scene, device: str) -> Clue | None:

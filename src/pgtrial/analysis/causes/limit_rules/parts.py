@@ -67,6 +67,11 @@ def is_lwlock(kind: str, event: str) -> bool:
     return kind == "Timeout" and event.lower() == "spindelay"
 
 
+def is_sleep(kind: str, event: str) -> bool:
+    """pg_sleep: a statement that does nothing, because it was told to."""
+    return kind == "Timeout" and event.lower() == "pgsleep"
+
+
 def is_idle_in_transaction(kind: str, _event: str) -> bool:
     return kind == IDLE_IN_TRANSACTION
 

@@ -1,6 +1,7 @@
 """Waits of sessions for each other, for the flush of the WAL, and for temporary files."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pgtrial.analysis.causes import limit_thresholds as limits
 from pgtrial.analysis.causes.limit_rules.base import Clue, PartFilter, Scene, accuse, find_clue
@@ -10,6 +11,7 @@ from pgtrial.analysis.causes.limit_rules.parts import (
     is_lock,
     is_lwlock,
     is_outside,
+    is_sleep,
     is_temporary,
     is_wal,
 )
@@ -90,6 +92,21 @@ def _generator_load(scene: Scene) -> float | None:
 def _running_share(scene: Scene) -> float | None:
     used, queued = scene.median("pgbench.cpu"), scene.median("pgbench.cpu_queue")
     return used / (used + queued) if used is not None and queued is not None and used + queued > 0 else None
+
+
+def suspect_sleep(scene: Scene) -> Iterator[Suspect | None]:
+    """Statements that sleep do so for the client: it is a pause, only inside the server."""
+    share = scene.share(is_sleep)
+    yield accuse(
+        Resource.CLIENT,
+        detail=message("detail.sleeps"),
+        needs=(
+            find_clue(
+                *("wait.Timeout", share, "share", limits.WAIT_SHARE),
+                message("client.sleeps", share=share),
+            ),
+        ),
+    )
 
 
 # Connections: there are no more to be had.
@@ -182,7 +199,7 @@ def suspect_wal_flush(scene: Scene) -> Iterator[Suspect | None]:
     clue = _share(scene, is_wal, limits.WAIT_SHARE, _FOR_WAL, "wait.IO")
     if clue is not None and syncs:
         text = _tell_flushes(clue.evidence.text, rate=syncs, time=time / syncs if time else None)
-        clue = Clue(weight=clue.weight, evidence=clue.evidence.model_copy(update={"text": text}))
+        clue = replace(clue, evidence=clue.evidence.model_copy(update={"text": text}))
     yield accuse(Resource.WAL_FLUSH, detail=scene.largest(is_wal), needs=(clue,))
 
 

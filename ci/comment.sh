@@ -1,0 +1,21 @@
+#!/bin/sh
+# Put a summary into the pull request, in place of the one of an earlier run. Needs GitHub's command gh and GH_TOKEN.
+#
+# usage: ci/comment.sh SUMMARY REPOSITORY NUMBER
+#
+# SUMMARY is the file of "pgtrial run --summary-markdown --history", whose first line says which comment is meant.
+set -eu
+
+[ $# -eq 3 ] || { sed -n 's/^# \{0,1\}//; /^usage/p' "$0" >&2; exit 2; }
+summary=$1 repository=$2 number=$3
+marker=$(sed -n '1s/^\(<!-- pgtrial [A-Za-z0-9_.-]* -->\)$/\1/p' "$summary")
+[ -n "$marker" ] || { echo "error: \"$summary\" does not begin with the mark of pgtrial" >&2; exit 1; }
+
+# The first line of each comment, with its number: of ours there is one at most.
+comment=$(gh api --paginate "repos/$repository/issues/$number/comments" \
+    --jq '.[] | "\(.id) \(.body | split("\n")[0] | rtrimstr("\r"))"' | sed -n "s/^\([0-9]*\) $marker\$/\1/p" | head -n 1)
+if [ -n "$comment" ]; then
+    gh api --method PATCH "repos/$repository/issues/comments/$comment" --field "body=@$summary" >/dev/null
+else
+    gh api --method POST "repos/$repository/issues/$number/comments" --field "body=@$summary" >/dev/null
+fi

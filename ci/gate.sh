@@ -1,0 +1,43 @@
+#!/bin/sh
+# Add a migration to an experiment as the SQL of one of its arms, and let the verdict decide.
+#
+# usage: ci/gate.sh EXPERIMENT MIGRATION [ARM] [OPTION...]
+#
+# EXPERIMENT is a file with the two arms, ARM the one that gets the SQL of the file MIGRATION (after, if left out);
+# OPTIONs are those of "pgtrial run". Beside EXPERIMENT it leaves pgtrial.xml (JUnit), pgtrial.md (a comment) and
+# results/. PGTRIAL_HISTORY names the file with the results of earlier runs.
+#
+# Exit status: 0 supported, 3 refuted, 4 inconclusive, 5 invalid; any other: the experiment failed.
+set -eu
+
+[ $# -ge 2 ] || { sed -n 's/^# \{0,1\}//; /^usage/p' "$0" >&2; exit 2; }
+experiment=$1 migration=$2
+shift 2
+arm=after
+case ${1:-} in
+"" | -*) ;;
+*) arm=$1 && shift ;;
+esac
+
+case $arm in
+*[!A-Za-z0-9_-]*) echo "error: \"$arm\" is no name of an arm" >&2 && exit 2 ;;
+esac
+# The text of the migration stands between three quotation marks, as it is.
+if grep -q "'''" "$migration"; then
+    echo "error: \"$migration\" has three quotation marks in a row, which would end the text in the experiment file" >&2
+    exit 2
+fi
+
+folder=$(dirname "$experiment")
+whole=${experiment%.toml}-with-migration.toml
+{
+    cat "$experiment"
+    printf "\n[arms.%s.sql]\napply = '''\n" "$arm"
+    cat "$migration"
+    printf "'''\n"
+} >"$whole"
+
+pgtrial check --no-host "$whole"
+pgtrial plan "$whole"
+exec pgtrial run "$whole" --quiet --assert --results "$folder/results" --junit "$folder/pgtrial.xml" \
+    --summary-markdown "$folder/pgtrial.md" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@"

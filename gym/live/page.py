@@ -1,0 +1,115 @@
+"""The tables of a series, as Markdown, and their place in docs/gym-live.md."""
+
+import math
+from pathlib import Path
+
+from ground_truth.page import put_between, table
+
+from gym.live.plan import METHODS, Kind
+from gym.live.record import Series, write_series
+from gym.live.scoring import Count, Score, Truth, find_truths, score
+
+RESULTS = Path(__file__).parent / "results.json"
+PAGE = Path(__file__).parents[2] / "docs" / "gym-live.md"
+BEGIN = "<!-- begin: written by python -m gym.live -->"
+END = "<!-- end: written by python -m gym.live -->"
+_MISSING = "–"
+
+
+def publish(series: Series, *, results: Path = RESULTS, page: Path = PAGE) -> None:
+    """Keep the results beside the code, and write their tables into the page."""
+    write_series(series, results)
+    text = put_between(page.read_text(encoding="utf-8"), render(series), begin=BEGIN, end=END)
+    page.write_text(text, encoding="utf-8")
+
+
+def render(series: Series) -> str:
+    truths = find_truths(series.records)
+    scores = [found for method in (*METHODS, "all") if (found := score(series.records, truths, method)) is not None]
+    parts = [_summary(series), _verdict_table(scores), _coverage_table(scores), _truth_table(list(truths.values()))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _summary(series: Series) -> str:
+    done = [record for record in series.records if record.is_judged]
+    of_kind = {kind: sum(record.kind is kind for record in done) for kind in Kind}
+    lost = len(series.records) - len(done)
+    hours = (max(r.ended for r in series.records) - min(r.started for r in series.records)) / 3600 if done else 0.0
+    busy = sum(record.disturbed for record in done) / len(done) if done else 0.0
+    return (
+        f"{of_kind[Kind.NULL]} of {series.null} planned experiments of equal arms and {of_kind[Kind.PLANTED]} of "
+        f"{series.planted} with planted work, in {hours:.1f} h, {series.jobs} at a time; {lost} had no effect to tell. "
+        f"Seed {series.seed}; {series.machine}. The neighbour was busy in {busy:.0%} of the time."
+    )
+
+
+def _verdict_table(scores: list[Score]) -> str:
+    head = [
+        *("method", "equal arms", "false alarms", "called different", "planted", "found", "expected"),
+        *("wrong sign", "called different", "called equal", "half-width", "minutes"),
+    ]
+    rows = [
+        [
+            found.method,
+            str(found.null),
+            _share(found.alarms),
+            _plain(found.supported_null),
+            str(found.planted),
+            _share(found.found),
+            _MISSING if math.isnan(found.expected) else f"{found.expected:.0%}",
+            _plain(found.wrong_sign),
+            _plain(found.supported),
+            _plain(found.refuted),
+            f"±{found.half_width:.1%}",
+            f"{found.minutes:.1f}",
+        ]
+        for found in scores
+    ]
+    return table(head, rows) if rows else ""
+
+
+def _coverage_table(scores: list[Score]) -> str:
+    rows = [
+        [
+            found.method,
+            str(found.null + found.planted),
+            *(_share(each) for each in found.covered),
+            f"{found.uniform:.2f}",
+        ]
+        for found in scores
+    ]
+    head = ["method", "experiments", "50 % interval", "80 % interval", "95 % interval", "p (Kolmogorov)"]
+    return table(head, rows) if rows else ""
+
+
+def _truth_table(truths: list[Truth]) -> str:
+    rows = [
+        [
+            truth.method,
+            f"{truth.fixed:.1%}",
+            f"{math.expm1(truth.planted):.2%} ± {1.96 * truth.error:.2%}",
+            f"{math.expm1(truth.double):.1%}",
+            _measured(truth),
+        ]
+        for truth in truths
+    ]
+    head = ["method", "time that does not grow", "3 % more work", "twice the work, if linear", "measured"]
+    return table(head, rows) if rows else ""
+
+
+def _measured(truth: Truth) -> str:
+    if truth.measured is None:
+        return _MISSING
+    ratio, low, high = (math.expm1(value) for value in truth.measured)
+    return f"{ratio:.1%} ({low:.1%} to {high:.1%})"
+
+
+def _share(count: Count) -> str:
+    if not count.of:
+        return _MISSING
+    low, high = count.interval
+    return f"{count.count} of {count.of}: {count.share:.0%} ({low:.0%} to {high:.0%})"
+
+
+def _plain(count: Count) -> str:
+    return f"{count.count} of {count.of}" if count.of else _MISSING

@@ -1,0 +1,131 @@
+"""Statements that an arm executes by another plan than the control, and the time that goes with it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+from pgtrial.analysis.causes.pareto import count_statements
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.metrics import TPS
+from pgtrial.analysis.observations import Values
+from pgtrial.analysis.reduction import Reduction
+from pgtrial.findings.causes import PlanChange
+from pgtrial.findings.message import Message, Value, message
+from pgtrial.model.run import PLANS
+
+_ARROW = " → "
+_Statement = tuple[str, str]  # scenario and text
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    """How often each plan was found, and as what the sampled sessions show the statement."""
+
+    shapes: Counter[str] = field(default_factory=Counter)
+    shown: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """See PlanChange."""
+
+    arm: str
+    control: str
+    scenario: str
+    statement: str
+    control_plan: str
+    plan: str
+    control_seconds: float | None
+    seconds: float | None
+
+
+def compare_plans(evidence: Evidence, reduction: Reduction, values: Values) -> tuple[PlanChange, ...]:
+    """Every arm against the control, in the order of the scripts.
+
+    The plan of most of an arm's runs is its plan: statistics are sampled, so single runs may differ from it.
+    """
+    control = evidence.control
+    if control is None:
+        return ()
+    of_control = _read_plans(evidence, control.name)
+    found = []
+    for arm in (arm.name for arm in evidence.arms if arm.name != control.name):
+        for statement, seen in _read_plans(evidence, arm).items():
+            before = of_control.get(statement)
+            if before is None or _plan(before) == _plan(seen):
+                continue
+            shown = before.shown | seen.shown
+            scenario, text = statement
+            change = _Change(
+                arm=arm,
+                control=control.name,
+                scenario=scenario,
+                statement=text,
+                control_plan=_plan(before),
+                plan=_plan(seen),
+                control_seconds=_time_in(evidence, reduction, values, arm=control.name, shown=shown),
+                seconds=_time_in(evidence, reduction, values, arm=arm, shown=shown),
+            )
+            found.append(PlanChange(**asdict(change), text=_tell(change)))
+    return tuple(found)
+
+
+def _read_plans(evidence: Evidence, arm: str) -> Mapping[_Statement, _Seen]:
+    runs = {run.id for run in evidence.runs_of(arm)}
+    found: dict[_Statement, _Seen] = {}
+    for event in evidence.events:
+        if event.kind == PLANS and event.run in runs:
+            for plan in cast(
+                "list[dict[str, Any]]", event.data["statements"]
+            ):  # its types are checked where it is read
+                seen = found.setdefault((plan["scenario"], plan["statement"]), _Seen())
+                seen.shapes[plan["shape"]] += 1
+                seen.shown.update(plan["shown"])
+    return found
+
+
+def _plan(seen: _Seen) -> str:
+    return max(seen.shapes, key=lambda shape: (seen.shapes[shape], shape))
+
+
+def _time_in(evidence: Evidence, reduction: Reduction, values: Values, *, arm: str, shown: set[str]) -> float | None:
+    """Seconds that a transaction of the whole load spends in a statement, by Little's law, as the latency budget has
+    it; None where sessions were not sampled.
+    """
+    times = []
+    for run in evidence.runs_of(arm):
+        for level in evidence.levels:
+            throughput = values.get((run.id, TPS.name, None, level.index), 0.0)
+            by_text = count_statements(reduction, [(run, level.index)])
+            if throughput > 0 and by_text:
+                sessions = sum(sum(kinds.values()) for text, kinds in by_text.items() if text in shown)
+                times.append(sessions / throughput)
+    return sum(times) / len(times) if times else None
+
+
+def _tell(change: _Change) -> Message:
+    names: dict[str, Value] = {
+        "arm": change.arm,
+        "control": change.control,
+        "statement": change.statement,
+        "change": _tell_change(change.control_plan, change.plan),
+    }
+    if change.seconds is None or change.control_seconds is None:
+        return message("plan.changed", **names)
+    return message("plan.changed-timed", **names, time=change.seconds, of_control=change.control_seconds)
+
+
+def _tell_change(before: str, after: str) -> str:
+    """The steps of each plan that the other one has not: "Seq Scan on t → Index Scan using t_pkey on t"."""
+    lines = [[line.strip() for line in plan.splitlines()] for plan in (before, after)]
+    return _ARROW.join(", ".join(_only(*pair)) or lines[0][0] for pair in (lines, lines[::-1]))
+
+
+def _only(mine: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+    left = Counter(others)
+    for line in mine:
+        if left[line]:
+            left[line] -= 1
+        else:
+            yield line

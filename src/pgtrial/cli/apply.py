@@ -1,0 +1,113 @@
+"""pgtrial apply: the settings of the arm that won, as the lines that make them last; it changes nothing."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
+from pgtrial.errors import PgTrialError
+
+if TYPE_CHECKING:
+    from pgtrial.knobs.declaration import Lasting
+    from pgtrial.model.arm import Arm
+
+_SHELL = "#"  # begins a comment where commands, and not statements, follow
+_ON_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*")
+_PLAIN = re.compile(r"[A-Za-z0-9 _.,:+%/=-]*")  # nothing that a configuration file or a shell reads as more
+_ANY = "--arm NAME prints the settings of any arm."
+
+
+@click.command()
+@options.folder
+@click.option("--arm", metavar="NAME", help="Print the settings of this arm, whoever won. Default: the arm that won.")
+def command(*, folder: Path, arm: str | None) -> None:
+    """Print how to make the settings of the winner in result FOLDER permanent.
+
+    It prints statements for psql and lines for sysctl.d, udev, tmpfiles.d and
+    systemd, and never applies them. Without --arm, the claim must have been
+    supported.
+
+    \b
+    Examples:
+      pgtrial apply results/first-20260120T101500Z
+      pgtrial apply results/first-20260120T101500Z --arm large
+    """
+    from pgtrial.store.plans import read_plan
+
+    reason, name = ("chosen by --arm", arm) if arm is not None else _find_winner(folder)
+    arms = {one.name: one for one in read_plan(folder).arms}
+    if name not in arms:
+        raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
+    echo("\n".join(_tell(arms[name], reason)))
+
+
+def _find_winner(folder: Path) -> tuple[str, str]:
+    """Why, and the name of the arm whose settings the verdict speaks for."""
+    from pgtrial.cli.findings import find_findings
+    from pgtrial.findings.message import in_english
+    from pgtrial.language import ENGLISH, find_language
+    from pgtrial.model.verdict import Verdict
+
+    claim = find_findings(folder, find_language(ENGLISH)).hypothesis
+    reason = " ".join(in_english(claim.reason).split())
+    if claim.verdict is not Verdict.SUPPORTED or claim.provisional:
+        state = f"{claim.verdict}, but only provisionally" if claim.provisional else str(claim.verdict)
+        raise PgTrialError(f"no arm has won: the claim is {state}", detail=reason, hint=_ANY)
+    if claim.expect == "different":
+        raise PgTrialError("no arm has won: the claim is only that they differ", detail=reason, hint=_ANY)
+    return reason, claim.control if claim.expect == "worse" else claim.arm
+
+
+def _tell(arm: "Arm", reason: str) -> Iterator[str]:
+    from pgtrial.knobs import KNOBS
+    from pgtrial.knobs.postgresql import POSTGRESQL
+
+    yield f'# Arm "{arm.name}": {reason}'
+    yield "# Nothing has been applied. Review each line, and note the value that it replaces."
+    left_out = []
+    for knob, values in {POSTGRESQL: arm.own_settings, **arm.own_knobs}.items():
+        if not values:
+            continue
+        made = KNOBS[knob].make_last(values) if knob in KNOBS else ()
+        if made:
+            _check(knob, values)
+        else:
+            left_out.append(f"{knob} ({', '.join(values)})")
+        for lasting in made:
+            yield ""
+            yield from _show(lasting)
+    common = {name: value for name, value in arm.settings.items() if name not in arm.own_settings}
+    if left_out or common:
+        yield ""
+    if left_out:
+        yield f"# Not printed, because no line of a configuration makes it last: {'; '.join(left_out)}"
+    if common:
+        listed = ", ".join(f"{name} = {value}" for name, value in common.items())
+        yield f"# The verdict holds with what all arms had: {listed}"
+
+
+def _show(lasting: "Lasting") -> Iterator[str]:
+    yield f"{lasting.comment} {lasting.place}"
+    yield from lasting.lines
+    if lasting.comment == _SHELL and lasting.then:
+        yield f"# then, as root: {' && '.join(lasting.then)}"
+    else:
+        yield from lasting.then
+
+
+def _check(knob: str, values: Mapping[str, str]) -> None:
+    """Raise PgTrialError for what no experiment could have set: the folder may come from anybody."""
+    from pgtrial.knobs import KNOBS
+    from pgtrial.knobs.declaration import Scope
+
+    allowed = _ON_ONE_LINE if KNOBS[knob].scope is not Scope.HOST else _PLAIN
+    for name, value in values.items():
+        if not (allowed.fullmatch(name) and allowed.fullmatch(value)):
+            raise PgTrialError(f"{knob} has a value that pgtrial does not print: {value!r}")
+        refused = KNOBS[knob].find_wrong_key(name) or KNOBS[knob].find_refused(name, value)
+        if refused is not None:
+            raise PgTrialError(refused[0], hint=refused[1])

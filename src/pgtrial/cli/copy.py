@@ -1,0 +1,82 @@
+"""pgtrial copy: a copy of the database that an experiment file names, and the file for it."""
+
+from pathlib import Path
+
+import click
+
+from pgtrial.cli import options
+from pgtrial.cli.terminal import echo
+
+
+@click.command()
+@options.file
+@click.option(
+    "--as", "name", default=None, metavar="NAME", help="Name of the copy on the same server. Default: DATABASE_copy."
+)
+@click.option(
+    "--dump",
+    default=None,
+    metavar="PATH",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Instead, dump the database with pg_dump to this file, for a throw-away cluster.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default=None,
+    metavar="PATH",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The experiment file for the copy. Default: FILE-copy.toml, beside FILE.",
+)
+def command(*, file: Path, name: str | None, dump: Path | None, output: Path | None) -> None:
+    """Copy the existing database that FILE names, and write the same experiment for the copy.
+
+    On the same server, a copy of the files is made, for which nobody may be
+    connected to the database. With --dump, people may stay connected; the
+    dump is loaded into a cluster that pgtrial makes and removes.
+
+    \b
+    Examples:
+      pgtrial copy erp.toml
+      pgtrial copy erp.toml --dump erp.dump
+    """
+    from pgtrial.engine.copying import copy_on_server
+    from pgtrial.engine.copying import dump as dump_database
+    from pgtrial.errors import PreflightError
+    from pgtrial.experiment_file.copy_text import for_database, for_dump
+    from pgtrial.experiment_file.load import examine, read_text, refuse
+    from pgtrial.postgres.connect import forget_caller
+    from pgtrial.safe_files import write_file
+    from pgtrial.units import format_bytes
+
+    text = read_text(file)
+    examination = examine(text, file.absolute().parent)
+    experiment = examination.experiment
+    if experiment is None:
+        raise refuse(str(file), examination.problems)
+    # What is wrong with the file for the original, as SQL that it may not have run, may be right for the copy.
+    target = experiment.target
+    if target.kind != "server" or target.database is None:
+        raise PreflightError(
+            f'"{file}" names no existing database to copy',
+            hint='It does with kind = "server" and database = "…" in [target].',
+        )
+    if name is not None and dump is not None:
+        raise click.UsageError("--as and --dump exclude each other")
+    output = output or file.with_name(f"{file.stem}-copy.toml")
+    if output.exists():
+        raise PreflightError(f'"{output}" already exists', hint="Name another one with --output.")
+    name, caller = name or f"{target.database}_copy", forget_caller()
+    if dump is None:
+        new_text = for_database(text, name)
+        size, made = copy_on_server(experiment, name, caller), f'database "{name}"'
+    else:
+        size, major = dump_database(experiment, dump, caller)
+        new_text, made = for_dump(text, str(dump.absolute()), version=major), f'"{dump}"'
+    write_file(output, new_text)
+    echo(f'made {made} of database "{target.database}", {format_bytes(size)}')
+    echo(f'wrote "{output}"')
+    if dump is None:
+        echo(f'Run it with "pgtrial run {output} --allow-writes". Nobody but you drops the copy: dropdb {name}')
+    else:
+        echo(f'Run it with "pgtrial run {output}".')

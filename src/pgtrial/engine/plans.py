@@ -1,0 +1,46 @@
+"""The plans of the load's statements, read from each run's server after the load, so that arms can be compared."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pgtrial.collectors.sessions import shown_query, without_literals
+from pgtrial.engine.record import Record
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.errors import TargetError
+from pgtrial.model.run import PLANS
+from pgtrial.postgres.plans import read_shapes
+from pgtrial.workloads.statements import planned_statements
+
+_PARAMETER = re.compile(r"\$[0-9]+")
+
+
+async def record_plans(record: Record, server: RunningServer, scripts: Mapping[str, str]) -> None:
+    """Record an event with the plans of the statements in each scenario's script, by the scenario's name.
+
+    Their literals are left out, as they are of sampled sessions.
+    What cannot be planned has none, and a server that does not answer leaves a reason: no run is invalid for it.
+    """
+    found = [(name, statement) for name, script in scripts.items() for statement in planned_statements(script)]
+    if not found or not server.is_there:
+        return
+    statements = [(statement.prepared, statement.parameters) for _, statement in found]
+    try:
+        shapes: Sequence[str | None] = await read_shapes(server.conninfo(server.database), statements)
+    except TargetError as err:
+        record.add_event(PLANS, statements=[], reason=str(err))
+        return
+    record.add_event(
+        PLANS,
+        statements=[
+            {
+                "scenario": name,
+                "statement": " ".join(without_literals(statement.text).split()),
+                # How sampled sessions show it: with literals, and prepared.
+                "shown": [shown_query(_PARAMETER.sub("0", statement.prepared)), shown_query(statement.prepared)],
+                "shape": shape,
+            }
+            for (name, statement), shape in zip(found, shapes, strict=True)
+            if shape is not None
+        ],
+        reason="",
+    )

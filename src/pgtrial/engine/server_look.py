@@ -1,0 +1,59 @@
+"""What an existing server says of an experiment, before it is run; nothing there is changed."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pgtrial.design.plan import Plan
+from pgtrial.engine.target.existing import survey_server
+from pgtrial.errors import PgTrialError
+from pgtrial.hosts.connect import open_host
+from pgtrial.model.caveat import Caveat
+from pgtrial.postgres.existing.checks import refuse_missing
+from pgtrial.postgres.existing.inventory import read_inventory
+from pgtrial.postgres.existing.server import open_server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLook:
+    """``facts`` by name, as one reads them; ``caveats`` cost the analysis something; with an ``error`` nothing can run.
+
+    ``session`` are the settings of the load's sessions, ``shared`` those that change for the whole server.
+    """
+
+    facts: Mapping[str, str]
+    session: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+    error: PgTrialError | None = None
+
+
+def look_at_server(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
+    """Connect as the experiment would; ``caller`` are libpq's variables. The host that the file names is asked too."""
+    return asyncio.run(_look(plan, caller))
+
+
+async def _look(plan: Plan, caller: Mapping[str, str]) -> ServerLook:
+    target, facts = plan.experiment.target, {}
+    try:
+        async with open_host(target.host) as host:
+            server = await open_server(
+                host, target.connection, database=target.database, restart=target.restart, caller=caller
+            )
+            facts["server"] = f"PostgreSQL {server.facts.version} at {server.control.address.place}"
+            facts["role"] = server.control.address.user
+            if target.database is not None:
+                found = await read_inventory(server.control, target.database, catalogue=False)
+                others = f", sessions of others: {found.others}" if found.others else ""
+                count = len(found.tables)
+                facts["database"] = f"{target.database}, {count} table{'' if count == 1 else 's'}{others}"
+            survey = await survey_server(server, plan.experiment, plan.arms)
+    except PgTrialError as err:
+        return ServerLook(facts=facts, error=err)
+    return ServerLook(
+        facts=facts,
+        session=tuple(dict.fromkeys(name for settings in survey.own.values() for name in settings)),
+        shared=tuple(survey.changing),
+        caveats=survey.rights.caveats(writes=target.database is None or target.writes),
+        error=refuse_missing(survey.rights, survey.missing) if survey.missing else None,
+    )

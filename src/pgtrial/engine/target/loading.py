@@ -1,0 +1,128 @@
+"""Load the files of ``dataset.load`` into a throw-away cluster, by psql and pg_restore as the server's account.
+
+They may contain anything. Unless the user has allowed the code that was found in them, the kernel refuses them new
+processes and files (RLIMIT_NPROC, RLIMIT_FSIZE), so that nothing is executed which was not found. As root they are read
+from copies that the account may read and not change: what it owns, root does not write.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.engine.events import Observer, Preparing
+from pgtrial.engine.target.base import DATABASE
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.hosts.base import Account, Completed, Host
+from pgtrial.postgres.connect import make_roles
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.store.belongings import Belongings, Made
+from pgtrial.workloads.data_files import DataFile, Kind
+
+_SAID = re.compile(r"psql:(?P<file>.+?):(?P<line>\d+): (?:ERROR|FATAL|error|fatal):\s+(?P<text>.*)")
+_RESTORE = re.compile(r"pg_restore: error: (?:could not execute query: )?(?:ERROR:\s+)?(?P<text>.*)")
+_REFUSED = ("Cannot allocate memory", "Resource temporarily unavailable")  # psql's words where it may start nothing
+_MOST_SAID = 6  # lines of what a program said
+_NEWER = re.compile(r'unsupported version|unrecognized configuration parameter|invalid command "\\(?:un)?restrict')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """Of one cluster. ``may_run``: the code in the files is allowed."""
+
+    host: Host
+    cluster: ThrowawayCluster
+    account: Account | None
+    belongings: Belongings
+    may_run: bool
+    tell: Observer
+
+    async def load(self, files: Sequence[DataFile], digests: Sequence[str]) -> None:
+        """Load all files, in their order; ``digests`` are those that they had when the experiment was begun.
+
+        Raises TargetError with the file and the line; PreflightError if a file is another one now.
+        """
+        _check_digests(files, digests)
+        await make_roles(self.cluster.conninfo(DATABASE), sorted({role for file in files for role in file.roles}))
+        for file in files:
+            self.tell(Preparing(step=f"loading {file.path}, {file.kind}"))
+            if self.account is None:
+                await self._load(file, file.root)
+                continue
+            copy = self.cluster.directory.parent / f"pgtrial-{secrets.token_hex(4)}"
+            self.belongings.add_directory(Made(path=copy, host=self.host.name))
+            try:
+                await self._copy(file, copy, self.account)
+                await self._load(file, copy)
+            finally:
+                self.host.ops.remove(str(copy), partly=True)
+
+    async def _copy(self, file: DataFile, copy: Path, account: Account) -> None:
+        """Copies of root's, in a directory of root's, that the account's group may read."""
+        owner = (0, account.gid)
+        self.host.ops.make_directory(str(copy), owner=owner, mode=0o750)
+        for directory in dict.fromkeys(parent for each in file.files for parent in reversed(each.parents[:-1])):
+            self.host.ops.make_directory(str(copy / directory), owner=owner, mode=0o750)
+        for each in file.files:
+            await self.host.run(["cp", "--reflink=auto", "--", file.root / each, copy / each])
+        await self.host.run(["chown", "-R", f"0:{account.gid}", "--", copy])
+        await self.host.run(["chmod", "-R", "u=rwX,g=rX,o=", "--", copy])
+
+    async def _load(self, file: DataFile, root: Path) -> None:
+        programs, to = self.cluster.programs, f"--dbname={DATABASE}"
+        argv: list[str | Path]
+        if file.kind is Kind.ARCHIVE:
+            argv = [programs.path("pg_restore"), "--exit-on-error", "--no-password", to, root / file.path]
+        else:
+            options = ("--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
+            argv = [programs.path("psql"), *options, to, f"--file={file.path}"]
+        completed = await self.host.run(
+            [*self._limits(), *argv],
+            account=self.account,
+            environment=self.cluster.host_environment(DATABASE),
+            directory=root,
+            check=False,
+        )
+        if completed.status != 0:
+            raise _explain(file, completed)
+
+    def _limits(self) -> tuple[str, ...]:
+        if self.may_run:
+            return ()
+        prlimit = self.host.ops.which("prlimit")
+        if prlimit is None:
+            raise PreflightError(
+                'the program "prlimit" is missing, which keeps files that are loaded from starting programs',
+                hint="Install the package util-linux, which every Linux distribution has.",
+            )
+        return prlimit, "--nproc=0:0", "--fsize=0:0", "--"
+
+
+def _check_digests(files: Sequence[DataFile], digests: Sequence[str]) -> None:
+    for file, digest in zip(files, digests, strict=True):
+        if digest != file.digest():
+            raise PreflightError(
+                f'"{file.name}" is not as it was when the experiment was begun',
+                hint="Put the file back, or start a new experiment.",
+            )
+
+
+def _explain(file: DataFile, completed: Completed) -> TargetError:
+    """The error in terms of the file, from what psql or pg_restore said."""
+    lines = completed.stderr.strip().splitlines()
+    where, what, rest = str(file.path), f"the program ended with status {completed.status}", lines[-_MOST_SAID:]
+    for index, line in enumerate(lines):
+        if found := _SAID.match(line):
+            where, what = f"{found['file']}, line {found['line']}", found["text"]
+            rest = lines[index + 1 : index + 1 + _MOST_SAID]
+            break
+        elif found := _RESTORE.match(line):
+            what, rest = found["text"], lines[index + 1 : index + 1 + _MOST_SAID]
+            break
+    hint = "Fix the file; nothing has been measured."
+    if _NEWER.search(what):
+        hint = "It seems to be of a newer PostgreSQL than the one it is loaded into: dump it with that one's pg_dump."
+    elif what.endswith(_REFUSED):
+        hint = "It would start a program that was not found in it before. Read it, then add --allow-code."
+    return TargetError(f"{where}: {what}", detail="\n".join(rest), hint=hint)

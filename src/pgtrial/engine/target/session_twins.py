@@ -1,0 +1,85 @@
+"""Arms that differ by settings of their sessions only, and take turns on one existing server.
+
+Nothing of the server is ever stopped: a process of somebody else's that stands still might hold what all others wait
+for. What stands still is the load of an arm, on this machine. The statement that is at work then comes to its end.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgtrial.engine.target.base import ARM, RunningServer
+from pgtrial.engine.target.existing import ServerTarget
+from pgtrial.errors import TargetError
+from pgtrial.hosts.base import Host
+from pgtrial.model.arm import Arm
+from pgtrial.model.change import JournalEntry, Undone
+from pgtrial.postgres.existing.log import LogMark, keep_since
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionTwins:
+    """``target`` has the one server; what the arms change there is the same for all of them, and changed once."""
+
+    target: ServerTarget
+    arms: Mapping[str, Arm]
+    values: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, init=False)
+    log_mark: LogMark | None = field(default=None, init=False)
+
+    @property
+    def host(self) -> Host:
+        return self.target.host
+
+    def server_pid(self, name: str) -> int | None:
+        """No process of the server is an arm's own."""
+        return None
+
+    async def restore(self) -> None:
+        await self.target.restore(next(iter(self.arms.values())))
+
+    def exchange(self, block: int, *, seed: int) -> None:
+        """There is one copy of the data."""
+
+    async def start(self, order: Sequence[str], runs: Mapping[str, int]) -> dict[str, RunningServer]:
+        self._refuse_different()
+        first, *others = order
+        servers = {first: await self.target.start(self.arms[first], run=runs[first])}
+        self.log_mark, self.target.log_mark = self.target.log_mark, None
+        for name in others:
+            servers[name] = await self.target.serve(self.arms[name])
+        return {
+            name: replace(server, environment={**server.environment, ARM: name}, has_own_counters=False)
+            for name, server in servers.items()
+        }
+
+    def _refuse_different(self) -> None:
+        """What the server says of a setting may differ from what was known of it when the experiment was planned."""
+        shared = list(self.target.shared.values())
+        if any(settings != shared[0] for settings in shared):
+            names = sorted({name for settings in shared for name in settings})
+            raise TargetError(
+                f"the arms cannot take turns: {', '.join(names)} cannot be set for a session of this server",
+                hint='Write method = "blocks" in [design].',
+            )
+
+    def settle(self) -> None:
+        """Nothing of the host is switched."""
+
+    async def find_lost(self, name: str) -> str:
+        return await self.target.find_lost()
+
+    def has_died(self, name: str) -> bool:
+        return self.target.has_died()
+
+    async def keep_log(self, name: str, destination: Path) -> None:
+        if self.log_mark is not None:
+            with suppress(TargetError):
+                await keep_since(self.target.server, self.log_mark, destination)
+
+    async def stop(self, *, immediate: bool) -> Sequence[tuple[JournalEntry, Undone]]:
+        self.log_mark = None
+        return await self.target.stop(immediate=immediate)
+
+    async def remove(self) -> None:
+        """The target removes what there is."""

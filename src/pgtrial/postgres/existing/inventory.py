@@ -1,0 +1,184 @@
+"""What is in an existing database: its objects with their definitions, what was written to its tables, and its size.
+
+It is read before an experiment and after it, so that a difference is said, whoever has made it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from pgtrial.postgres.connect import connect
+from pgtrial.postgres.existing.server import ServerControl
+from pgtrial.units import format_bytes
+
+# Names with digests of the definitions. Nothing here waits for a lock that somebody holds on a table.
+_OBJECTS = """
+    SELECT 'schema ' || pg_catalog.quote_ident(n.nspname) AS name,
+        concat_ws('|', n.nspowner, n.nspacl::text) AS definition
+    FROM pg_catalog.pg_namespace AS n
+    WHERE n.nspname !~ '^pg_(toast|temp)'
+    UNION ALL
+    SELECT CASE c.relkind WHEN 'i' THEN 'index ' WHEN 'I' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'v' THEN 'view '
+            WHEN 'm' THEN 'materialized view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass::text,
+        concat_ws('|', c.relowner, c.relacl::text, c.reloptions::text, c.relpersistence, c.reltablespace, c.relam,
+            c.relrowsecurity, c.relforcerowsecurity, c.relreplident,
+            (SELECT pg_catalog.string_agg(concat_ws(' ', a.attname, a.atttypid, a.atttypmod, a.attnotnull,
+                    a.attstattarget, a.attoptions::text, a.attstorage, a.attcompression, a.attidentity, d.adbin::text),
+                    ',' ORDER BY a.attnum)
+                FROM pg_catalog.pg_attribute AS a
+                LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+                WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+            (SELECT pg_catalog.string_agg(concat_ws(' ', k.conname, k.contype, k.convalidated, k.conkey::text,
+                    k.conbin::text), ',' ORDER BY k.conname)
+                FROM pg_catalog.pg_constraint AS k WHERE k.conrelid = c.oid),
+            (SELECT pg_catalog.string_agg(concat_ws(' ', t.tgname, t.tgenabled, t.tgfoid, t.tgtype), ','
+                    ORDER BY t.tgname)
+                FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
+            (SELECT concat_ws(' ', i.indrelid, i.indkey::text, i.indclass::text, i.indoption::text, i.indisunique,
+                    i.indisvalid, i.indisclustered, i.indexprs::text, i.indpred::text)
+                FROM pg_catalog.pg_index AS i WHERE i.indexrelid = c.oid),
+            (SELECT pg_catalog.string_agg(r.ev_action::text, ',' ORDER BY r.rulename)
+                FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class = c.oid))
+    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname !~ '^pg_(toast|temp)' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    UNION ALL
+    SELECT 'function ' || p.oid::regprocedure::text,
+        concat_ws('|', p.proowner, p.proacl::text, p.prolang, p.prosrc, p.prosqlbody::text, p.proconfig::text,
+            p.provolatile, p.proparallel, p.prosecdef, p.procost, p.prorows)
+    FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname !~ '^pg_temp' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    UNION ALL
+    SELECT 'statistics ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(s.stxname),
+        concat_ws('|', s.stxrelid, s.stxkeys::text, s.stxkind::text, s.stxstattarget, s.stxexprs::text)
+    FROM pg_catalog.pg_statistic_ext AS s JOIN pg_catalog.pg_namespace AS n ON n.oid = s.stxnamespace
+    UNION ALL
+    SELECT 'extension ' || pg_catalog.quote_ident(e.extname), e.extversion FROM pg_catalog.pg_extension AS e
+    UNION ALL
+    SELECT 'settings of ' || coalesce('role ' || r.rolname || ' in ', '') || 'the database', s.setconfig::text
+    FROM pg_catalog.pg_db_role_setting AS s JOIN pg_catalog.pg_database AS d ON d.oid = s.setdatabase
+    LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = s.setrole
+    WHERE d.datname = pg_catalog.current_database()
+"""
+_DIGESTS = f"SELECT name, pg_catalog.left(pg_catalog.md5(coalesce(definition, '')), 12) FROM ({_OBJECTS}) AS o"
+_TABLES = """
+    SELECT s.relid::regclass::text, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, c.relfilenode::int8
+    FROM pg_catalog.pg_stat_user_tables AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.relid
+"""
+_SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
+_OTHERS = """
+    SELECT count(*) FROM pg_catalog.pg_stat_activity
+    WHERE datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid()
+        AND coalesce(backend_type, '') NOT LIKE 'autovacuum%'
+"""
+
+Catalogue = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCounts:
+    """Rows inserted, updated and deleted since the server began to count, and the number of the table's file."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    file: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """``catalogue`` has a digest of each object's definition, ``tables`` what the server has counted of each, by name;
+    ``size`` is in bytes, ``others`` the sessions connected to it beside our own.
+    """
+
+    catalogue: Catalogue
+    tables: Mapping[str, TableCounts]
+    size: int
+    others: int
+
+
+async def read_inventory(control: ServerControl, database: str, *, catalogue: bool = True) -> Inventory:
+    """Everything of a database that an experiment may not change unasked; without its ``catalogue`` in no time.
+
+    Raises ConnectError, TargetError.
+    """
+    async with connect(control.conninfo(database)) as connection:
+        objects = await _read_catalogue(connection) if catalogue else {}
+        tables = await (await connection.execute(_TABLES)).fetchall()
+        (size,) = await (await connection.execute(_SIZE)).fetchone() or (0,)
+        (others,) = await (await connection.execute(_OTHERS)).fetchone() or (0,)
+    return Inventory(
+        catalogue=objects,
+        tables={
+            name: TableCounts(inserted=inserted, updated=updated, deleted=deleted, file=file)
+            for name, inserted, updated, deleted, file in tables
+        },
+        size=size,
+        others=others,
+    )
+
+
+async def read_catalogue(control: ServerControl, database: str) -> dict[str, str]:
+    """Schemas, relations, functions and so on, as one names them ("table public.orders"), with digests."""
+    async with connect(control.conninfo(database)) as connection:
+        return await _read_catalogue(connection)
+
+
+async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, str]:
+    # So that each name stands with its schema, whatever the search path of the role is.
+    await connection.execute("SET search_path = ''")
+    rows = await (await connection.execute(_DIGESTS.encode())).fetchall()
+    return {str(name): str(digest) for name, digest in rows}
+
+
+def compare_catalogues(before: Catalogue, after: Catalogue) -> str:
+    """What is left over, missing or altered in a database that was to be left as found, in sentences; "" if nothing."""
+    altered = sorted(name for name in before.keys() & after.keys() if before[name] != after[name])
+    said = []
+    for names, words in (
+        (sorted(after.keys() - before.keys()), "Left over"),
+        (sorted(before.keys() - after.keys()), "No longer there"),
+        (altered, "Altered"),
+    ):
+        if names:
+            said.append(f"{words}: {', '.join(names)}.")
+    return " ".join(said)
+
+
+def compare_data(before: Inventory, after: Inventory) -> str:
+    """What was written to the tables in between, and what became of the size, in sentences; "" if nothing was written.
+
+    A server whose statistics were reset in between counts less than before: of that nothing can be said.
+    """
+    written = []
+    for name in sorted(before.tables.keys() & after.tables.keys()):
+        was, now = before.tables[name], after.tables[name]
+        counts = [
+            f"{count:,} {word}"
+            for count, word in (
+                (now.inserted - was.inserted, "inserted"),
+                (now.updated - was.updated, "updated"),
+                (now.deleted - was.deleted, "deleted"),
+            )
+            if count > 0
+        ]
+        if was.file != now.file:
+            counts.append("rewritten or emptied as a whole")
+        if counts:
+            written.append(f"{name} ({', '.join(counts)})")
+    if not written:
+        return ""
+    growth = after.size - before.size
+    size = f" The database is {format_bytes(abs(growth))} {'larger' if growth > 0 else 'smaller'}." if growth else ""
+    return f"Rows of tables: {'; '.join(written)}.{size}"
+
+
+def to_text(catalogue: Catalogue) -> str:
+    """For the journal."""
+    return json.dumps(dict(catalogue))
+
+
+def from_text(text: str) -> dict[str, str]:
+    return dict(json.loads(text))

@@ -1,0 +1,61 @@
+"""How the server would execute statements: the shapes of their generic plans, without costs and values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from pgtrial.postgres.connect import connect
+
+_NAME = b"pgtrial_plan"
+_PATIENCE = "5s"  # for one statement to be planned
+
+
+async def read_shapes(conninfo: str, statements: Sequence[tuple[str, int]]) -> list[str | None]:
+    """Shape of the plan of each statement, which has so many parameters; None where the server cannot plan it.
+
+    Nothing is executed. The plan is the generic one, which holds for all values: a plan that the server makes for
+    certain values, as it does without prepared statements, may be another one. Raises ConnectError, TargetError.
+    """
+    async with connect(conninfo) as connection:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        await connection.execute("SET default_transaction_read_only = on")
+        await connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())
+        return [await _read_shape(connection, *each) for each in statements]
+
+
+async def _read_shape(connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: int) -> str | None:
+    values = b"(" + b", ".join([b"NULL"] * parameters) + b")" if parameters else b""
+    try:
+        # The text is of the user's own script, which the load has just executed.
+        await connection.execute(b"PREPARE " + _NAME + b" AS " + statement.encode(), prepare=False)
+        try:
+            found = await connection.execute(b"EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE " + _NAME + values)
+            row = await found.fetchone()
+        finally:
+            await connection.execute(b"DEALLOCATE " + _NAME)
+    except psycopg.Error:
+        return None
+    return None if row is None else describe_shape(row[0][0]["Plan"])
+
+
+def describe_shape(plan: Mapping[str, Any]) -> str:
+    """The plan's tree as lines that are indented by their depth: "Index Scan using items_pkey on items"."""
+    return "\n".join(_lines(plan, depth=0))
+
+
+def _lines(node: Mapping[str, Any], *, depth: int) -> Iterator[str]:
+    kind = str(node["Node Type"])
+    if kind == "ModifyTable":
+        kind = str(node["Operation"])
+    words = ["Parallel"] * bool(node.get("Parallel Aware"))
+    words += [str(node[key]) for key in ("Strategy", "Partial Mode") if _is_worth_saying(node.get(key))]
+    words.append(kind)
+    words += [f"{word} {node[key]}" for key, word in (("Index Name", "using"), ("Relation Name", "on")) if key in node]
+    yield "  " * depth + " ".join(words)
+    for child in node.get("Plans", ()):
+        yield from _lines(child, depth=depth + 1)
+
+
+def _is_worth_saying(value: object) -> bool:
+    return value not in (None, "Plain", "Simple")

@@ -1,0 +1,132 @@
+"""The table of contents of an archive of pg_dump: what pg_restore would execute, without starting it.
+
+Source: pg_backup_archiver.c of PostgreSQL 15 to 18 (ReadHead, ReadToc, ReadInt, ReadStr), versions 1.12 to 1.16 of the
+format. The data of the tables are not read.
+"""
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+MAGIC = b"PGDMP"
+TOC = "toc.dat"  # of an archive that is a directory or a tar file
+_CUSTOM, _TAR, _DIRECTORY = 1, 3, 5
+_OLDEST, _NEWEST = (1, 12), (1, 16)
+_LONGEST = 64 << 20  # bytes of one statement; a damaged file may claim any number
+_MOST_ENTRIES = 10_000_000
+
+
+class ArchiveError(ValueError):
+    """The file is not an archive that can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An object of the archive: its kind ("TABLE"), its name, whose it is, and the statements that make it."""
+
+    kind: str
+    name: str
+    owner: str
+    statements: str
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """All objects of an archive: a file (custom or tar) or a directory. Raises ArchiveError, OSError."""
+    if path.is_dir():
+        with (path / TOC).open("rb") as file:
+            yield from _Reader(file).entries()
+    elif tarfile.is_tarfile(path):
+        with tarfile.open(path) as tar:
+            try:
+                member = tar.extractfile(TOC)
+            except KeyError:
+                member = None
+            if member is None:
+                raise ArchiveError(f'it is a tar file without "{TOC}", so not one of pg_dump')
+            with member:
+                yield from _Reader(member).entries()
+    else:
+        with path.open("rb") as file:
+            yield from _Reader(file).entries()
+
+
+class _Reader:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._int_size = self._offset_size = 0
+
+    def entries(self) -> Iterator[Entry]:
+        if self._take(len(MAGIC)) != MAGIC:
+            raise ArchiveError("it does not begin as an archive of pg_dump does")
+        version = (self._byte(), self._byte())
+        self._byte()  # of its revision
+        if not _OLDEST <= version <= _NEWEST:
+            raise ArchiveError(f"version {version[0]}.{version[1]} of its format is not one of PostgreSQL 15 to 18")
+        self._int_size, self._offset_size = self._byte(), self._byte()
+        if not (1 <= self._int_size <= 8 and 1 <= self._offset_size <= 16):
+            raise ArchiveError("its sizes of numbers are none")
+        form = self._byte()
+        if version >= (1, 15):
+            self._byte()  # which compression
+        else:
+            self._int()
+        for _ in range(7):  # when it was made
+            self._int()
+        for _ in range(3):  # the database, and two versions
+            self._text()
+        count = self._int()
+        if not 0 <= count <= _MOST_ENTRIES:
+            raise ArchiveError(f"it claims to have {count} entries")
+        for _ in range(count):
+            yield self._entry(version, form)
+
+    def _entry(self, version: tuple[int, int], form: int) -> Entry:
+        self._int()  # its number
+        self._int()  # whether it has data
+        self._text(), self._text()  # where it was in the catalogue
+        name, kind = self._text(), self._text()
+        self._int()  # section
+        made, _, copied = self._text(), self._text(), self._text()
+        self._text(), self._text()  # schema, tablespace
+        if version >= (1, 14):
+            self._text()  # access method
+        if version >= (1, 16):
+            self._int()  # kind of relation
+        owner = self._text()
+        self._text()  # whether it has oids
+        while self._string() is not None:  # what it depends on
+            pass
+        if form == _CUSTOM:
+            self._take(1 + self._offset_size)  # where its data are
+        elif form in (_TAR, _DIRECTORY):
+            self._text()
+        else:
+            raise ArchiveError(f"its form is {form}")
+        return Entry(kind=kind, name=name, owner=owner, statements=f"{made}\n{copied}" if copied else made)
+
+    def _take(self, size: int) -> bytes:
+        found = self._file.read(size)
+        if len(found) != size:
+            raise ArchiveError("it ends too early")
+        return found
+
+    def _byte(self) -> int:
+        return self._take(1)[0]
+
+    def _int(self) -> int:
+        is_negative = self._byte() != 0
+        value = int.from_bytes(self._take(self._int_size), "little")
+        return -value if is_negative else value
+
+    def _string(self) -> str | None:
+        size = self._int()
+        if size < 0:
+            return None
+        if size > _LONGEST:
+            raise ArchiveError(f"it claims a text of {size} bytes")
+        return self._take(size).decode("utf-8", "replace")
+
+    def _text(self) -> str:
+        return self._string() or ""

@@ -1,0 +1,198 @@
+r"""What a file for psql does beside SQL: the files it reads, the programs it starts, the roles it takes for granted.
+
+The file is read as lines: what follows a COPY … FROM stdin is data up to a line with "\.", all else is looked at. Where
+psql would see it otherwise, something is missed; what is loaded without --allow-code therefore cannot start programs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+
+_LARGEST = 64 << 20  # characters of statements that are looked at; the data of COPY are not counted
+_DEEPEST = 16  # files that read each other
+
+_NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
+_NAMES = rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)"
+_COPY = re.compile(rb"\bfrom\s+p?stdin\b[^;]*;?\s*$", re.IGNORECASE)
+_STARTS_COPY = re.compile(rb"\s*\\?copy\b", re.IGNORECASE)
+_ROLES = tuple(
+    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    for pattern in (
+        rf"\b(?:OWNER\s+TO|AUTHORIZATION|FOR\s+ROLE|SET\s+ROLE)\s+{_NAMES}",
+        rf"^\s*(?:ALTER\s+DEFAULT\s+PRIVILEGES\b.*?\b)?(?:GRANT|REVOKE)\b.*\b(?:TO|FROM)\s+{_NAMES}",
+        rf"^\s*CREATE\s+POLICY\b.*?\bTO\s+{_NAMES}",
+    )
+)
+_MADE = re.compile(rf"^\s*CREATE\s+(?:ROLE|USER|GROUP)\s+{_NAMES}", re.IGNORECASE)
+_NO_ROLES = frozenset(
+    ("public", "current_user", "session_user", "current_role", "user", "none", "default", "postgres", "group")
+)
+_COMMAND = re.compile(r"\\(!|[A-Za-z_]+)([^\\]*)")
+_STRING = re.compile(r"[eE]?'(?:[^']|'')*'")
+_INCLUDE = re.compile(r"^\s*\\(i|ir|include|include_relative)\s+(?P<file>'(?:[^']|'')*'|\S+)")
+_SET = re.compile(r"^\s*\\set\s+(\w+)\s+('(?:[^']|'')*'|[^\s'`:]+)\s*$")
+_CLIENT_COPY = re.compile(
+    r"^\s*\\copy\b.*?\b(?P<way>from|to)\s+(?P<program>program\b\s*)?(?P<file>'(?:[^']|'')*'|\S+)", re.IGNORECASE
+)
+_ELSEWHERE = re.compile(r"^\s*\\(?:c|connect)\b")
+_VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|(\w+))""")
+_OUTPUT = frozenset(("o", "out", "g", "gx", "w", "write"))
+_EDITORS = frozenset(("e", "edit", "ef", "ev"))
+
+
+class ScriptError(ValueError):
+    """The file cannot be loaded as it is; ``hint`` says what would be."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(slots=True, kw_only=True)
+class PsqlScript:
+    """A file and all that it reads, which lie in ``root``, where psql is started.
+
+    ``files`` are their paths below it, ``roles`` those that the statements name and do not make.
+    """
+
+    root: Path
+    files: list[Path] = field(default_factory=list)
+    uses: list[CodeUse] = field(default_factory=list)
+    roles: set[str] = field(default_factory=set)
+    _made: set[str] = field(default_factory=set)
+    _variables: dict[str, str] = field(default_factory=dict)
+    _seen: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> "PsqlScript":
+        """Read the file and those it names. Raises ScriptError, OSError."""
+        script = cls(root=path.parent)
+        script._read(Path(path.name), depth=0)
+        script.roles -= script._made
+        return script
+
+    def _read(self, name: Path, *, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ScriptError(f'"{name}" is read by itself, or by more than {_DEEPEST} files in each other')
+        self._add(name)
+        lines: list[str] = []
+        numbers: list[int] = []
+        for number, line in _outside_data(self.root / name):
+            self._seen += len(line)
+            if self._seen <= _LARGEST:
+                lines.append(line)
+                numbers.append(number)
+            self.roles |= roles_in(line)
+            self._made |= {name for match in _MADE.finditer(line) for name in _names(match["names"])}
+            if "\\" in line:
+                self._examine(line, name, number, depth)
+        if self._seen > _LARGEST:
+            self.uses.append(code_use(str(name), "more statements than are looked at"))
+        self.uses += find_in_sql(str(name), "\n".join(lines), numbers=numbers)
+
+    def _add(self, name: Path) -> None:
+        if name not in self.files:
+            self.files.append(name)
+
+    def _examine(self, line: str, name: Path, number: int, depth: int) -> None:
+        where = f"{name}, line {number}"
+        if _ELSEWHERE.match(line):
+            raise ScriptError(
+                f"{where}: {line.strip()[:80]}: the data are loaded into one database, which pgtrial has made",
+                "Make the dump with pg_dump, without --create and not with pg_dumpall, or remove the line.",
+            )
+        if found := _SET.match(line):
+            self._variables[found[1]] = _unquote(found[2])
+        if found := _INCLUDE.match(line):
+            base = name.parent if found[1] in ("ir", "include_relative") else Path()
+            self._read(self._inside(base, found["file"], where), depth=depth + 1)
+        found = _CLIENT_COPY.match(line)
+        if found and not found["program"] and found["way"].lower() == "from" and not _is_stream(found["file"]):
+            self._add(self._inside(Path(), found["file"], where))
+        self.uses += (code_use(where, f"{what}: {line.strip()}") for what in _find_commands(line))
+
+    def _inside(self, base: Path, written: str, where: str) -> Path:
+        """The file that a line names, by its path below the root."""
+        text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
+        path = Path(*(part for part in _steps(base / _unquote(text))))
+        if path.is_absolute() or ".." in path.parts:
+            raise ScriptError(
+                f'{where}: "{path}" is not in the directory of the file that is loaded',
+                f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',
+            )
+        if not (self.root / path).is_file():
+            raise ScriptError(f'{where}: file "{self.root / path}" does not exist')
+        return path
+
+
+def roles_in(statement: str) -> set[str]:
+    """The roles that a statement of a line takes for granted, but for those that every server has."""
+    found = {name for pattern in _ROLES for match in pattern.finditer(statement) for name in _names(match["names"])}
+    return {name for name in found if name not in _NO_ROLES and not name.startswith("pg_")}
+
+
+def _outside_data(path: Path) -> Iterator[tuple[int, str]]:
+    """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
+    with path.open("rb") as file:
+        in_data = False
+        for number, line in enumerate(file, start=1):
+            if in_data:
+                in_data = line.rstrip(b"\r\n") != b"\\."
+            else:
+                # The statement may have begun lines before its last one, which says where the data come from.
+                in_data = _COPY.search(line) is not None and not line.lstrip().startswith(b"--")
+                in_data = in_data and (_STARTS_COPY.match(line) is not None or line.rstrip().endswith(b";"))
+                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _find_commands(line: str) -> Iterator[str]:
+    if found := _CLIENT_COPY.match(line):
+        if found["program"]:
+            yield "a shell command"
+        elif found["way"].lower() == "to" and not _is_stream(found["file"]):
+            yield "a file written"
+    if "`" in line and line.lstrip().startswith("\\"):
+        yield "a shell command"
+    for command, _ in _COMMAND.findall(line):
+        if command == "!":
+            yield "a shell command"
+        elif command == "setenv":
+            yield "a variable of the environment"
+        elif command == "gexec":
+            yield "SQL put together as it runs"
+    # Short names are also parts of regular expressions, which stand in strings.
+    for command, rest in _COMMAND.findall(_STRING.sub("''", line)):
+        if command in _EDITORS:
+            yield "a program"
+        elif command in _OUTPUT and rest.lstrip().startswith("|"):
+            yield "a shell command"
+        elif (command in _OUTPUT and rest.strip(" ;")) or command in ("lo_export", "s"):
+            yield "a file written"
+
+
+def _names(text: str) -> Iterator[str]:
+    for match in re.finditer(_NAME, text):
+        name = match[0]
+        yield name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def _is_stream(file: str) -> bool:
+    return file.lower().rstrip(";") in ("stdin", "pstdin", "stdout", "pstdout")
+
+
+def _unquote(text: str) -> str:
+    return text[1:-1].replace("''", "'") if text.startswith("'") and text.endswith("'") and len(text) > 1 else text
+
+
+def _steps(path: Path) -> Iterator[str]:
+    """Parts of a path without those that lead nowhere; one that leads out keeps its ".."."""
+    steps: list[str] = []
+    for part in path.parts:
+        if part == ".." and steps and steps[-1] not in ("..", "/"):
+            steps.pop()
+        else:
+            steps.append(part)
+    yield from steps

@@ -1,0 +1,96 @@
+"""Plans that differ between arms, and the time that goes with them."""
+
+from dataclasses import replace
+
+import pytest
+
+from pgtrial.analysis.causes.explain import tell_why
+from pgtrial.analysis.causes.plans import compare_plans
+from pgtrial.analysis.evidence import Event, Evidence
+from pgtrial.analysis.metrics import TPS
+from pgtrial.analysis.reduction import Reduction, SessionGroup
+from pgtrial.findings.causes import CPU, BudgetDifference, BudgetPart
+from pgtrial.findings.message import say
+from pgtrial.findings.record import Estimate
+
+SCAN = "Aggregate\n  Seq Scan on items"
+INDEX = "Aggregate\n  Index Scan using items_owner on items"
+STATEMENT = "SELECT sum(qty) FROM items WHERE owner = :o"
+SHOWN = "SELECT sum(qty) FROM items WHERE owner = ?"
+
+
+def planned(evidence: Evidence, by_run: dict[int, str]) -> Evidence:
+    return replace(
+        evidence,
+        events=tuple(
+            Event(
+                run=run,
+                t=0.0,
+                kind="plans",
+                data={
+                    "statements": [
+                        {"scenario": "report", "statement": STATEMENT, "shown": [SHOWN], "shape": shape},
+                        {"scenario": "report", "statement": "SELECT 1", "shown": ["SELECT ?"], "shape": "Result"},
+                    ],
+                    "reason": "",
+                },
+            )
+            for run, shape in by_run.items()
+        ),
+    )
+
+
+def shapes(evidence: Evidence, *, of_arm: str) -> dict[int, str]:
+    """Those of one arm's runs use the index, and all others scan."""
+    return {run.id: INDEX if run.slot.arm == of_arm else SCAN for run in evidence.valid}
+
+
+def test_a_plan_that_differs_is_told_with_the_time_that_goes_with_it(evidence: Evidence, reduction: Reduction) -> None:
+    arm = evidence.hypothesis_arm
+    seen = SessionGroup(scenario="all", state="active", wait_type="", wait_event="", query=SHOWN, sessions=1.0)
+    sessions = {(run.id, 0): (replace(seen, sessions=0.5 if run.slot.arm == arm else 2.0),) for run in evidence.valid}
+    values = {(run.id, TPS.name, None, 0): 100.0 for run in evidence.valid}
+    with_plans = planned(evidence, shapes(evidence, of_arm=arm))
+
+    (found,) = [
+        change
+        for change in compare_plans(with_plans, replace(reduction, sessions=sessions), values)
+        if change.arm == arm
+    ]
+
+    assert (found.control_plan, found.plan) == (SCAN, INDEX)
+    assert (found.control_seconds, found.seconds) == pytest.approx((0.02, 0.005))
+    text = say(found.text)
+    assert "Seq Scan on items → Index Scan using items_owner on items" in text
+    assert "a transaction spends 5 ms in it instead of 20 ms" in text
+    assert text in say(tell_why(with_plans, (), (), plans=[found]))
+
+
+def test_single_runs_with_another_plan_are_no_change(evidence: Evidence, reduction: Reduction) -> None:
+    first, *_ = evidence.runs_of(evidence.hypothesis_arm)
+    by_run = {run.id: SCAN for run in evidence.valid} | {first.id: INDEX}
+
+    assert compare_plans(planned(evidence, by_run), reduction, {}) == ()
+    assert compare_plans(evidence, reduction, {}) == ()
+
+
+def test_a_part_that_is_larger_than_the_difference_is_no_share_of_it(evidence: Evidence) -> None:
+    control = evidence.control
+    assert control is not None
+    parts = (
+        BudgetPart(kind=CPU, event="", seconds=Estimate(value=-0.00144, low=-0.0016, high=-0.0013)),
+        BudgetPart(kind="IO", event="WALSync", seconds=Estimate(value=0.00044, low=0.0003, high=0.0005)),
+    )
+    split = BudgetDifference(
+        arm=evidence.hypothesis_arm,
+        control=control.name,
+        load_level="all",
+        difference=Estimate(value=-0.001, low=-0.0011, high=-0.0009),
+        parts=parts,
+    )
+    statements = {(control.name, 0): {(CPU, ""): {SHOWN: 2.0}}}
+
+    text = say(tell_why(evidence, [split], (), statements=statements))
+
+    assert f"CPU (mostly in “{SHOWN}”) alone 1.44 ms, for which other parts partly make up" in text
+    assert "144 %" not in text

@@ -1,0 +1,188 @@
+"""Experiments as the product plans, schedules and judges them, with runs whose numbers the test makes up.
+
+The plan's seed is drawn for each experiment, as for every user. Nothing of the order, the slices, the estimate or the
+verdict is done again here: what a simulation adds is the machine, and the truth.
+"""
+
+import random
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from pgtrial.analysis.effects.estimate import compare_when_due, places, read_pairs
+from pgtrial.analysis.effects.verdict import judge_claim
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import ALL, Values
+from pgtrial.design.levels import load_levels
+from pgtrial.design.methods import choose_method
+from pgtrial.design.plan import plan_schedule
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.model.metric import Better
+from pgtrial.model.rules import CURRENT
+from pgtrial.model.run import RunRow, RunState, Slot
+from pgtrial.model.verdict import Verdict
+from pgtrial.stats.base import Comparison
+
+Array = NDArray[np.float64]
+ROWS = Path(__file__).parent / "rows"
+TPS = "pgbench.tps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the table in docs/statistics.md: figures of the audit, and those measured by the test."""
+
+    number: int
+    defect: str
+    before: str
+    after: str
+
+
+def record(row: Row) -> None:
+    """Keep a line of the table; ``tools/generate_docs.py`` puts it into the page."""
+    text = f'defect = "{row.defect}"\nbefore = "{row.before}"\nafter = "{row.after}"\n'
+    (ROWS / f"{row.number:02d}.toml").write_text(text, encoding="utf-8")
+
+
+def percent(count: float, of: int) -> str:
+    return f"{100 * count / of:.1f} %"
+
+
+def most(experiments: int, probability: float) -> int:
+    """Cases that a right method exceeds in one of ten thousand tests."""
+    return int(stats.binom.ppf(0.9999, experiments, probability))
+
+
+TEXT = """\
+format = 1
+
+[experiment]
+name = "trial"
+
+[hypothesis]
+claim = "b is not worse than a"
+arm = "b"
+expect = "{expect}"
+margin = "{margin}%"
+
+[workload]
+mix = "simple-update"
+clients = 8
+duration = "{duration}s"
+
+[arms.a.postgresql]
+commit_delay = 0
+
+[arms.b.postgresql]
+commit_delay = 10
+
+[design]
+method = "{method}"
+blocks = {blocks}
+placebo = {placebo}
+"""
+
+
+@cache
+def _template(**design: object) -> Evidence:
+    text = TEXT.format(**design)
+    experiment = Experiment.model_validate(tomllib.loads(text))
+    arms, levels = resolve_arms(experiment), load_levels(experiment.workload)
+    return Evidence(
+        folder=Path(),
+        experiment=experiment,
+        meta={},
+        arms=arms,
+        levels=levels,
+        slots=(),
+        method=choose_method(experiment, arms, levels, None),
+        seed=0,
+        rules=CURRENT,
+        runs=(),
+        valid=(),
+        events=(),
+        settings={},
+        fingerprints={},
+        fingerprints_after={},
+        caveats=(),
+        is_provisional=False,
+    )
+
+
+def plan_trial(
+    seeds: random.Random,
+    *,
+    expect: str = "not-worse",
+    margin: float = 0.03,
+    blocks: int = 6,
+    method: str = "blocks",
+    placebo: bool = False,
+    duration: int = 10,
+) -> Evidence:
+    """An experiment with all its runs done; what they measured is up to the test."""
+    template = _template(
+        expect=expect,
+        margin=f"{100 * margin:g}",
+        blocks=blocks,
+        method=method,
+        placebo=str(placebo).lower(),
+        duration=duration,
+    )
+    seed = seeds.randrange(2**31)
+    slots = plan_schedule(template.arms, blocks=blocks, seed=seed)
+    runs = tuple(make_run(slot) for slot in slots)
+    return replace(template, seed=seed, slots=slots, runs=runs, valid=runs)
+
+
+def make_run(slot: Slot, *, number: int | None = None, state: RunState = RunState.DONE) -> RunRow:
+    return RunRow(
+        id=slot.number if number is None else number,
+        slot=slot,
+        attempt=1,
+        state=state,
+        started=0.0,
+        ended=1.0,
+        reason="",
+    )
+
+
+def take_blocks(evidence: Evidence, blocks: int) -> Evidence:
+    """The experiment as it is after its first blocks, the others still to come."""
+    runs = tuple(run for run in evidence.runs if run.slot.block <= blocks)
+    is_provisional = evidence.rules.is_provisional and len(runs) < len(evidence.slots)
+    return replace(evidence, runs=runs, valid=runs, is_provisional=is_provisional)
+
+
+def observe(evidence: Evidence, log_speeds: Mapping[int, float]) -> Values:
+    """Throughput of each run, by the number of its slot."""
+    return {(run.id, TPS, None, ALL): float(np.exp(log_speeds[run.slot.number])) for run in evidence.valid}
+
+
+def second_runs(evidence: Evidence) -> Array:
+    """(slots,) 1 for runs at the second place of their block or later, else 0, in the order of the slots."""
+    return np.array([float(slot.position > 1) for slot in evidence.slots])
+
+
+def compare(evidence: Evidence, values: Values) -> Comparison:
+    """The comparison of the claim's arm, as its effect shows it."""
+    control, treated = read_pairs(evidence, values, "b", (TPS, None, ALL))
+    after = places(evidence, evidence.pairs("b"))
+    return compare_when_due(evidence, control, treated, comparisons=evidence.comparisons, after=after)
+
+
+def conclude(evidence: Evidence, comparison: Comparison) -> Verdict:
+    return judge_claim(evidence, comparison, better=Better.HIGHER)[0]
+
+
+def misses(comparison: Comparison, log_ratio: float) -> bool:
+    """Whether the interval is there and does not hold the true log ratio."""
+    if comparison.low is None or comparison.high is None:
+        return False
+    return not comparison.low <= np.exp(log_ratio) <= comparison.high

@@ -1,0 +1,135 @@
+import asyncio
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pgtrial.design.plan import make_plan
+from pgtrial.engine.events import ignore
+from pgtrial.engine.hooks import HOOK, Hooks
+from pgtrial.engine.schedule import Schedule
+from pgtrial.errors import TargetError
+from pgtrial.experiment_file.arms import resolve_arms
+from pgtrial.experiment_file.code_uses import find_code_uses
+from pgtrial.experiment_file.experiment import Experiment, HooksTable
+from pgtrial.hosts.local import LocalHost
+from pgtrial.model.run import RunState, Slot
+from pgtrial.store.plans import write_plan
+from pgtrial.store.state import State
+from support import EXPERIMENT
+
+SLOT = Slot(number=3, block=2, position=1, arm="off")
+
+
+def hooks(state: State, folder: Path, **table: Any) -> Hooks:
+    return Hooks(table=HooksTable(**table), host=LocalHost(), state=state, folder=folder, tell=ignore)
+
+
+@pytest.fixture
+def state(tmp_path):
+    state = State.create(tmp_path)
+    yield state
+    state.close()
+
+
+def test_a_hook_is_told_what_it_is_about_and_is_recorded(state, tmp_path):
+    script = f'printf "%s %s %s %s" $PGTRIAL_HOOK $PGTRIAL_BLOCK $PGTRIAL_RUN $PGTRIAL_ARM > {tmp_path}/told'
+
+    asyncio.run(hooks(state, tmp_path, before_run=["sh", "-c", script]).run("before_run", SLOT))
+
+    assert (tmp_path / "told").read_text() == "before_run 2 3 off"
+    ((_, kind, event),) = state.events()
+    assert (kind, event["moment"], event["status"]) == (HOOK, "before_run", 0)
+
+
+def test_a_moment_without_a_program_is_nothing(state, tmp_path):
+    asyncio.run(hooks(state, tmp_path).run("after_block", SLOT))
+
+    assert state.events() == ()
+
+
+def test_a_hook_that_fails_says_why(state, tmp_path):
+    failing = hooks(state, tmp_path, after_dataset=["sh", "-c", "echo no such replica >&2; exit 7"])
+
+    with pytest.raises(TargetError, match="the hook after_dataset ended with status 7") as caught:
+        asyncio.run(failing.run("after_dataset"))
+
+    assert caught.value.detail == "no such replica"
+    assert state.events()[0][2]["status"] == 7
+
+
+def test_a_hook_whose_time_is_over_is_ended_with_all_that_it_started(state, tmp_path):
+    table = hooks(state, tmp_path, before_block=["sleep", "600"], timeout="300ms")
+    begun = time.monotonic()
+
+    with pytest.raises(TargetError, match="the hook before_block took longer than 300 ms"):
+        asyncio.run(table.run("before_block", SLOT))
+
+    assert time.monotonic() - begun < 60
+    assert state.events()[0][2]["status"] is None
+
+
+def test_hooks_stand_around_blocks_and_runs(state, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+
+    async def execute(self: Schedule, rows: Any, *, most_disturbed: float | None) -> Mapping[str, float | None]:
+        with log.open("a") as file:
+            file.write(f"run {rows[0].slot.number}\n")
+        return {}
+
+    monkeypatch.setattr(Schedule, "_execute", execute)
+    monkeypatch.setattr(Schedule, "_seconds_per_run", lambda self: 1.0)
+    argv = ["sh", "-c", f"echo $PGTRIAL_HOOK $PGTRIAL_BLOCK $PGTRIAL_RUN >> {log}"]
+    content = tomllib.loads(EXPERIMENT)
+    moments = ("before_block", "after_block", "before_run", "after_run")
+    content["hooks"] = dict.fromkeys(moments, argv)
+    planned = make_plan(Experiment.model_validate(content))
+    write_plan(state, planned)
+    plan: Any = SimpleNamespace(measured_time=1.0)
+    other: Any = None
+    schedule = Schedule(
+        planned=planned,
+        folder=tmp_path,
+        state=state,
+        target=other,
+        plan=plan,
+        arms={arm.name: arm for arm in planned.arms},
+        tell=ignore,
+        hooks=Hooks(table=planned.experiment.hooks, host=LocalHost(), state=state, folder=tmp_path, tell=ignore),
+    )
+    count = len(planned.arms)
+    asyncio.run(schedule.run(planned.slots[: 2 * count]))
+
+    expected = [
+        line
+        for block in (1, 2)
+        for line in (
+            f"before_block {block}",
+            *(
+                line
+                for slot in planned.slots[count * (block - 1) : count * block]
+                for line in (
+                    f"before_run {block} {slot.number}",
+                    f"run {slot.number}",
+                    f"after_run {block} {slot.number}",
+                )
+            ),
+            f"after_block {block}",
+        )
+    ]
+    assert log.read_text().splitlines() == expected
+    assert {run.state for run in state.runs()} == {RunState.DONE}
+
+
+def test_hooks_are_code_of_the_file():
+    content = tomllib.loads(EXPERIMENT)
+    content["hooks"] = {"before_run": ["touch", "/tmp/x"]}
+    experiment = Experiment.model_validate(content)
+
+    (use,) = find_code_uses(experiment, resolve_arms(experiment), {})
+
+    assert (use.where, use.what) == ("hooks.before_run", "a command with the rights of pgtrial: touch /tmp/x")

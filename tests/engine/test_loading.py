@@ -1,0 +1,199 @@
+"""Data of pg_dump and psql, loaded for real."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgtrial.engine.events import ignore
+from pgtrial.engine.target.base import DATABASE
+from pgtrial.engine.target.loading import Loader
+from pgtrial.errors import PreflightError, TargetError
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.postgres.connect import execute, fetch
+from pgtrial.postgres.throwaway import ThrowawayCluster
+from pgtrial.store.belongings import Belongings
+from pgtrial.workloads.data_files import data_files
+
+SOURCE = r"""
+CREATE ROLE shop;
+CREATE ROLE reader;
+CREATE DATABASE shop;
+\connect shop
+CREATE SCHEMA app AUTHORIZATION shop;
+SET ROLE shop;
+CREATE TABLE app.orders (id bigserial PRIMARY KEY, note text);
+INSERT INTO app.orders (note) SELECT E'Ü\\\n\t' || i FROM generate_series(1, 100) i;
+GRANT SELECT ON app.orders TO reader;
+"""
+FORMS = {"plain.sql": "p", "custom.dump": "c", "directory": "d", "tar.tar": "t"}
+
+
+@pytest.fixture(scope="module")
+def dumps(served: ThrowawayCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pg_dump makes of a database, in each of its forms; the server has neither the database nor the roles."""
+    folder = tmp_path_factory.mktemp("dumps")
+    environment = served.host_environment("postgres")
+    psql = [served.programs.path("psql"), "-q", "-v", "ON_ERROR_STOP=1"]
+    subprocess.run(psql, input=SOURCE.encode(), env=environment, check=True)
+    for name, form in FORMS.items():
+        argv = [served.programs.path("pg_dump"), f"-F{form}", "-f", folder / name, "shop"]
+        subprocess.run(argv, env=environment, check=True)
+    subprocess.run([*psql, "-c", "DROP DATABASE shop", "-c", "DROP ROLE shop, reader"], env=environment, check=True)
+    return folder
+
+
+@pytest.fixture
+def database(served: ThrowawayCluster) -> Iterator[str]:
+    """Connection to an empty database, in which the data belong."""
+    asyncio.run(execute(served.conninfo(), f"CREATE DATABASE {DATABASE}"))
+    yield served.conninfo(DATABASE)
+    asyncio.run(execute(served.conninfo(), f"DROP DATABASE {DATABASE} WITH (FORCE)"))
+
+
+def load(cluster: ThrowawayCluster, folder: Path, *names: str, may_run: bool = False, digest: str = "") -> None:
+    experiment = Experiment.model_validate(
+        {
+            "format": 1,
+            "experiment": {"name": "x"},
+            "dataset": {"kind": "sql", "load": names},
+            "workload": {"mix": "select-only"},
+            "arms": {"a": {}, "b": {}},
+        }
+    )
+    loader = Loader(
+        host=cluster.host,
+        cluster=cluster,
+        account=cluster.account,
+        belongings=Belongings.of(folder),
+        may_run=may_run,
+        tell=ignore,
+    )
+    files = data_files(experiment, folder)
+    asyncio.run(loader.load(files, [digest or file.digest() for file in files]))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_pg_dump_is_loaded_with_owners_and_rights(
+    served: ThrowawayCluster, dumps: Path, database: str, name: str
+) -> None:
+    load(served, dumps, name)
+
+    (row,) = asyncio.run(
+        fetch(
+            database,
+            "SELECT count(*), max(note), min(tableowner), has_table_privilege('reader', 'app.orders', 'SELECT') "
+            "FROM app.orders, pg_tables WHERE tablename = 'orders'",
+        )
+    )
+    assert row == (100, "Ü\\\n\t99", "shop", True)
+
+
+def test_file_for_psql_reads_others_and_a_second_file_follows(
+    served: ThrowawayCluster, tmp_path: Path, database: str
+) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "first.sql").write_text(
+        "\\set dir parts\n\\i :dir/table.sql\n\\copy t from 'parts/rows.csv' with csv\n"
+    )
+    (tmp_path / "parts/table.sql").write_text("CREATE TABLE t (a int, b text);\n")
+    (tmp_path / "parts/rows.csv").write_text("1,one\n2,two\n")
+    (tmp_path / "second.sql").write_text("COPY t FROM stdin;\n3\tthree\n\\.\n")
+
+    load(served, tmp_path, "first.sql", "second.sql")
+
+    assert asyncio.run(fetch(database, "SELECT a, b FROM t ORDER BY a")) == [(1, "one"), (2, "two"), (3, "three")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT 1;\nSELECT * FROM nowhere;\n", r'^load.sql, line 2: relation "nowhere" does not exist$'),
+        ("CREATE TABLE t (a int);\nCOPY t FROM stdin;\n1\nx\n\\.\n", r"^load.sql, line 5: invalid input syntax"),
+        ("\\i part.sql\n", r"^part.sql, line 1: division by zero$"),
+        ("\\nonsense\n", r"^load.sql, line 1: invalid command \\nonsense$"),
+    ],
+)
+@pytest.mark.usefixtures("database")
+def test_error_has_file_and_line(served: ThrowawayCluster, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "load.sql").write_text(text)
+    (tmp_path / "part.sql").write_text("SELECT 1/0;\n")
+
+    with pytest.raises(TargetError, match=message):
+        load(served, tmp_path, "load.sql")
+
+
+def test_error_of_an_archive_has_the_statement(served: ThrowawayCluster, dumps: Path, database: str) -> None:
+    asyncio.run(execute(database, "CREATE SCHEMA app"))
+
+    with pytest.raises(TargetError, match=r'^custom.dump: schema "app" already exists$') as caught:
+        load(served, dumps, "custom.dump")
+
+    assert "CREATE SCHEMA app" in caught.value.detail
+
+
+# The first line makes the list of what is executed believe that data follow; psql takes it for a comment.
+HIDDEN = ["\\copy (SELECT 1) to program 'touch {mark}'", "\\o |touch {mark}", "SELECT 1 \\g |touch {mark}"]
+SILENT = ["\\! touch {mark}", "\\set x `touch {mark}`"]  # psql goes on where it cannot start these
+
+
+@pytest.mark.parametrize("line", HIDDEN)
+@pytest.mark.usefixtures("database")
+def test_program_that_was_not_found_in_the_file_is_not_started(
+    served: ThrowawayCluster, tmp_path: Path, line: str
+) -> None:
+    mark = served.data / "mark"  # where the account may write
+    (tmp_path / "load.sql").write_text(f"/*\nCOPY t FROM stdin;\n*/\n{line.format(mark=mark)}\n")
+
+    with pytest.raises(TargetError, match=r"^load.sql, line 4: ") as caught:
+        load(served, tmp_path, "load.sql")
+
+    assert not mark.exists()
+    assert "--allow-code" in caught.value.hint
+
+
+@pytest.mark.parametrize("line", SILENT)
+@pytest.mark.usefixtures("database")
+def test_program_that_psql_does_not_miss_is_not_started_either(
+    served: ThrowawayCluster, tmp_path: Path, line: str
+) -> None:
+    mark = served.data / "mark"
+    (tmp_path / "load.sql").write_text(f"/*\nCOPY t FROM stdin;\n*/\n{line.format(mark=mark)}\n")
+
+    load(served, tmp_path, "load.sql")
+
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("line", [*HIDDEN, *SILENT])
+@pytest.mark.usefixtures("database")
+def test_program_that_is_allowed_is_started_as_the_servers_account(
+    served: ThrowawayCluster, tmp_path: Path, line: str
+) -> None:
+    mark = served.data / "mark"
+    (tmp_path / "load.sql").write_text(f"{line.format(mark=mark)}\n")
+
+    load(served, tmp_path, "load.sql", may_run=True)
+
+    owner = mark.stat().st_uid
+    mark.unlink()
+    assert owner == served.data.stat().st_uid
+
+
+@pytest.mark.usefixtures("database")
+def test_file_that_has_changed_since_the_beginning_is_not_loaded(served: ThrowawayCluster, tmp_path: Path) -> None:
+    (tmp_path / "load.sql").write_text("SELECT 1;\n")
+
+    with pytest.raises(PreflightError, match="is not as it was when the experiment was begun"):
+        load(served, tmp_path, "load.sql", digest="another")
+
+
+@pytest.mark.usefixtures("database")
+def test_nothing_is_left_of_what_was_loaded(served: ThrowawayCluster, tmp_path: Path) -> None:
+    (tmp_path / "load.sql").write_text("SELECT 1;\n")
+
+    load(served, tmp_path, "load.sql")
+
+    assert not [path for path in Belongings.of(tmp_path).paths(served.host.name) if path.exists()]

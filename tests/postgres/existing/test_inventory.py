@@ -1,0 +1,93 @@
+import pytest
+
+from pgtrial.postgres.existing.inventory import (
+    compare_catalogues,
+    compare_data,
+    read_catalogue,
+    read_inventory,
+)
+from support import wait_until
+
+
+@pytest.fixture
+def shop(foreign):
+    foreign.sql("CREATE DATABASE shop")
+    foreign.sql("CREATE TABLE orders (i int PRIMARY KEY, t text)", database="shop")
+    foreign.sql("INSERT INTO orders SELECT i, 'x' FROM generate_series(1, 100) AS i", database="shop")
+    return foreign
+
+
+def test_what_is_left_or_missing_is_named_with_its_schema(shop, runner):
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+
+    shop.sql("CREATE TABLE lines (i int PRIMARY KEY)", database="shop")
+    shop.sql("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql RETURN 1", database="shop")
+    shop.sql("CREATE SCHEMA s", database="shop")
+    after = runner.run(read_catalogue(control, "shop"))
+
+    assert compare_catalogues(before, after) == (
+        "Left over: function public.f(integer), index public.lines_pkey, schema s, table public.lines."
+    )
+    assert compare_catalogues(after, before).startswith("No longer there: function public.f(integer), ")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE orders ADD COLUMN n int",
+        "ALTER TABLE orders ALTER COLUMN t SET STATISTICS 7",
+        "ALTER TABLE orders SET (fillfactor = 50)",
+        "ALTER TABLE orders ADD CONSTRAINT c CHECK (i > 0)",
+        "ALTER TABLE orders OWNER TO watcher",
+        "GRANT SELECT ON orders TO PUBLIC",
+    ],
+)
+def test_a_table_that_was_altered_is_named(shop, runner, statement):
+    control = runner.run(shop.open()).control
+    before = runner.run(read_catalogue(control, "shop"))
+    shop.sql(statement, database="shop")
+
+    said = compare_catalogues(before, runner.run(read_catalogue(control, "shop")))
+    assert said.startswith("Altered: ")
+    assert said.endswith("table public.orders.")
+
+
+def test_an_object_that_was_made_again_as_it_was_is_no_difference(shop, runner):
+    control = runner.run(shop.open()).control
+    shop.sql("CREATE INDEX by_t ON orders (t)", database="shop")
+    before = runner.run(read_catalogue(control, "shop"))
+
+    shop.sql("DROP INDEX by_t", database="shop")
+    shop.sql("CREATE INDEX by_t ON orders (t)", database="shop")
+    shop.sql("ALTER TABLE orders ADD COLUMN n int", database="shop")
+    shop.sql("ALTER TABLE orders DROP COLUMN n", database="shop")
+
+    assert compare_catalogues(before, runner.run(read_catalogue(control, "shop"))) == ""
+
+
+def test_what_was_written_is_counted_by_table_whoever_looks(shop, runner):
+    control = runner.run(shop.open("nobody_special")).control
+    before = runner.run(read_inventory(control, "shop"))
+    assert compare_data(before, runner.run(read_inventory(control, "shop", catalogue=False))) == ""
+
+    shop.sql("INSERT INTO orders SELECT i, 'x' FROM generate_series(101, 1500) AS i", database="shop")
+    shop.sql("UPDATE orders SET t = 'y' WHERE i <= 3", database="shop")
+    # A session's counts are there when it has ended, a moment after its client has.
+    wait_until(lambda: "updated" in compare_data(before, runner.run(read_inventory(control, "shop", catalogue=False))))
+    after = runner.run(read_inventory(control, "shop", catalogue=False))
+
+    said = compare_data(before, after)
+    assert said.startswith("Rows of tables: public.orders (1,400 inserted, 3 updated). The database is ")
+    shop.sql("TRUNCATE orders", database="shop")
+    emptied = runner.run(read_inventory(control, "shop", catalogue=False))
+    assert "public.orders (rewritten or emptied as a whole)" in compare_data(after, emptied)
+
+
+def test_sessions_of_others_are_counted(shop, runner):
+    control = runner.run(shop.open("nobody_special")).control
+
+    assert runner.run(read_inventory(control, "shop")).others == 0
+    with shop.connect(database="shop"):
+        assert runner.run(read_inventory(control, "shop")).others == 1

@@ -1,0 +1,303 @@
+"""A database that was there before: read-only, changed only by permission, undone after a kill; whole experiments."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from pgtrial.cli.main import main
+from pgtrial.store.journal_file import VARIABLE
+from support import wait_until
+
+TEXT = """
+format = 1
+experiment = { name = "shop" }
+[target]
+kind       = "server"
+connection = "CONNECTION dbname=postgres"
+database   = "shop"
+# writes
+[dataset]
+kind = "existing"
+[workload]
+scenario = [{ name = "own", file = "own.sql" }]
+clients  = 2
+rate     = 100
+duration = "1s"
+warmup   = 0
+[arms.plain]
+[arms.other.postgresql]
+jit = "off"
+[design]
+blocks = 1
+"""
+READ = "\\set id random(1, 100)\nSELECT amount FROM orders WHERE id = :id;\n"
+INDEX = """[arms.other.sql]
+apply = "CREATE INDEX by_amount ON orders (amount); CREATE TABLE notes (n int)"
+undo = "DROP TABLE notes; DROP INDEX by_amount"
+"""
+# Everything that a role that may only read could change without being refused.
+_WRITTEN = """
+    SELECT tup_inserted, tup_updated, tup_deleted, temp_files, conflicts, deadlocks FROM pg_stat_database
+    WHERE datname = 'shop'
+"""
+_CATALOGUE = "SELECT count(*), sum(hashtext(c::text)::int8) FROM pg_class AS c WHERE oid >= 16384"
+_SETTINGS = "SELECT name, setting FROM pg_settings WHERE source NOT IN ('client', 'session') ORDER BY name"
+pytestmark = pytest.mark.parametrize("each_programs", ["any"], indirect=True, scope="session")
+
+
+@dataclass(frozen=True)
+class Finished:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def shop(foreign, tmp_path, monkeypatch) -> Iterator[Any]:
+    """A database with a table that everybody may read, and pgtrial's files and the caller's password elsewhere."""
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"127.0.0.1:{foreign.port}:*:*:{foreign.password}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    foreign.set_auto_conf("autovacuum = off\n")  # which would write to catalogues
+    foreign.sql("CREATE DATABASE shop")
+    foreign.sql("CREATE TABLE orders AS SELECT i AS id, 0 AS amount FROM generate_series(1, 100) AS i", database="shop")
+    foreign.sql("GRANT SELECT ON orders TO PUBLIC", database="shop")
+    foreign.sql("VACUUM ANALYZE orders", database="shop")
+    (tmp_path / "own.sql").write_text(READ)
+    yield foreign
+    foreign.sql("DROP DATABASE shop WITH (FORCE)")
+
+
+@pytest.fixture
+def write(shop, tmp_path) -> Callable[..., None]:
+    def write(*replacements: tuple[str, str], user: str = "boss", more: str = "") -> None:
+        text = TEXT.replace("CONNECTION", shop.connection(user))
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "shop.toml").write_text(text + more)
+
+    return write
+
+
+@pytest.fixture
+def pgtrial(shop, capfd) -> Callable[..., Finished]:
+    """Run a command, in this process, which has imported everything."""
+
+    def run(*arguments: str) -> Finished:
+        capfd.readouterr()
+        with patch.dict(os.environ):  # of which a run forgets what is libpq's
+            status = main(arguments)
+        return Finished(status, *capfd.readouterr())
+
+    return run
+
+
+def objects(shop) -> set[str]:
+    rows = shop.sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace", database="shop")
+    return {name for (name,) in rows}
+
+
+def state_of(shop) -> dict[str, Any]:
+    """All of the database and the server that an experiment could change: counts, rows, catalogue, settings, files."""
+    shop.sql("CHECKPOINT")
+    ((table,),) = shop.sql("SELECT pg_relation_filepath('orders')", database="shop")
+    return {
+        "written": shop.sql(_WRITTEN),
+        "rows": shop.sql("SELECT * FROM orders ORDER BY id", database="shop"),
+        "catalogue": shop.sql(_CATALOGUE, database="shop"),
+        "settings": shop.sql(_SETTINGS, database="shop"),
+        "configuration": {path.name: path.read_bytes() for path in shop.data.glob("*.conf")},
+        "table": (shop.data / table).read_bytes(),
+    }
+
+
+def test_the_sql_of_an_arm_is_refused_listed_and_asked_for(shop, write, pgtrial):
+    write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"))
+    unsaid = pgtrial("run", "shop.toml")
+    write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"), ("# writes", "writes = true"))
+    plan = pgtrial("plan", "shop.toml")
+    unasked = pgtrial("run", "shop.toml")
+
+    assert unsaid.returncode == 2
+    assert 'it changes the database "shop", which is read-only' in unsaid.stderr
+    assert "pgtrial copy" in unsaid.stderr
+    assert "CREATE INDEX by_amount ON orders (amount);" in plan.stdout
+    assert max(map(len, plan.stdout.splitlines())) <= 80
+    assert unasked.returncode == 2
+    assert "arms.other.sql.apply: CREATE TABLE notes (n int)" in unasked.stderr
+    assert objects(shop) == {"orders"}
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("UPDATE orders SET amount = 1 WHERE id = 1;", "cannot execute UPDATE in a read-only transaction"),
+        ("SET transaction_read_only = off; DELETE FROM orders;", "would let the script write to a read-only database"),
+        ("BEGIN READ /* */ WRITE; DELETE FROM orders; END;", "would let the script write to a read-only database"),
+        (
+            "SELECT set_config('default_trans' || 'action_read_only', 'off', false); INSERT INTO orders VALUES (0, 0);",
+            'the load has written to database "shop", which is read-only',
+        ),
+    ],
+    ids=["plainly", "by a setting", "by its transaction", "by a name that it puts together"],
+)
+def test_a_script_does_not_write_unnoticed(write, pgtrial, tmp_path, script, message):
+    write()
+    (tmp_path / "own.sql").write_text(f"{script}\n")
+
+    result = pgtrial("run", "shop.toml")
+
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("user", ["nobody_special", "watcher", "boss"])
+def test_a_planner_setting_needs_no_right_and_nobody_else_feels_it(shop, write, pgtrial, user):
+    write(user=user)
+    before = state_of(shop)
+
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+    result = pgtrial("run", "shop.toml")
+
+    assert "The experiment can run there." in checked.stdout
+    assert result.returncode == 0, result.stderr
+    assert state_of(shop) == before
+    assert "was written to during" not in result.stdout
+
+
+def test_what_the_load_may_write_is_counted(shop, write, pgtrial, tmp_path):
+    write(("# writes", "writes = true"))
+    (tmp_path / "own.sql").write_text("INSERT INTO orders VALUES (0, 0);\n")
+
+    result = pgtrial("run", "shop.toml", "--allow-writes")
+
+    assert result.returncode == 0, result.stderr
+    words = " ".join(result.stdout.split())
+    assert re.search(r"public\.orders \(\d+ inserted\)", words), words
+
+
+@pytest.mark.parametrize("way", ["restore", "resume"])
+def test_what_a_killed_pgtrial_has_applied_is_pending_and_undone(shop, write, pgtrial, tmp_path, way):
+    write(
+        ("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"),
+        ("# writes", "writes = true"),
+        ('duration = "1s"', 'duration = "5s"'),  # long enough to be killed in the middle
+    )
+    command = [sys.executable, "-m", "pgtrial", "run", "shop.toml", "--allow-writes", "-q"]
+    with subprocess.Popen(command) as process:
+        wait_until(lambda: bool(list(tmp_path.glob("results/*/runs/*-other-*/pgbench"))))
+        wait_until(lambda: "notes" in objects(shop))
+        process.kill()
+    (folder,) = tmp_path.glob("results/*")
+
+    pending = pgtrial("status", str(folder))
+    undone = pgtrial("restore") if way == "restore" else pgtrial("resume", str(folder), "--allow-writes")
+
+    assert 'SQL of arm "other" in database "shop"' in " ".join(pending.stdout.split())
+    assert undone.returncode == 0, undone.stderr
+    assert objects(shop) == {"orders"}
+    assert "not put back" not in pgtrial("status", str(folder)).stdout
+
+
+def test_an_undo_that_forgets_something_fails_before_anything_is_measured(shop, write, pgtrial, tmp_path):
+    forgets = INDEX.replace("DROP TABLE notes; ", "")
+    write(("[arms.other.postgresql]", forgets + "[arms.other.postgresql]"), ("# writes", "writes = true"))
+
+    result = pgtrial("run", "shop.toml", "--allow-writes")
+
+    assert result.returncode == 1
+    assert 'the undo of arm "other" does not put the database back as it was' in result.stderr
+    assert "Left over: table public.notes." in result.stderr
+    assert not list(tmp_path.glob("results/*"))
+
+
+def test_all_rights_that_are_lacking_are_told_at_once(shop, write, pgtrial):
+    write(('jit = "off"', 'log_statement = "all"\nautovacuum_naptime = "33s"'), user="nobody_special")
+
+    result = pgtrial("run", "shop.toml", "--allow-host-changes")
+
+    assert result.returncode == 1
+    assert "lacks 4 rights" in result.stderr
+    assert 'GRANT SET ON PARAMETER log_statement TO "nobody_special";' in result.stderr
+    assert 'connected to database "postgres"' in result.stderr
+    assert "pg_read_binary_file" not in result.stderr
+    assert pgtrial("check", "shop.toml", "--connect", "--no-host").returncode == 1
+
+
+def test_a_copy_takes_the_writes_and_the_original_none(shop, write, pgtrial, tmp_path):
+    write(("[arms.other.postgresql]", INDEX + "[arms.other.postgresql]"))
+    before = shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")
+
+    with shop.connect(database="shop"):
+        connected = pgtrial("copy", "shop.toml")
+    wait_until(lambda: shop.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'") == [(0,)])
+    copied = pgtrial("copy", "shop.toml")
+    result = pgtrial("run", "shop-copy.toml", "--allow-writes")
+    again = pgtrial("copy", "shop.toml", "-o", "another.toml")
+
+    assert connected.returncode == 1
+    assert "boss: 1" in connected.stderr
+    assert "--dump" in connected.stderr
+    assert copied.returncode == 0, copied.stderr
+    assert result.returncode == 0, result.stderr
+    assert 'database "shop_copy" already exists' in again.stderr
+    assert (shop.sql(_WRITTEN), shop.sql(_CATALOGUE, database="shop")) == before
+
+
+def test_a_dump_is_for_its_owner_alone_and_the_file_names_it(shop, write, pgtrial, tmp_path):
+    write()
+
+    with shop.connect(database="shop"):
+        result = pgtrial("copy", "shop.toml", "--dump", "shop.dump")
+
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "shop.dump").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "shop.dump").read_bytes().startswith(b"PGDMP")
+    text = (tmp_path / "shop-copy.toml").read_text()
+    assert f'load = "{tmp_path / "shop.dump"}"' in text
+    assert 'kind = "throwaway"' in text
+    assert "connection" not in text
+    assert not Path(tmp_path / ".shop.dump.part").exists()
+
+
+@pytest.fixture
+def trial(shop) -> Iterator[str]:
+    """A role with the grants of docs/managed-services.md, and no others."""
+    guide = (Path(__file__).parents[3] / "docs/managed-services.md").read_text()
+    (grants,) = re.findall(r"```sql\n(.*?)```", guide, re.DOTALL)
+    for statement in filter(None, map(str.strip, grants.split(";"))):
+        shop.sql(statement.replace("'…'", f"'{shop.password}'"), database="shop")
+    yield "trial"
+    shop.sql("DROP OWNED BY trial", database="shop")
+    shop.sql("DROP ROLE trial")
+
+
+def test_with_the_grants_of_the_guide_arms_take_turns_to_a_verdict(shop, trial, write, pgtrial, tmp_path):
+    script = "SELECT pg_sleep(CASE current_setting('jit') WHEN 'on' THEN 0.02 ELSE 0.005 END), count(*) FROM orders;\n"
+    (tmp_path / "own.sql").write_text(script)
+    write(
+        ("rate     = 100\n", ""),
+        ('duration = "1s"', 'duration = "3s"'),
+        ("blocks = 1", 'blocks = 6\nmethod = "interleaved"\nslice = "400ms"'),
+        user=trial,
+    )
+
+    checked = pgtrial("check", "shop.toml", "--connect", "--no-host")
+    result = pgtrial("run", "shop.toml", "--assert")
+
+    assert "The experiment can run there." in checked.stdout
+    assert "GRANT" not in checked.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "SUPPORTED" in result.stdout

@@ -1,0 +1,116 @@
+"""Give pgtrial a mutant in a process of its own, which has little time and little memory, and no right to harm."""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from pgtrial.cli.terminal import visible_traceback
+
+# Of root, mutants get none of its rights: a damaged journal may say what the kernel is to be told. Nobody has it.
+_UID = 64_321
+_PATIENCE = 400  # s that a process gets, however busy the machine is
+_MOST_CPU = 30  # s of CPU time, for one that computes without end
+_SECONDS = "seconds"  # file with what it took
+_EXPECTED = frozenset({0, 1, 2, 3, 4, 5, 6})
+MOST_SECONDS = 5.0  # of CPU time, once the mutant has been made
+MOST_MEMORY = 500 << 20  # bytes that are resident
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How pgtrial took a mutant; ``problem`` is "" where it did as it should."""
+
+    label: str
+    seconds: float  # of CPU time
+    memory: int  # bytes, the most that was resident
+    status: int
+    problem: str
+
+
+Attack = Callable[[Path], Sequence[Sequence[str]]]  # makes a mutant in a directory; the command lines to give it to
+
+
+def attack(label: str, make: Attack) -> Outcome:
+    """Make a mutant and give it to pgtrial, all in a new process."""
+    with tempfile.TemporaryDirectory(prefix="pgtrial-attack-") as name, tempfile.TemporaryFile() as said:
+        directory = Path(name)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            _be_attacked(make, directory, said.fileno())
+        _, status, used = os.wait4(child, 0)
+        told = directory / _SECONDS
+        seconds = float(told.read_text()) if told.exists() else used.ru_utime + used.ru_stime
+        said.seek(0)
+        text = said.read().decode("utf-8", "replace")
+    code = os.waitstatus_to_exitcode(status)
+    memory = used.ru_maxrss * 1024
+    return Outcome(
+        label=label, seconds=seconds, memory=memory, status=code, problem=_problem(code, text, seconds, memory)
+    )
+
+
+def _problem(code: int, text: str, seconds: float, memory: int) -> str:
+    telling = text[-2000:]
+    if code == -signal.SIGALRM:
+        return f"it took more than {_PATIENCE} s: {telling}"
+    if code not in _EXPECTED:
+        return f"it ended with {code}: {telling}"
+    if "this is a bug" in text or "Traceback" in text:
+        return telling
+    if seconds > MOST_SECONDS:
+        return f"it took {seconds:.1f} s of CPU time: {telling}"
+    return f"it took {memory >> 20} MB: {telling}" if memory > MOST_MEMORY else ""
+
+
+def _be_attacked(make: Attack, directory: Path, said: int) -> None:
+    """What the new process does; it does not return."""
+    status = 99
+    try:
+        signal.alarm(_PATIENCE)
+        resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(said, stream)
+        os.environ["PGTRIAL_STATE_DIRECTORY"] = str(directory / "state")
+        os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+        os.chdir(directory)
+        commands = make(directory)
+        if os.geteuid() == 0:
+            _give_up_rights(directory)
+        from pgtrial.cli import main
+
+        begun = time.process_time()
+
+        render_bug = main._render_bug
+        with mock.patch.object(main, "_render_bug", lambda error: render_bug(error) + visible_traceback(error)):
+            for command in commands:
+                status = main.main(command)
+        (directory / _SECONDS).write_text(f"{time.process_time() - begun}")
+    except BaseException:
+        traceback.print_exc()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
+
+
+def _give_up_rights(directory: Path) -> None:
+    for place, directories, files in os.walk(directory):
+        for name in (".", *directories, *files):
+            os.chown(Path(place) / name, _UID, _UID, follow_symlinks=False)
+    os.setgroups([])
+    os.setgid(_UID)
+    os.setuid(_UID)

@@ -1,0 +1,118 @@
+from pathlib import Path
+
+import pytest
+
+from pgtrial.workloads.psql_script import PsqlScript, ScriptError, roles_in
+
+
+def read(tmp_path: Path, text: str, **others: str) -> PsqlScript:
+    for name, content in {"load.sql": text, **{f"{name}.sql": other for name, other in others.items()}}.items():
+        (tmp_path / name).write_text(content)
+    return PsqlScript.read(tmp_path / "load.sql")
+
+
+def uses(script: PsqlScript) -> list[tuple[str, str]]:
+    return [(use.where, use.what) for use in script.uses]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"\! id",
+        r"SELECT 1 \! id",
+        r"\copy t from program 'id'",
+        r"\copy (select 1) to program 'id'",
+        r"\o |sh",
+        r"\out | sh",
+        r"SELECT 1 \g |sh",
+        r"SELECT 1 \gx | sh",
+        r"\set x `id`",
+        r"\e",
+        r"\setenv EDITOR /tmp/x",
+        r"\copy t to '/tmp/x'",
+        r"\o /tmp/x",
+        r"\w /tmp/x",
+        r"SELECT 'id' \gexec",
+        r"\lo_export 1 /tmp/x",
+        "COPY t FROM PROGRAM 'id';",
+    ],
+)
+def test_what_is_executed_beside_sql_is_found_with_its_line(tmp_path: Path, line: str) -> None:
+    (first, *_) = uses(read(tmp_path, f"SELECT 1;\n{line}\n"))
+
+    assert first[0] == "load.sql, line 2"
+    assert first[1].endswith(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"\restrict abc",
+        r"\set rows 10",
+        r"\pset pager off",
+        r"\echo done",
+        r"SELECT 1 \gset",
+        r"SELECT 1 \g",
+        r"ALTER TABLE t ADD CHECK (mail ~ '^(\w|\d)+@');",
+        "COPY t (a, b) FROM stdin;",
+        "\\copy t from stdin",
+    ],
+)
+def test_plain_commands_of_psql_execute_nothing(tmp_path: Path, line: str) -> None:
+    assert uses(read(tmp_path, f"{line}\n")) == []
+
+
+def test_data_are_not_looked_at_and_what_follows_them_is(tmp_path: Path) -> None:
+    script = read(tmp_path, "COPY t (a)\n  FROM stdin;\n\\! not a command\nPROGRAM\n\\.\n\\! id\n")
+
+    assert uses(script) == [("load.sql, line 6", "a shell command: \\! id")]
+
+
+def test_files_that_are_read_are_found_through_variables_and_each_other(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/rows.csv").write_text("1\n")
+    (tmp_path / "parts/a.sql").write_text("\\ir b.sql\n\\! id\n")
+    (tmp_path / "parts/b.sql").write_text("SELECT 1;\n")
+    text = "\\set dir parts\n\\i :dir/a.sql\n\\copy t from 'parts/rows.csv' with csv\n"
+
+    script = read(tmp_path, text)
+
+    assert [str(file) for file in script.files] == ["load.sql", "parts/a.sql", "parts/b.sql", "parts/rows.csv"]
+    assert uses(script) == [("parts/a.sql, line 2", "a shell command: \\! id")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (r"\i ../other.sql", 'load.sql, line 1: "../other.sql" is not in the directory'),
+        (r"\i /etc/passwd", 'load.sql, line 1: "/etc/passwd" is not in the directory'),
+        (r"\i missing.sql", "does not exist"),
+        (r"\i load.sql", "is read by itself"),
+        (r"\connect shop", r"load.sql, line 1: \\connect shop: the data are loaded into one database"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(ScriptError, match=message):
+        read(tmp_path, f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "roles"),
+    [
+        ("ALTER TABLE public.t OWNER TO shop;", {"shop"}),
+        ('ALTER TABLE t OWNER TO "Shop ""1""";', {'Shop "1"'}),
+        ("GRANT SELECT ON TABLE t TO reader, Writer;", {"reader", "writer"}),
+        ("REVOKE ALL ON SCHEMA public FROM PUBLIC;", set()),
+        ("ALTER DEFAULT PRIVILEGES FOR ROLE shop IN SCHEMA a GRANT SELECT ON TABLES TO reader;", {"shop", "reader"}),
+        ("CREATE SCHEMA app AUTHORIZATION shop;", {"shop"}),
+        ("CREATE POLICY p ON t FOR SELECT TO reader USING (true);", {"reader"}),
+        ("GRANT pg_monitor TO CURRENT_USER;", set()),
+        ("INSERT INTO t VALUES ('from a');", set()),
+    ],
+)
+def test_roles_that_a_statement_takes_for_granted_are_found(statement: str, roles: set[str]) -> None:
+    assert roles_in(statement) == roles
+
+
+def test_role_that_the_file_makes_is_not_taken_for_granted(tmp_path: Path) -> None:
+    assert read(tmp_path, "CREATE ROLE shop;\nALTER TABLE t OWNER TO shop;\n").roles == set()
