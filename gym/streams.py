@@ -1,5 +1,6 @@
 """Machines whose noise is known. A noise is a pure function of (experiments, ticks, generator)."""
 
+import math
 from functools import cache
 
 import numpy as np
@@ -23,7 +24,7 @@ def autoregressive(phi: float) -> Noise:
     """AR(1) with the coefficient ``phi`` from one second to the next."""
 
     def noise(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return np.asarray(AMPLITUDE * correlated(phi**TICK, experiments, ticks, rng))
+        return np.asarray(AMPLITUDE * correlated(float(phi**TICK), experiments, ticks, rng), dtype=np.float64)
 
     return noise
 
@@ -32,12 +33,12 @@ def correlated(phi: float, series: int, points: int, rng: np.random.Generator) -
     """AR(1) with standard deviation 1 and the coefficient ``phi`` from point to point: (series, points)."""
     draws = rng.normal(0, np.sqrt(1 - phi**2), (series, points))
     draws[:, 0] = rng.normal(0, 1, series)
-    return np.asarray(lfilter([1.0], [1.0, -phi], draws, axis=1))
+    return np.asarray(lfilter([1.0], [1.0, -phi], draws, axis=1), dtype=np.float64)
 
 
 def bursts(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A neighbour that takes half of the machine, comes every 40 s and stays for 10 s on average."""
-    return -np.log(2) * _switching(experiments, ticks, rng, away=40.0, here=10.0)
+    return -math.log(2) * _switching(experiments, ticks, rng, away=40.0, here=10.0)
 
 
 def regimes(experiments: int, ticks: int, rng: np.random.Generator) -> NDArray[np.float64]:
