@@ -335,7 +335,7 @@ def test_the_neighbour_is_busy_and_ends_with_the_block(tmp_path):
     with disturber.disturbed(seed=QUICK, log=log):
         wait_until(lambda: disturber.read_bursts(log))
 
-    assert not processes_of(log)
+    wait_until(lambda: not processes_of(log))
     assert [path.name for path in tmp_path.iterdir()] == ["bursts.jsonl"]
 
 
