@@ -408,11 +408,11 @@ The values of the kernel are in the journal before the first switch, as open cha
 after `kill -9` in the midst of a switch, puts back what was before, whichever arm's value is there.
 
 **When it is wrong.** Where an effect takes longer than a washout, it looks smaller than it is, never larger
-([statistics.md](statistics.md#one-server-switched-back-and-forth) says by how much). The caveat `effect-grows-with-slices`
-compares blocks with long and short slices. `auto` leaves out what acts over the minutes in which memory is reclaimed
-(`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer than half a slice belong
-to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by arm, so the report has an
-effect, but no cause.
+([statistics.md](statistics.md#one-server-switched-back-and-forth) says by how much). The caveat
+`effect-grows-with-slices` compares blocks with long and short slices. `auto` leaves out what acts over the minutes in
+which memory is reclaimed (`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer
+than half a slice belong to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by
+arm, so the report has an effect, but no cause.
 
 ## How effects settle
 

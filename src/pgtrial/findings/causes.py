@@ -314,8 +314,11 @@ class ArmScore(Record):
     best_share: float | None  # probability that it has the best score
 
 
+FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"  # goals of recommendations; shown translated
+
+
 class Recommendation(Record):
-    goal: str  # "fast", "stable", "declared weights"
+    goal: str  # FAST, STABLE or WEIGHTED
     arm: str
     text: Message  # with its reason and how sure it is
     is_sure: bool = False  # the intervals of its lead over each other arm exclude none, all together

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from xml.etree import ElementTree as ET
 
-from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.findings.causes import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import CriterionValue
 from pgtrial.findings.findings import Effect, Findings

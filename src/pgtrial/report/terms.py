@@ -3,7 +3,7 @@
 The scripts of the page have their texts from here too, and how numbers are written and read.
 """
 
-from pgtrial.analysis.causes.recommend import FAST, STABLE, WEIGHTED
+from pgtrial.findings.causes import FAST, STABLE, WEIGHTED
 from pgtrial.analysis.causes.sessions import SAMPLED
 from pgtrial.analysis.describe import GUARD, OTHER
 from pgtrial.findings.causes import Level, Resource

@@ -15,7 +15,6 @@ from pgtrial.findings.record import Estimate
 from pgtrial.model.metric import Better
 from pgtrial.stats.pareto_front import ArmRank, rank_arms
 
-FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"  # in findings; shown translated
 _SPEED = (
     *(THROUGHPUT, "pgbench.latency_mean", "pgbench.latency_p50"),
     *(FILE_REQUESTS, "fio.bandwidth", "fio.latency_mean", "fio.latency_p50"),

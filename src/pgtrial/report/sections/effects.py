@@ -1,6 +1,6 @@
 """Effects with their intervals, the noise that they stand in, and the arms against the criteria."""
 
-from pgtrial.analysis.causes.recommend import WEIGHTED
+from pgtrial.findings.causes import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.findings import ArmSlices, Effect, Findings
