@@ -20,7 +20,7 @@ from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import prepare_directories, remove_directories
+from pgtrial.postgres.work_directory import make_own, prepare_directories, remove_directories
 from pgtrial.store.parquet import connect
 
 DATA = Path(__file__).parent / "data"
@@ -55,7 +55,7 @@ def write(recording: Recording, folder: Path = DATA) -> Path:
     path = folder / f"{recording.name}.txt.gz"
     comments = "".join(f"# {line}\n" for line in recording.made.splitlines())
     numbers = "\n".join(
-        " ".join(map(str, row)) for row in np.array_split(recording.counts, len(recording.counts) // 40)
+        " ".join(map(str, row)) for row in np.array_split(recording.counts, max(1, len(recording.counts) // 40))
     )
     path.write_bytes(gzip.compress(f"{comments}{numbers}\n".encode(), mtime=0))
     return path
@@ -97,12 +97,14 @@ async def _record(seconds: float) -> list[Recording]:
 
 async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recording:
     option, script = LOADS[name]
+    place = cluster.directory / f"log-{name}"
+    make_own(cluster.host, place, cluster.account)
     if script:
-        cluster.own(cluster.directory / "reads.sql", script)
+        cluster.host.ops.put(str(cluster.directory / "reads.sql"), script)
     load = await cluster.host.start(
         [
             cluster.programs.path("pgbench"),
-            *("--no-vacuum", "--protocol=prepared", "--log", f"--log-prefix={cluster.directory / name}"),
+            *("--no-vacuum", "--protocol=prepared", "--log", f"--log-prefix={place / name}"),
             *(f"--client={CLIENTS}", f"--jobs={CLIENTS}", option, f"--time={seconds + 2 * _EDGE:.0f}"),
         ],
         role="load",
@@ -114,7 +116,7 @@ async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recordi
         await load.wait()
     finally:
         await end_process(load, patience=10)
-    counts = _count(sorted(cluster.directory.glob(f"{name}.[0-9]*")))
+    counts = _count(sorted(place.glob(f"{name}.*")))
     made = (
         f"Transactions finished in each {TICK:g} s by pgbench ({name}), in time order.\n"
         f"PostgreSQL {cluster.programs.version}, {os.cpu_count()} CPUs, Linux {platform.release()}, "
