@@ -29,7 +29,7 @@ from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
-from pgtrial.postgres.work_directory import prepare_directories, remove_directories
+from pgtrial.postgres.work_directory import make_own, prepare_directories, remove_directories
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.store.parquet import connect
 
@@ -65,7 +65,8 @@ def draw_order(blocks: int, rng: random.Random) -> list[bool]:
 
 async def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> Measured:
     order = draw_order(options.blocks, random.Random(options.seed))
-    log = cluster.directory / "log"
+    make_own(cluster.host, logs := cluster.directory / "load", cluster.account)  # whoever runs pgbench writes there
+    log = logs / "log"
     load = await cluster.host.start(
         [
             cluster.programs.path("pgbench"),
@@ -84,7 +85,7 @@ async def measure(cluster: ThrowawayCluster, options: argparse.Namespace) -> Mea
         await load.wait()
     finally:
         await end_process(load, patience=10)
-    tps = count(sorted(cluster.directory.glob("log.*")), order, start=start, length=options.slice)
+    tps = count(sorted(logs.glob("log.*")), order, start=start, length=options.slice)
     blocks = [range(first, first + 4) for first in range(0, len(order), 4)]
     return Measured(
         on=[statistics.fmean(tps[i] for i in block if order[i]) for block in blocks],

@@ -13,6 +13,7 @@ Needs root and control groups of version 1, for the limits.
 
 import argparse
 import asyncio
+import errno
 import os
 import random
 import select
@@ -22,7 +23,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +44,7 @@ CLIENTS = 8
 BATCH = 1.5  # s, many times as long as any state here lasts
 OFTEN = 0.005  # s, between two polls of the observer on average
 WARMUP = 3.0  # s
+PATIENCE = 30.0  # s, for the last process of a control group to end
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _PARTS = """
 SELECT CASE WHEN state = 'active' THEN coalesce(wait_event_type || ' ' || wait_event, 'CPU') ELSE state END
@@ -178,8 +180,21 @@ def groups(case: Case, place: Path) -> Iterator[list[str]]:
         yield list(map(str, made))
     finally:
         for group in made:
-            with suppress(FileNotFoundError):
-                group.rmdir()
+            remove(group)
+
+
+def remove(group: Path) -> None:
+    """Remove a control group once its last process has ended, for which it may need CPU time that it is kept from."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            group.rmdir()
+        except OSError as err:
+            if err.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 async def watch(case: Case, cluster: ThrowawayCluster, *, seconds: float) -> list[Seen]:

@@ -97,8 +97,7 @@ async def _record(seconds: float) -> list[Recording]:
 
 async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recording:
     option, script = LOADS[name]
-    place = cluster.directory / f"log-{name}"
-    make_own(cluster.host, place, cluster.account)
+    make_own(cluster.host, place := cluster.directory / f"load-{name}", cluster.account)
     if script:
         cluster.host.ops.put(str(cluster.directory / "reads.sql"), script)
     load = await cluster.host.start(
@@ -116,7 +115,7 @@ async def _load(cluster: ThrowawayCluster, name: str, seconds: float) -> Recordi
         await load.wait()
     finally:
         await end_process(load, patience=10)
-    counts = _count(sorted(place.glob(f"{name}.*")))
+    counts = _count(sorted(place.glob(f"{name}.[0-9]*")))
     made = (
         f"Transactions finished in each {TICK:g} s by pgbench ({name}), in time order.\n"
         f"PostgreSQL {cluster.programs.version}, {os.cpu_count()} CPUs, Linux {platform.release()}, "

@@ -312,7 +312,7 @@ why the others are not. The result folder records the method and the reason for 
 | `blocks` | the arms run one after the other, each with the whole machine | everything |
 | `interleaved` | all servers are up and take turns in short slices | effects inside a server, or switched at once |
 | `duet` | all servers run at the same time, each on its own CPUs, which they exchange | CPU-bound loads |
-| `switchback` | one server, with one load, is switched back and forth between the arms | settings that hold at run time |
+| `switchback` | one server with one load is switched back and forth between the arms | settings that hold at run time |
 | `auto` | the first of interleaved, duet, switchback and blocks to which there is no objection | everything |
 
 Machines have good and bad minutes. Anything that changes more slowly than the arms take turns affects all of them and
@@ -408,7 +408,7 @@ The values of the kernel are in the journal before the first switch, as open cha
 after `kill -9` in the midst of a switch, puts back what was before, whichever arm's value is there.
 
 **When it is wrong.** Where an effect takes longer than a washout, it looks smaller than it is, never larger
-([statistics.md](statistics.md#one-server-switched-to-and-fro) says by how much). The caveat `effect-grows-with-slices`
+([statistics.md](statistics.md#one-server-switched-back-and-forth) says by how much). The caveat `effect-grows-with-slices`
 compares blocks with long and short slices. `auto` leaves out what acts over the minutes in which memory is reclaimed
 (`vm.swappiness`, `vm.vfs_cache_pressure`); a file may ask for it. Statements that take longer than half a slice belong
 to more than one arm. The server is not sampled: waits, WAL and buffers are not told apart by arm, so the report has an

@@ -122,7 +122,7 @@ def _new_file_in(directory: int, final: str, *, durable: bool) -> Iterator[Binar
 
 @contextlib.contextmanager
 def new_path(path: Path) -> Iterator[Path]:
-    """As ``new_file``, for a library that wants a path: one in a directory of its own, which only this user enters."""
+    """As ``new_file``, for a library or a program that wants a path: in a directory that only this user enters."""
     with _opened(path.parent) as directory:
         name = f".{path.name[:100]}-{secrets.token_hex(8)}"
         os.mkdir(name, 0o700, dir_fd=directory)
@@ -131,7 +131,7 @@ def new_path(path: Path) -> Iterator[Path]:
             try:
                 if os.fstat(private).st_uid != os.geteuid():
                     raise OSError(errno.EPERM, "somebody else has taken its place", str(path))
-                yield Path(f"/proc/self/fd/{private}") / path.name
+                yield Path(f"/proc/{os.getpid()}/fd/{private}") / path.name
                 file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=private)
                 try:
                     os.fsync(file)

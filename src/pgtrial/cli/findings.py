@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pgtrial.analysis.analyze import analyze
 from pgtrial.experiment_file.places import is_file
 from pgtrial.findings.findings import SCHEMA_VERSION, Findings
 from pgtrial.language import ENGLISH, Language
@@ -12,6 +11,8 @@ from pgtrial.store.findings_file import read_findings
 
 def find_findings(folder: Path, language: Language) -> Findings:
     """The findings as they were written; made anew where there are none yet, or none that can be told in a language."""
+    from pgtrial.analysis.analyze import analyze
+
     if not is_file(folder / layout.FINDINGS):
         return analyze(folder)
     findings = read_findings(folder)

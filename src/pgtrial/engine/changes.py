@@ -66,8 +66,8 @@ class HostChanges:
         return frozenset((name, key) for name, table in wanted.items() if name in known for key in table)
 
     def leave_open(self, entries: Iterable[JournalEntry]) -> None:
-        """From now on the values of these changes are set back and forth: undoing them puts back what was before, whatever
-        is there. Raises StoreError.
+        """From now on the values of these changes are set back and forth: undoing them puts back what was before,
+        whatever is there. Raises StoreError.
         """
         for entry in entries:
             self._open[entry.id] = self.journal.leave_open(entry)

@@ -11,6 +11,7 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.postgres.existing.copies import copy_database
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs
+from pgtrial.safe_files import new_path
 
 
 def copy_on_server(experiment: Experiment, name: str, caller: Mapping[str, str]) -> int:
@@ -52,16 +53,13 @@ async def _dump(experiment: Experiment, to: Path, caller: Mapping[str, str]) -> 
                 hint=f"Install the programs of PostgreSQL {server.facts.major}, and write postgres = "
                 f'"{server.facts.major}" in [target].',
             )
-        part = to.with_name(f".{to.name}.part")
         try:
-            part.touch(mode=0o600)  # pg_dump keeps it: the data are for their owner alone
-            await here.run(
-                [programs.path("pg_dump"), "--format=custom", "--no-owner", "--no-privileges", f"--file={part}"],
-                environment=server.environment(target.database),
-            )
-            part.rename(to)
+            with new_path(to) as part:
+                part.touch(mode=0o600)  # pg_dump keeps it: the data are for their owner alone
+                await here.run(
+                    [programs.path("pg_dump"), "--format=custom", "--no-owner", "--no-privileges", f"--file={part}"],
+                    environment=server.environment(target.database),
+                )
         except HostCommandError as err:
             raise TargetError(f'cannot dump database "{target.database}": {err.detail or err.message}') from err
-        finally:
-            part.unlink(missing_ok=True)
     return to.stat().st_size, server.facts.major

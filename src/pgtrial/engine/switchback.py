@@ -93,4 +93,5 @@ class SwitchedMeasurement(WholeMeasurement):
             found.setdefault(name, []).append(
                 Slice(level=level.index, number=number, started=started, counted=started + step.guard, ended=ended)
             )
+        await self.board.switch_back()
         return {name: tuple(own) for name, own in found.items()}

@@ -33,7 +33,6 @@ _FILES: dict[str, tuple[str, ...]] = {
     "tps": (layout.TRANSACTIONS,),
     "latency": (layout.WAITS, layout.TRANSACTIONS),  # parts of the budget
     "wait": (layout.WAITS,),
-    "statement": (layout.WAITS,),
     "waits": (layout.WAITS,),
     "sessions": (layout.WAITS,),
     "log": (layout.SERVER_LOG,),

@@ -165,6 +165,19 @@ def test_without_samples_there_are_no_associations(make_timeline: Make, find: An
     assert find(make_timeline({}, seconds=SECONDS)) == {}
 
 
+def test_a_run_without_a_whole_second_changes_nothing(make_timeline: Make, find: Any) -> None:
+    rng = np.random.default_rng(1)
+
+    def timeline(run: int, seconds: int) -> Timeline:
+        values = noise(rng, seconds=SECONDS)[:seconds]
+        return make_timeline({"waits.IO": values, "vmstat.wa": values / 100}, run=run, seconds=seconds)
+
+    first, short, last = timeline(1, SECONDS), timeline(2, 0), timeline(3, SECONDS)
+
+    assert find(first, short, last) == find(first, last)
+    assert set(find(short)) <= set(find(first, last))
+
+
 def test_parts_are_marked(make_timeline: Make, find: Any) -> None:
     rng = np.random.default_rng(9)
     timeline = make_timeline({"vmstat.us": noise(rng), "vmstat.id": noise(rng)}, seconds=SECONDS)

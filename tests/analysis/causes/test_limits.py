@@ -372,7 +372,7 @@ def test_a_queue_for_the_cpu_names_the_statement_that_is_in_it(judge: Judge) -> 
     unclear = judge({("IPC", "A"): 0.6}, facts=facts)
 
     assert "75 % of that time is spent in “SELECT sum(qty) FROM items”" in say(busy.text)
-    assert busy.suspects[0].evidence[-1].metric == "statement"
+    assert busy.suspects[0].evidence[-1].metric == "sessions.statement"
     assert unclear.resource is Resource.UNDETERMINED
     assert "IPC A 60 % (75 % of that in “SELECT sum(qty) FROM items”)" in say(unclear.text)
 

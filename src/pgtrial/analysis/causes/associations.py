@@ -189,13 +189,15 @@ def _test_pairs(
     series = np.vstack([np.concatenate([_values(timeline, name) for timeline in timelines]) for name in names])
     configurations = list(dict.fromkeys((timeline.arm, timeline.level) for timeline in timelines))
     strata = np.repeat(np.arange(len(timelines)), [timeline.seconds for timeline in timelines])
+    # A run so short that no whole second of it is known has no stratum.
+    alike = [configurations.index((timeline.arm, timeline.level)) for timeline in timelines if timeline.seconds]
     return associations(
         series,
         [(rows[pair.first], rows[pair.second]) for pair in pairs],
         strata,
         rng=np.random.default_rng(seed),
         confidence=confidence,
-        alike=[configurations.index((timeline.arm, timeline.level)) for timeline in timelines],
+        alike=alike or None,
     )
 
 

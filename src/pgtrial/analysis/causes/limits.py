@@ -70,7 +70,7 @@ _LIMITED: Mapping[str, str] = {
     "read_bytes": "cgroup.read_bytes",
     "write_bytes": "cgroup.write_bytes",
 }
-STATEMENT = "statement"  # what is said of one in the evidence
+STATEMENT = "sessions.statement"  # what is said of one in the evidence
 _MOST_PARTS = 3  # of the latency, that a sentence names
 _MOST_REASONS = 3
 # Codes of how a limit differs from the control's: at every level, and at some.

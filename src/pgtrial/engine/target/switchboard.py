@@ -63,6 +63,7 @@ class Switchboard:
             confirmed = server.confirmed | self.target.changes.confirmed(knobs)
             servers[name] = replace(server, settings=settings, changes=(*server.changes, *entries), confirmed=confirmed)
         self.switches.begin()
+        await self.switch_back()
         return servers
 
     async def switch(self, name: str) -> None:
@@ -71,6 +72,10 @@ class Switchboard:
         await self._reload(name)
         if lost := self.find_drift(name):
             raise SettingError(lost)
+
+    async def switch_back(self) -> None:
+        """Give the server the control's settings, with which blocks begin and end. Raises SettingError, OSError."""
+        await self.switch(self._first)
 
     def find_drift(self, name: str) -> str:
         """Which of an arm's values of the kernel is not in force, in a clause; "" if all are."""

@@ -67,6 +67,8 @@ _TABLES = """
     SELECT s.relid::regclass::text, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, c.relfilenode::int8
     FROM pg_catalog.pg_stat_user_tables AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.relid
 """
+# So that each name stands with its schema, whatever the search path of the role is.
+_WITH_SCHEMAS = "SET search_path = ''"
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 _OTHERS = """
     SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -105,6 +107,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
     Raises ConnectError, TargetError.
     """
     async with connect(control.conninfo(database)) as connection:
+        await connection.execute(_WITH_SCHEMAS)
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
         (size,) = await (await connection.execute(_SIZE)).fetchone() or (0,)
@@ -123,12 +126,11 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
 async def read_catalogue(control: ServerControl, database: str) -> dict[str, str]:
     """Schemas, relations, functions and so on, as one names them ("table public.orders"), with digests."""
     async with connect(control.conninfo(database)) as connection:
+        await connection.execute(_WITH_SCHEMAS)
         return await _read_catalogue(connection)
 
 
 async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, str]:
-    # So that each name stands with its schema, whatever the search path of the role is.
-    await connection.execute("SET search_path = ''")
     rows = await (await connection.execute(_DIGESTS.encode())).fetchall()
     return {str(name): str(digest) for name, digest in rows}
 

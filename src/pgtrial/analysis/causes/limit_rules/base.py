@@ -11,7 +11,7 @@ from pgtrial.analysis.causes.sessions import pooled_mean, pooled_values
 from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.causes import CPU, CPU_QUEUE, BudgetPart, Evidence, LatencyBudget, Resource, Suspect
 from pgtrial.findings.message import Message, message
-from pgtrial.findings.naming import name_part, name_statement
+from pgtrial.findings.naming import UNKNOWN_STATEMENT, name_part
 from pgtrial.model.run import LoadLevel
 
 # Average sessions by arm and load level, kind of wait, and statement.
@@ -57,7 +57,7 @@ class Facts:
 class StatementShare:
     """A statement, and its share of the time in question."""
 
-    text: Message | str
+    text: str
     share: float
 
 
@@ -143,7 +143,7 @@ class Scene:
 
 
 def statement_of(kinds: Mapping[tuple[str, str], Mapping[str, float]], *belongs: PartFilter) -> StatementShare | None:
-    """The statement with most of the sessions in some kinds of wait; None where there are none.
+    """The statement with most of the sessions in some kinds of wait; None where there are none, or its text is unknown.
 
     Sessions that queue for a CPU show no wait, as those that have one.
     """
@@ -157,7 +157,7 @@ def statement_of(kinds: Mapping[tuple[str, str], Mapping[str, float]], *belongs:
     if total <= 0:
         return None
     text = max(found, key=lambda text: (found[text], text))
-    return StatementShare(text=name_statement(text), share=found[text] / total)
+    return None if text == UNKNOWN_STATEMENT else StatementShare(text=text, share=found[text] / total)
 
 
 def _only(part: BudgetPart) -> PartFilter:
