@@ -55,7 +55,7 @@ def write(recording: Recording, folder: Path = DATA) -> Path:
     path = folder / f"{recording.name}.txt.gz"
     comments = "".join(f"# {line}\n" for line in recording.made.splitlines())
     numbers = "\n".join(
-        " ".join(map(str, row)) for row in np.array_split(recording.counts, len(recording.counts) // 40)
+        " ".join(map(str, row)) for row in np.array_split(recording.counts, max(1, len(recording.counts) // 40))
     )
     path.write_bytes(gzip.compress(f"{comments}{numbers}\n".encode(), mtime=0))
     return path

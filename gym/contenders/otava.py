@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from gym.contenders.base import Answer, Plain
 from gym.schedule import Schedule, one_after_the_other
 
-PYTHON = Path(__file__).parents[2] / ".venv" / "otava" / "bin" / "python"
+_PLACE = Path(__file__).parents[2] / ".venv" / "otava"
+PYTHON, WHOLE = _PLACE / "bin" / "python", _PLACE / "pgtrial-setup"  # tools/otava.sh writes the latter last
 _PROGRAM = """
 import json, sys
 from otava.analysis import compute_change_points
@@ -45,7 +46,7 @@ class Otava(Plain):
 
 
 def is_installed() -> bool:
-    return PYTHON.exists()
+    return WHOLE.exists()
 
 
 def find_changes(histories: Iterable[Sequence[float]]) -> list[list[float]]:
