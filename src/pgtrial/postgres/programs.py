@@ -19,6 +19,7 @@ from pgtrial.hosts.operations import Operations
 
 NEEDED = ("initdb", "postgres", "pgbench")
 OLDEST_MAJOR = 15
+_LONGEST_MAJOR = 5  # digits of what is a version, and not a directory
 _EMBEDDED = "the embedded servers"
 _MAKE_SAFE = (
     "Let root or you own the programs and all directories above them, and nobody else write there (chmod go-w)."
@@ -61,7 +62,7 @@ def find_programs(wanted: str | None = None, *, host: Host | None = None, may_ru
     raises UnknownProgramsError.
     """
     host = host or LocalHost()
-    if wanted is not None and not wanted.isdecimal():
+    if wanted is not None and not (wanted.isdecimal() and len(wanted) < _LONGEST_MAJOR):
         return _in_directory(host, wanted, may_run=may_run)
     if wanted is not None and int(wanted) < OLDEST_MAJOR:
         raise PreflightError(f"PostgreSQL {wanted} is older than {OLDEST_MAJOR}, the oldest supported")

@@ -27,6 +27,7 @@ from pgtrial.model.rules import RULES, Rules
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import parse_toml
 from pgtrial.store import layout
+from pgtrial.store.rows import damaged
 from pgtrial.store.state import State
 
 PLAN = "plan"  # key of the record
@@ -80,6 +81,17 @@ def read_plan(folder: Path) -> Plan:
 
 def plan_of(state: State, folder: Path) -> Plan:
     """``read_plan`` for a state that is open."""
+    try:
+        plan = _plan_of(state, folder)
+    except (ValueError, OverflowError) as err:
+        raise damaged(folder / layout.STATE, f"table meta: {err}") from err
+    unknown = {slot.arm for slot in plan.slots} - {arm.name for arm in plan.arms}
+    if unknown:
+        raise damaged(folder / layout.STATE, f'table slot names arm "{min(unknown)}", which is not in the plan')
+    return plan
+
+
+def _plan_of(state: State, folder: Path) -> Plan:
     meta = state.meta()
     if PLAN in meta:
         try:

@@ -99,7 +99,7 @@ def _of_run(
         known = [value for value in grown if value is not None]
         return sum(known) if len(known) == len(evidence.levels) else None
     found = [steadiness for each in mine if (steadiness := find_dips(each.tps)) is not None]
-    if len(found) < len(evidence.levels):
+    if not found or len(found) < len(evidence.levels):
         return None
     return _geometric_mean((steady(each) for each in found), floor=criterion.floor)
 
