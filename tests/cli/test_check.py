@@ -92,10 +92,10 @@ def test_json_of_a_good_file_has_the_facts(file: Path, capsys: pytest.CaptureFix
 
 
 def test_a_budget_that_is_too_short_is_an_error_of_its_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file.write_text(GOOD + '[design]\nbudget = "1min"\n')
+    file.write_text(GOOD + '[design]\nbudget = "10s"\n')
 
     assert main(["check", str(file)]) == 2
-    assert "e.toml:13: design.budget: a budget of 1 min is too short for 2 blocks" in capsys.readouterr().err
+    assert "e.toml:13: design.budget: a budget of 10 s is too short for 2 blocks" in capsys.readouterr().err
 
 
 def test_without_its_programs_a_file_is_right_and_this_machine_not_ready(

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from pgtrial.design.budget import is_open
-from pgtrial.experiment_file.experiment import DEFAULT_DURATION, DesignTable, Experiment
+from pgtrial.experiment_file.experiment import Experiment
+from pgtrial.knobs.values import Table
 from pgtrial.model.arm import Arm
 
 
@@ -15,24 +16,21 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
 
     The same for a file, whatever its spelling, and for the result folder that is made of it.
     """
+    # What the file leaves out is not part of it: a key that a newer version has changes no digest.
+    is_chosen = {"duration"} if is_open(experiment) else set()  # by the budget and the machine, as the number of blocks
     return _digest(
         {
-            "hypothesis": experiment.hypothesis.model_dump(mode="json"),
+            "hypothesis": _declared(experiment.hypothesis),
             "arms": _arms(arms),
-            "target": experiment.target.model_dump(mode="json"),
-            "dataset": experiment.dataset.model_dump(mode="json", exclude={"setup", "load"}),
-            "workload": _workload(experiment),
-            "scenarios": [one.model_dump(mode="json", exclude={"file"}) for one in experiment.workload.scenario],
-            "design": experiment.design.model_dump(mode="json", exclude={"seed"} | _left_out(experiment.design)),
-            **({"hooks": experiment.hooks.model_dump(mode="json")} if experiment.hooks.programs() else {}),
-            **({"waive": [one.model_dump(mode="json") for one in experiment.waive]} if experiment.waive else {}),
+            "target": _declared(experiment.target),
+            "dataset": _declared(experiment.dataset, "setup", "load"),
+            "workload": _declared(experiment.workload, "scenario", *is_chosen),
+            "scenarios": [_declared(one, "file") for one in experiment.workload.scenario],
+            "design": _declared(experiment.design, "seed"),
+            "hooks": _declared(experiment.hooks),
+            "waive": [_declared(one) for one in experiment.waive],
         }
     )
-
-
-def _left_out(design: DesignTable) -> set[str]:
-    """Keys that came later and that the file does not have: a plan without them keeps its digest."""
-    return {"disturbed"} if design.disturbed is None else set()
 
 
 def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
@@ -43,17 +41,15 @@ def claim_key(experiment: Experiment, arms: Sequence[Arm]) -> str:
     workload = experiment.workload
     return _digest(
         {
-            "hypothesis": experiment.hypothesis.model_dump(mode="json", exclude={"claim", "confidence"}),
+            "hypothesis": _declared(experiment.hypothesis, "claim", "confidence"),
             "arms": _arms(arms),
             "scenarios": list(workload.scenario_names),
         }
     )
 
 
-def _workload(experiment: Experiment) -> object:
-    """As the file has it: what a budget makes of the duration depends on the machine, as the number of blocks does."""
-    facts = experiment.workload.model_dump(mode="json", exclude={"scenario"})
-    return {**facts, "duration": DEFAULT_DURATION} if is_open(experiment) else facts
+def _declared(table: Table, *left_out: str) -> object:
+    return table.model_dump(mode="json", exclude_defaults=True, exclude=set(left_out))
 
 
 def _arms(arms: Sequence[Arm]) -> object:
@@ -64,7 +60,7 @@ def _arms(arms: Sequence[Arm]) -> object:
             "settings": dict(arm.settings),
             "knobs": {knob: dict(table) for knob, table in arm.knobs.items()},
             "disk": arm.disk,
-            "variant": asdict(arm.variant),
+            "variant": {name: value for name, value in asdict(arm.variant).items() if value},
         }
         for arm in arms
     ]

@@ -21,9 +21,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from xml.etree import ElementTree as ET
 
-from pgtrial.findings.causes import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
-from pgtrial.findings.causes import CriterionValue
+from pgtrial.findings.causes import WEIGHTED, CriterionValue
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.model.caveat import Severity

@@ -9,7 +9,7 @@ from pgtrial.analysis.causes.criterion_values import Array, Weighted
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.experiment_file.criteria import FILE_REQUESTS, THROUGHPUT
-from pgtrial.findings.causes import Recommendation
+from pgtrial.findings.causes import FAST, STABLE, WEIGHTED, Recommendation
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.record import Estimate
 from pgtrial.model.metric import Better

@@ -1,8 +1,7 @@
 """Effects with their intervals, the noise that they stand in, and the arms against the criteria."""
 
-from pgtrial.findings.causes import WEIGHTED
 from pgtrial.experiment_file.criteria import CRITERIA
-from pgtrial.findings.causes import ArmScore, CriterionValue, Scorecard
+from pgtrial.findings.causes import WEIGHTED, ArmScore, CriterionValue, Scorecard
 from pgtrial.findings.findings import ArmSlices, Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.language import N_, decimal_sign, ntr, tr
