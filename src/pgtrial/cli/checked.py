@@ -197,7 +197,7 @@ def _find_servers(experiment: Experiment, *, may_run: bool) -> tuple[Server, ...
         _, missing, is_unknown = looked[wanted]
         programs = alike.get(wanted)
         versions: tuple[int, ...] = VERSIONS
-        if is_new and wanted and wanted.isdecimal():
+        if is_new and wanted and wanted.isdecimal() and len(wanted) < 5:
             versions = (int(wanted),)
         elif is_here and not is_unknown:
             versions = (programs.major if programs else VERSIONS[-1],)

@@ -98,7 +98,7 @@ def _change(column: str, names: Names) -> Callable[..., str]:
 
 def _object(metric: str, text: str, names: Names) -> str:
     """Only relations have names that users give; all else is of the machine and of PostgreSQL."""
-    if not metric.startswith(_OF_RELATIONS):
+    if not str(metric).startswith(_OF_RELATIONS):
         return text
     relation, slash, phase = text.partition("/")
     return f"{names.relation(relation)}{slash}{phase}"
