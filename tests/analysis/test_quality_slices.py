@@ -2,11 +2,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Wait
@@ -263,3 +265,29 @@ def test_slices_of_one_length_say_nothing_of_longer_ones(turns: tuple[Evidence, 
     assert slices is not None
     assert [arm.longer for arm in slices.arms] == [None] * len(slices.arms)
     assert list(check_longer_slices(build(*turns, slices=slices))) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "ratio", "change", "told"),
+    [
+        ("duet", 1.086, 1.13, ("left-behind", "duet", Severity.INVALID)),  # the effect may be nothing but that
+        ("duet", 1.5, 1.13, ("left-behind", "duet", Severity.WARNING)),
+        ("duet", 1.5, 1.01, None),  # less than half of the margin
+        ("turns", 1.086, 1.13, ("left-behind", "", Severity.INFO)),  # the other arm's, and kept out
+    ],
+)
+def test_what_counts_of_the_slices_of_a_duet_has_to_be_a_fair_part_of_them(
+    request: pytest.FixtureRequest, method: str, ratio: float, change: float, told: tuple[str, str, Severity] | None
+) -> None:
+    evidence, reduction = request.getfixturevalue(method)
+    slices = describe_slices(evidence, reduction)
+    assert slices is not None
+    (arm, *_) = (one for one in slices.arms if one.arm == "off")
+    inside = {"left_behind": change, "left_behind_low": change - 0.005, "left_behind_high": change + 0.005}
+    slices = slices.model_copy(update={"arms": (arm.model_copy(update=inside),)})
+    primary = SimpleNamespace(effect=SimpleNamespace(arm="off", ratio=ratio))
+    assessment = replace(build(evidence, reduction, slices=slices), primary=cast(Estimated, primary))
+
+    found = [(one.code, one.variant, one.severity) for one in slice_checks.check_left_behind(assessment)]
+
+    assert found == ([] if told is None else [told])

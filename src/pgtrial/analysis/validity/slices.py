@@ -18,6 +18,7 @@ from pgtrial.design.methods import plan_steps, turn_seed
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import ArmSlices
 from pgtrial.findings.message import Message, message
+from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow
 
 LENGTH_DIFFERENCE = 0.2  # of a slice's planned length …
@@ -164,15 +165,27 @@ def check_inside_slices(assessment: Assessment) -> Iterator[CaveatFinding]:
 
 
 def check_left_behind(assessment: Assessment) -> Iterator[CaveatFinding]:
-    """What the other arm has left behind when an arm's turn begins: there is some, and the washout keeps it out."""
+    """What the other arm has left behind when an arm's turn begins: there is some, and the washout keeps it out.
+
+    The arms of a duet leave each other nothing. Where their ratio is another one after the guard, transactions about as
+    long as a slice fall in step with the exchanges; that may be all of an effect that is not larger.
+    """
     if assessment.slices is None:
         return
+    claimed = None if assessment.primary is None else assessment.primary.effect
     for arm in assessment.slices.arms:
         low, high = arm.left_behind_low, arm.left_behind_high
         if arm.left_behind is None or low is None or high is None or low <= 1 <= high:
             continue
-        if _is_large(arm.left_behind, assessment.evidence.margin):
-            yield caveat("left-behind", arm=arm.arm, change=arm.left_behind, low=low, high=high)
+        if not _is_large(arm.left_behind, assessment.evidence.margin):
+            continue
+        code, severity = "left-behind", None
+        if is_duet(assessment.evidence):
+            code = "left-behind.duet"
+            ratio = claimed.ratio if claimed is not None and claimed.arm == arm.arm else None
+            if ratio is not None and abs(math.log(arm.left_behind)) >= abs(math.log(ratio)):
+                severity = Severity.INVALID
+        yield caveat(code, severity=severity, arm=arm.arm, change=arm.left_behind, low=low, high=high)
 
 
 def check_longer_slices(assessment: Assessment) -> Iterator[CaveatFinding]:

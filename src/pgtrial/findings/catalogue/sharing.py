@@ -124,6 +124,16 @@ SHARING_CAVEATS = {
         when="the ratio in the first half of the slices, which does not count, differs from that in the second by more "
         "than half of the margin, and the interval excludes no change",
     ),
+    "left-behind.duet": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "After the moment at the start of each slice that does not count the ratio of {arm} to the control is "
+            "another by {change:change} (between {low:change} and {high:change}): transactions about as long as a "
+            "slice fall in step with the exchanges of the CPUs, and what counts is not a fair part of the time."
+        ),
+        hint=(N_("Use slices many times as long as a transaction."), _USE_BLOCKS),
+        when="duet: the ratio differs likewise; the verdict is invalid where that may be all of the effect",
+    ),
     "effect-grows-inside-slices": Entry(
         severity=Severity.WARNING,
         text=N_(
