@@ -7,6 +7,7 @@ from typing import Any
 from pgtrial.cli import plan_files
 from pgtrial.cli.checked import Checked, Server
 from pgtrial.design.data_size import arm_scales, cluster_size
+from pgtrial.design.variants import stays_as_prepared
 from pgtrial.engine.preview import Preview
 from pgtrial.experiment_file.experiment import TargetTable
 from pgtrial.postgres.existing.session import split_settings
@@ -150,8 +151,10 @@ def starts_text(checked: Checked) -> str:
             how = f"each with its own server start: in a block {len(plan.arms)} servers are up at the same time"
         started = f"{runs} runs, {how}; {plan.trials} more starts while preparing"
     restore = experiment.restore
-    restores = _RESTORES["each-block" if plan.steps and restore == "each-run" else restore]
-    return f"{started}. The data are restored {restores}. {plan_files.order_text(experiment)}"
+    kept = "are only read, so nothing is put back"
+    if not stays_as_prepared(experiment, plan.arms):
+        kept = f"are restored {_RESTORES['each-block' if plan.steps and restore == 'each-run' else restore]}"
+    return f"{started}. The data {kept}. {plan_files.order_text(experiment)}"
 
 
 def place_texts(checked: Checked) -> Iterator[str]:
