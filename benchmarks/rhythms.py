@@ -172,7 +172,7 @@ def groups(case: Case, place: Path) -> Iterator[list[str]]:
     made: list[Path] = []
     try:
         for controller, files in case.limits.items():
-            group = CONTROL_GROUPS / controller / f"pgtrial-rhythms-{uuid.uuid4().hex[:8]}"
+            group = CONTROL_GROUPS / controller / f"rhythms-{uuid.uuid4().hex[:8]}"
             group.mkdir()
             made.append(group)
             for name, text in files.items():
@@ -247,9 +247,7 @@ async def watch(case: Case, cluster: ThrowawayCluster, *, seconds: float) -> lis
 def prepared(case: Case, postgres: str | None, runner: asyncio.Runner) -> Iterator[ThrowawayCluster]:
     """A cluster with data, in the groups of a case."""
     host, account = LocalHost(), server_account()
-    work, sockets = prepare_directories(
-        host, Path(tempfile.gettempdir()), f"pgtrial-rhythms-{uuid.uuid4().hex[:8]}", account
-    )
+    work, sockets = prepare_directories(host, Path(tempfile.gettempdir()), f"rhythms-{uuid.uuid4().hex[:8]}", account)
     try:
         programs = runner.run(reachable_programs(host, find_programs(postgres), work=work, account=account))
         cluster = ThrowawayCluster(

@@ -5,6 +5,7 @@ python tools/generate_docs.py docs
 """
 
 import argparse
+import inspect
 import textwrap
 import tomllib
 import typing
@@ -125,7 +126,9 @@ def render_page() -> str:
     ]
     for heading, model in TABLES:
         shown = f"`{heading}`" if heading.startswith("[") else heading
-        parts.append(f"## {shown}\n\n{(model.__doc__ or '').replace('``', '`')}\n\n" + "\n".join(_rows(model)) + "\n")
+        parts.append(
+            f"## {shown}\n\n{(inspect.getdoc(model) or '').replace('``', '`')}\n\n" + "\n".join(_rows(model)) + "\n"
+        )
         if model is cause_tables.CheckTable:
             parts.append(_CHECKS + "\n".join(map(_check_row, check_rules().values())) + "\n")
     example = init.EXAMPLE.read_text(encoding="utf-8")

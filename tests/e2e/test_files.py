@@ -47,6 +47,7 @@ def place() -> Iterator[Path]:
     """A directory on a disk: not every kernel's file system in memory knows O_DIRECT, and it is no slower there."""
     with tempfile.TemporaryDirectory(prefix="pgtrial-test-", dir="/var/tmp") as name:
         folder = Path(name)
+        folder.chmod(0o711)  # as root, the load has an account of its own
         (folder / "data").mkdir()
         (folder / "e.toml").write_text(TEXT.format(directory=folder / "data"))
         yield folder

@@ -9,7 +9,7 @@ from pgtrial.analysis.world.fingerprint import collect_facts
 from pgtrial.design.data_size import arm_scales, largest_files
 from pgtrial.experiment_file.experiment import WarmupTable, WorkloadTable
 from pgtrial.findings.catalogue.method import METHOD_REASONS
-from pgtrial.findings.findings import ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
+from pgtrial.findings.findings import GUARD, OTHER, ArmFinding, ExperimentFinding, LevelFinding, Overhead, RunFinding
 from pgtrial.findings.message import Message, message, verbatim
 from pgtrial.findings.naming import name_level
 from pgtrial.model.run import Phase, PhaseName, RunRow, RunState
@@ -179,9 +179,6 @@ def _describe_warmup(workload: WorkloadTable) -> Message:
 
 # Where the time of the runs went.
 
-
-GUARD = "guard"  # inside the measured windows: what does not count around the counted parts of slices
-OTHER = "other"  # between the phases
 
 _Times = Iterable[tuple[float, float]]
 

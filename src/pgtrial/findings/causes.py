@@ -314,6 +314,7 @@ class ArmScore(Record):
     best_share: float | None  # probability that it has the best score
 
 
+SAMPLED, WAIT_SAMPLING = "sampled sessions", "pg_wait_sampling"  # tiers: where the split among waits comes from
 FAST, STABLE, WEIGHTED = "fast", "stable", "declared weights"  # goals of recommendations; shown translated
 
 
@@ -373,7 +374,7 @@ class LogSummary(Record):
 
 
 class Causes(Record):
-    """All of it. ``tier`` says where waits come from: "sampled sessions" or "pg_wait_sampling"."""
+    """All of it. ``tier`` says where waits come from: SAMPLED or WAIT_SAMPLING."""
 
     tier: str
     budgets: tuple[LatencyBudget, ...] = ()

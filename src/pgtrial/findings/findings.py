@@ -347,6 +347,10 @@ class Fingerprint(Record):
     differences: tuple[Difference, ...]
 
 
+GUARD = "guard"  # inside the measured windows: what does not count around the counted parts of slices
+OTHER = "other"  # between the phases
+
+
 class Overhead(Record):
     """Where the time went, seconds summed over all runs that ended."""
 

@@ -3,11 +3,10 @@
 The scripts of the page have their texts from here too, and how numbers are written and read.
 """
 
-from pgtrial.analysis.causes.sessions import SAMPLED
-from pgtrial.analysis.describe import GUARD, OTHER
-from pgtrial.findings.causes import FAST, STABLE, WEIGHTED, Level, Resource
+from pgtrial.findings.causes import FAST, SAMPLED, STABLE, WEIGHTED, Level, Resource
 from pgtrial.findings.disks import DiskStanding
 from pgtrial.findings.files import FileLimit
+from pgtrial.findings.findings import GUARD, OTHER
 from pgtrial.language import ENGLISH, decimal_sign, ptr, spoken, tr
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import PhaseName, RunState

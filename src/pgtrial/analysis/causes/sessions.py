@@ -11,7 +11,7 @@ from pgtrial.analysis.metrics import BACKEND_QUEUE, BACKEND_RUN, CLIENT_BACKEND,
 from pgtrial.analysis.reduction import Reduction, SessionGroup
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.timelines.timeline import Timeline
-from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION
+from pgtrial.findings.causes import BLOCKED, CPU, CPU_QUEUE, IDLE_IN_TRANSACTION, SAMPLED, WAIT_SAMPLING
 from pgtrial.findings.record import Estimate
 from pgtrial.model.run import RunRow
 from pgtrial.stats.interval import NO_SPREAD, mean_and_sd, t_interval
@@ -129,9 +129,6 @@ def estimate_mean(values: Iterable[float | None], *, confidence: float) -> Estim
     interval = t_interval(mean, sd, len(known), confidence=confidence)
     return Estimate(value=mean, low=interval.low, high=interval.high)
 
-
-SAMPLED = "sampled sessions"
-WAIT_SAMPLING = "pg_wait_sampling"
 
 # By how much the kernel's accounts may differ from the sampled sessions before anything is concluded from it.
 TOLERANCE = 0.1

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from pgtrial.errors import HostCommandError, TargetError
 from pgtrial.hosts.base import Account, Completed
-from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 from pgtrial.hosts.ssh.agent import encode
@@ -168,8 +168,17 @@ class SshHost:
                 f'ssh does not forward the socket "{path}" of "{self.name}"', detail=completed.stderr.strip()
             )
         await self._check_forward(here, path)
+        self._let_in(here)
         self.forwarded[path] = here
         return here
+
+    def _let_in(self, here: Path) -> None:
+        """Where pgtrial runs as root, its load has an account of its own: that may use the socket, and not replace it."""
+        account = server_account(Operations())
+        if account is not None:
+            for directory in (self.directory, here.parent):
+                directory.chmod(0o711)
+            os.chown(here, account.uid, account.gid, follow_symlinks=False)
 
     async def _check_forward(self, here: Path, path: Path) -> None:
         """Raise TargetError if the host's sshd refuses to forward: that shows only when a connection is made."""

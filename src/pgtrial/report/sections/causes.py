@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from pgtrial.analysis.causes.limits import what_changed
-from pgtrial.analysis.causes.sessions import WAIT_SAMPLING
 from pgtrial.findings.causes import (
+    WAIT_SAMPLING,
     BudgetPart,
     Evidence,
     LatencyBudget,
