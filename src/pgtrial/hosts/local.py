@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgtrial.errors import HostCommandError, PreflightError
 from pgtrial.hosts.base import LOCAL, Account, Completed
-from pgtrial.hosts.operations import OUTPUT_FLAGS, Operations, gains_nothing, program_environment
+from pgtrial.hosts.operations import LOAD, OUTPUT_FLAGS, Operations, gains_nothing, program_environment
 from pgtrial.hosts.processes import ProcessId, end_process, identify, run_program
 from pgtrial.safe_files import new_file, open_file
 
@@ -139,7 +139,7 @@ class LocalHost:
                     raise HostCommandError(f'cannot write "{output}": {err.strerror}') from err
             starting = asyncio.ensure_future(
                 asyncio.create_subprocess_exec(
-                    *_guarded(argv, account, groups, gains_nothing=gains_nothing(role, account is not None)),
+                    *_guarded(argv, account, groups, role),
                     cwd=directory,
                     env={**program_environment(self.mark, account is not None), **(environment or {})},
                     stdin=stdin,
@@ -179,19 +179,21 @@ class LocalHost:
         await self.copy_from(source, path)
 
 
+# Arguments: the user who owns the program's outputs from now on, if any; how many control groups; they; the command.
 _ENTER = """
-import os, sys
-count = int(sys.argv[1])
-for group in sys.argv[2 : 2 + count]:
+import os, stat, sys
+owner, count = sys.argv[1], int(sys.argv[2])
+for group in sys.argv[3 : 3 + count]:
     with open(group + "/cgroup.procs", "w") as file:
         file.write("0")
-os.execvp(sys.argv[2 + count], sys.argv[2 + count :])
+for output in (1, 2) if owner else ():
+    if stat.S_ISFIFO(os.fstat(output).st_mode):
+        os.fchown(output, int(owner), -1)
+os.execvp(sys.argv[3 + count], sys.argv[3 + count :])
 """
 
 
-def _guarded(
-    argv: Sequence[str | Path], account: Account | None, groups: Sequence[str] = (), *, gains_nothing: bool
-) -> list[str]:
+def _guarded(argv: Sequence[str | Path], account: Account | None, groups: Sequence[str], role: str) -> list[str]:
     """Command line that sets the death signal (prctl PR_SET_PDEATHSIG) after the change of user, which resets it."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
@@ -202,10 +204,12 @@ def _guarded(
     command = [setpriv, "--pdeathsig", "QUIT"]
     if account is not None:
         command += ["--reuid", str(account.uid), "--regid", str(account.gid), "--clear-groups"]
-    if gains_nothing:
+    if gains_nothing(role, account is not None):
         command.append("--no-new-privs")
-    if groups:
+    # fio opens its standard error once more, which only the owner of a pipe may.
+    owner = str(account.uid) if role == LOAD and account is not None else ""
+    if groups or owner:
         # A process enters a control group by itself, while it still may; what it starts begins there.
-        command = [sys.executable, "-I", "-S", "-c", _ENTER, str(len(groups)), *groups, *command]
+        command = [sys.executable, "-I", "-S", "-c", _ENTER, owner, str(len(groups)), *groups, *command]
     # A program started in the background of a script inherits that it ignores SIGINT and SIGQUIT; it must not here.
     return [*command, "--", "env", "--default-signal=INT,QUIT", *(str(part) for part in argv)]

@@ -27,8 +27,9 @@ MARK = "PGTRIAL_RESULT_FOLDER"  # environment variable that every program starte
 OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 # Of the caller's variables, those that another account's programs get: others may be secrets, or name files of his.
 _HARMLESS = ("PATH", "TZ", "LD_LIBRARY_PATH")
+LOAD = "load"  # role of a load generator
 # Roles of programs that run what an experiment brings; see ``gains_nothing``.
-_CODE_ROLES = frozenset({"server", "load", "initdb", "postgres", "pgbench", "fio"})
+_CODE_ROLES = frozenset({"server", LOAD, "initdb", "postgres", "pgbench", "fio"})
 
 
 def program_environment(mark: str, is_other: bool = False) -> dict[str, str]:

@@ -20,6 +20,7 @@ from pgtrial.engine.target.base import RunningServer, Target
 from pgtrial.engine.target.host import HostTarget
 from pgtrial.hosts.base import Account, Host, HostProcess
 from pgtrial.hosts.local import server_account
+from pgtrial.hosts.operations import LOAD
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
@@ -204,7 +205,7 @@ async def run_generators(
         for generator in generators:
             process = await host.start(
                 [program, *generator.argv_tail],
-                role="load",
+                role=LOAD,
                 account=account,
                 directory=Path(generator.directory),
                 environment={**environment, **generator.environment},

@@ -23,7 +23,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
 
-_GAP = 2.5  # intervals without a reading
+_GAP = 2.7  # intervals without a reading; two that follow each other are up to 1.2 apart
 _START_PATIENCE = 20.0  # s
 _STOP_PATIENCE = 20.0  # s, for the last readings; that of all shared buffers may take a while
 
@@ -122,7 +122,7 @@ def _no_device(reason: str) -> Caveat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A stretch (seconds since the epoch) in which a source was not read for more than 2.5 intervals."""
+    """A stretch (seconds since the epoch) in which a source was not read for more than _GAP intervals."""
 
     source: str
     start: float

@@ -12,14 +12,15 @@ import errno
 import os
 import selectors
 import signal
+import stat
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pgtrial.hosts.operations import OUTPUT_FLAGS, Operations, gains_nothing, program_environment
+from pgtrial.hosts.operations import LOAD, OUTPUT_FLAGS, Operations, gains_nothing, program_environment
 
 _CHUNK = 1 << 16  # bytes
 _PATIENCE = 5.0  # s that programs get to end
@@ -78,7 +79,7 @@ class Programs:
                 cwd=order["directory"],
                 env={**program_environment(self._mark, is_other), **order["environment"]},
                 start_new_session=True,
-                preexec_fn=_preparation(order["groups"], order["account"], report_end, no_gain),  # noqa: PLW1509  # one thread
+                preexec_fn=_preparation(order, report_end, no_gain=no_gain),  # noqa: PLW1509  # one thread
             )
         except subprocess.SubprocessError as err:
             os.set_blocking(report, False)
@@ -214,9 +215,10 @@ class Programs:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _preparation(groups: list[str], account: list[int] | None, report: int, no_gain: bool) -> Callable[[], None]:
+def _preparation(order: Mapping[str, Any], report: int, *, no_gain: bool) -> Callable[[], None]:
     """What a program does between fork and exec: enter control groups, change its user, ask for the death signal."""
     parent = os.getpid()
+    groups, account, is_load = order["groups"], order["account"], order["role"] == LOAD
 
     def prepare() -> None:
         try:
@@ -225,6 +227,9 @@ def _preparation(groups: list[str], account: list[int] | None, report: int, no_g
                 os.write(descriptor, b"0")
                 os.close(descriptor)
             if account is not None:
+                for output in (1, 2) if is_load else ():
+                    if stat.S_ISFIFO(os.fstat(output).st_mode):
+                        os.fchown(output, account[0], -1)  # fio opens its standard error once more
                 os.setgroups([])
                 os.setgid(account[1])
                 os.setuid(account[0])

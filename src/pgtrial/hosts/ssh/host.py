@@ -173,7 +173,7 @@ class SshHost:
         return here
 
     def _let_in(self, here: Path) -> None:
-        """Where pgtrial runs as root, its load has an account of its own: that may use the socket, and not replace it."""
+        """Where pgtrial runs as root, the account of its load may use the socket, and not replace it."""
         account = server_account(Operations())
         if account is not None:
             for directory in (self.directory, here.parent):
