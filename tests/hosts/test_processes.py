@@ -86,3 +86,7 @@ def test_marked_processes_are_found_by_their_environment(sleeper):
 
     assert [process.pid for process in found] == [sleeper.pid]
     assert find_marked("/results/of") == ()
+
+
+def test_a_mark_that_no_environment_can_hold_is_found_nowhere():
+    assert find_marked("/results/\ud800") == ()

@@ -20,7 +20,7 @@ from pgtrial.hosts.local import LocalHost, server_account
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import MARK, end_process, find_marked, identify, is_alive
 from pgtrial.hosts.ssh import connection as ssh_connection
-from pgtrial.hosts.ssh.host import RemoteOperations, SshHost
+from pgtrial.hosts.ssh.host import RemoteOperations, SshHost, _make_directory
 from support import wait_until
 
 PIPE = asyncio.subprocess.PIPE
@@ -513,6 +513,20 @@ def test_programs_end_when_pgtrial_is_killed(ssh_client, tmp_path):
 
     assert wait_until_gone(child)
     assert wait_until_gone(ssh)
+
+
+def test_what_a_neighbour_puts_beside_the_sockets_is_left_alone(monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # sockets need a short path
+        place = Path(name)
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        for other in ("pgtrial-ssh-x", "pgtrial-ssh-1", "pgtrial-ssh-1-2-zz"):
+            (place / other).mkdir()
+        (place / "pgtrial-ssh-1-2-ab").symlink_to(place / "gone")
+        before = set(place.iterdir())
+
+        made = _make_directory()
+
+        assert set(place.iterdir()) == {*before, made}
 
 
 def test_sockets_of_a_pgtrial_that_was_killed_are_removed_by_the_next(ssh_client, runner):

@@ -373,7 +373,10 @@ class Operations:
 
     def find_marked(self, mark: str) -> list[tuple[int, int]]:
         """(pid, start ticks) of all processes that carry the mark in their environment."""
-        wanted = f"{MARK}={mark}".encode()
+        try:
+            wanted = os.fsencode(f"{MARK}={mark}")
+        except UnicodeEncodeError:
+            return []  # no path is so written
         found = []
         for path in glob.glob("/proc/[0-9]*/environ"):
             try:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -31,6 +32,7 @@ _OPEN_LIMIT = 30.0  # s until the agent answers; ssh itself gives up a connectio
 _FORWARD_LIMIT = 10.0  # s
 _CHUNK = 1 << 20  # bytes of a file in one call
 _PREFIX = "pgtrial-ssh-"
+_MAKER = re.compile(rf"{_PREFIX}(?P<pid>[0-9]{{1,10}})-(?P<ticks>[0-9]{{1,19}})-[0-9a-f]+")
 _LONGEST = 40  # bytes of the place for our sockets; ssh and we add up to 65, and 107 are allowed (unix(7))
 _SPECIAL = frozenset(":%$\\")  # ssh does not take these in the path of a socket as they stand
 
@@ -224,9 +226,11 @@ def _make_directory() -> Path:
     if len(os.fsencode(place)) > _LONGEST:
         place = Path("/tmp")
     for left in place.glob(f"{_PREFIX}*"):
-        parts = left.name.removeprefix(_PREFIX).split("-")
-        if left.stat().st_uid == os.geteuid() and Operations().start_ticks(int(parts[0])) != int(parts[1]):
-            shutil.rmtree(left, ignore_errors=True)
+        maker = _MAKER.fullmatch(left.name)  # anybody may have put something else there
+        with suppress(FileNotFoundError):  # another pgtrial removes its own meanwhile
+            is_own = left.lstat().st_uid == os.geteuid()
+            if is_own and maker and Operations().start_ticks(int(maker["pid"])) != int(maker["ticks"]):
+                shutil.rmtree(left, ignore_errors=True)
     own = identify(os.getpid())
     assert own is not None  # it is this process
     directory = place / f"{_PREFIX}{own.pid}-{own.start_ticks}-{secrets.token_hex(4)}"
