@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pgtrial.experiment_file.connection import read_connection
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
 
@@ -30,6 +31,7 @@ _PRELOADS = ("shared_preload_libraries", "session_preload_libraries", "local_pre
 _INSTALLED = re.compile(r"\w+(\s*,\s*\w+)*", re.ASCII)
 _KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_command|\w+_preload_libraries"
 _UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
+_CODE_IN_OPTIONS = re.compile(rf"{_KNOWN}|{_ALSO}".replace("_", "[_-]"), re.IGNORECASE)
 _ROUTINE = r"\b(?:function|procedure|do)\b"
 # Looked for in the text as it stands, comments and strings included: whoever hides a command in them is to be seen, and
 # a line too many does no harm. What a pattern needs elsewhere in the text is the second one.
@@ -78,6 +80,9 @@ def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[s
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
     for moment, argv in experiment.hooks.programs().items():
         yield code_use(f"hooks.{moment}", f"a command with the rights of pgtrial: {' '.join(argv)}")
+    options = read_connection(experiment.target.connection).get("options", "")
+    if _CODE_IN_OPTIONS.search(options):
+        yield code_use("target.connection", f"a setting that names code: {options}")
     wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
     if experiment.target.postgres is not None:
         wanted[experiment.target.postgres] = "target.postgres"
