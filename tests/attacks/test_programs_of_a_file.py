@@ -1,6 +1,8 @@
 """An experiment file from a stranger: check and plan start nothing that it names."""
 
+import asyncio
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 from pgtrial.cli.main import main
 from pgtrial.errors import PreflightError
+from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.postgres.programs import NEEDED, find_programs
 
@@ -185,3 +188,78 @@ def test_what_another_user_owns_is_changeable(tmp_path: Path) -> None:
     os.chown(theirs, 65534, 65534)
 
     assert Operations().find_changeable(str(theirs)) == str(theirs)
+
+
+def test_a_known_directory_that_others_can_change_is_no_exception(
+    tmp_path: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "pg", witness)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    (place / "postgres").chmod(0o777)
+
+    with pytest.raises(PreflightError, match="others may change"):
+        find_programs(str(place))
+    assert not witness.exists()
+
+
+def test_a_known_directory_is_started_by_its_own_path(
+    tmp_path: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = plant(tmp_path / "pg", witness)
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "open" / "pg").symlink_to(place)  # anybody may lead it elsewhere between two looks
+
+    assert find_programs(str(tmp_path / "open" / "pg")).directory == place
+
+
+def test_registering_starts_no_program_that_a_repository_names(
+    tmp_path: Path, witness: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = tmp_path / "gift"
+    (repository / "sub").mkdir(parents=True)
+    file = repository / "sub" / "e.toml"
+    file.write_text(TEXT)
+
+    def git(*words: str) -> str:
+        author = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        command = ("git", "-C", str(repository), *author, *words)
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "e")
+    tree = git("rev-parse", "HEAD:sub")
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()  # as in a partial clone, which fetches it
+    for key, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(tmp_path / "none"),
+        "remote.origin.uploadPack": f"touch {witness}; false",
+    }.items():
+        git("config", key, value)
+
+    assert main(["register", str(file)]) == 0
+
+    assert "commit" not in capsys.readouterr().out
+    assert not witness.exists()
+
+
+@pytest.mark.parametrize("module", ["pgtrial.engine.sampler", "pgtrial.engine.slicer"])
+def test_packages_where_pgtrial_is_started_are_not_its_own(
+    module: str, tmp_path: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gift = tmp_path / "pgtrial"
+    gift.mkdir()
+    (gift / "__init__.py").write_text(f"open({str(witness)!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+
+    async def start() -> None:
+        process = await LocalHost().start(own_program(module), role="sampler")  # which reads nothing, and ends
+        await process.wait()
+
+    asyncio.run(start())
+
+    assert not witness.exists()

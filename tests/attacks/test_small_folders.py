@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -10,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.errors import StoreError
+from pgtrial.errors import SpecError, StoreError
+from pgtrial.experiment_file.code_uses import find_in_sql
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.export import archive
 from pgtrial.export.bundle import write_bundle
 from pgtrial.store import layout
 from pgtrial.store.server_log.stored import read_lines
+from pgtrial.workloads.psql_script import PsqlScript, ScriptError
+from pgtrial.workloads.scenarios import setup_sql
 from support import write_result_folder
 
 
@@ -105,3 +110,66 @@ def test_one_line_of_a_log_takes_little_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\" * 200_000,
+        "\\ " * 200_000,
+        "\\shell x\n" * 100_000,
+        "do execute x; " * 100_000,
+        "ALTER DEFAULT PRIVILEGES " + "GRANT " * 200_000,
+        "copy x from stdin " * 50_000 + ";x",
+    ],
+    ids=["backslashes", "spaced backslashes", "many lines", "one line", "grants", "copies"],
+)
+def test_the_time_to_read_a_script_grows_with_its_size_only(text: str, tmp_path: Path) -> None:
+    (tmp_path / "load.sql").write_text(f"{text}\n")
+
+    begin = time.process_time()
+    list(find_in_sql("load.sql", text))
+    PsqlScript.read(tmp_path / "load.sql")
+
+    assert time.process_time() - begin < 10  # it was minutes
+
+
+def test_files_that_read_each_other_again_and_again_are_refused(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}.sql").write_text(f"\\i {number + 1}.sql\n" * 50)
+    (tmp_path / "8.sql").write_text("SELECT 1;\n")
+
+    with pytest.raises(ScriptError, match="more than 1000 files are read"):
+        PsqlScript.read(tmp_path / "0.sql")
+
+
+def test_a_pipe_among_the_data_to_load_does_not_block(tmp_path: Path) -> None:
+    (tmp_path / "load.sql").write_text("\\i pipe\n")
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ScriptError, match="does not exist"):
+        PsqlScript.read(tmp_path / "load.sql")
+    with pytest.raises(OSError, match="not a plain file"):
+        PsqlScript.read(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(("size", "told"), [(30 << 30, "more than 16 MB"), (None, "not a plain file")])
+def test_a_script_is_a_plain_file_of_bounded_size(size: int | None, told: str, tmp_path: Path) -> None:
+    if size is None:
+        os.mkfifo(tmp_path / "setup.sql")
+    else:
+        with (tmp_path / "setup.sql").open("w") as file:
+            file.write("SELECT 1;\n")
+            file.truncate(size)
+    experiment = Experiment.model_validate(
+        {
+            "format": 1,
+            "experiment": {"name": "x"},
+            "dataset": {"scale": 1, "setup": "setup.sql"},
+            "workload": {"mix": "select-only"},
+            "arms": {"a": {}, "b": {}},
+        }
+    )
+
+    with pytest.raises(SpecError, match=told):
+        setup_sql(experiment, tmp_path)

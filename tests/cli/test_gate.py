@@ -150,12 +150,37 @@ def test_what_an_earlier_call_left_is_gone_when_the_analysis_fails(tmp_path: Pat
 
 def test_what_is_not_a_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "finished")
-    link = tmp_path / "nowhere"
-    link.symlink_to(os.devnull)
+    reader, writer = os.pipe()
 
-    assert main(["report", str(folder), "--junit", str(link)]) == 0
-    assert link.is_symlink()
-    assert Path(os.devnull).is_char_device()
+    assert main(["report", str(folder), "--junit", f"/dev/fd/{writer}"]) == 0
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        assert pipe.read().startswith(b"<?xml")
+
+
+def test_no_link_leads_what_is_written_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_folder(tmp_path / "r")
+    os.mkfifo(tmp_path / "device")
+    device = os.open(tmp_path / "device", os.O_RDONLY | os.O_NONBLOCK)
+    precious = tmp_path / "precious"
+    precious.write_text("precious\n")
+    for name in ("junit", "summary"):
+        (tmp_path / name).symlink_to("device")
+    (tmp_path / "github").symlink_to(precious)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "github"))
+    files = ["--junit", str(tmp_path / "junit"), "--summary-markdown", str(tmp_path / "summary")]
+
+    assert main(["report", str(tmp_path / "r"), *files]) == 0
+    assert os.read(device, 1) == b""
+    os.close(device)
+    assert (tmp_path / "junit").read_text().startswith("<?xml")
+    assert not (tmp_path / "summary").is_symlink()
+
+    assert main(["report", str(tmp_path / "r"), "--github-summary"]) == 1
+    assert "symbolic links" in capsys.readouterr().err
+    assert precious.read_text() == "precious\n"
 
 
 def test_the_summary_shows_what_the_pipeline_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

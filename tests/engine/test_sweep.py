@@ -94,6 +94,30 @@ def test_children_that_a_killed_server_left_are_ended(folder, start_sleeper, tmp
     assert shell.poll() is None
 
 
+def test_children_of_a_server_to_which_somebody_else_links_are_left(folder, start_sleeper, tmp_path):
+    """Where a directory was removed, a neighbour has made one of its name, with a link to the data of a live server."""
+    live = tmp_path / "live"
+    live.mkdir()
+    place = tmp_path / "pgtrial-00000001"
+    Belongings.of(folder).add_directory(Made(path=place, host=LOCAL))
+    if os.geteuid() == 0:
+        place.mkdir()
+        (place / "data").symlink_to(live)
+        os.chown(place, 65534, 65534)
+    else:
+        place.symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "data").symlink_to(live)
+    child = start_sleeper(title="postgres: walwriter", place=live)
+    while not find_server_children(str(place / "data")):
+        time.sleep(0.01)
+
+    assert sweep(folder) == 0
+    for leftover in find_leftovers():
+        clear(leftover)
+    assert child.poll() is None
+
+
 def test_unfinished_run_is_interrupted_and_its_raw_files_are_removed(folder):
     assert sweep(folder) == 0
 

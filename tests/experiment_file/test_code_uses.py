@@ -156,3 +156,13 @@ def test_scripts_are_those_of_the_file_and_not_of_a_mix(tmp_path: Path) -> None:
         TEXT.replace("clients = 1", "clients = 9").replace("select-only", "oltp"), "e.toml", tmp_path
     )
     assert scripts_of(mixed.experiment, tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["session_preload_libraries", "Local-Preload-Libraries", "dynamic_library_path"])
+def test_a_setting_in_the_connection_that_names_code_is_found(name: str) -> None:
+    target = f"""[target]
+kind = "server"
+connection = "host=db options='-c {name}=/tmp/gift.so'"
+"""
+
+    assert uses(TEXT + target) == [("target.connection", f"a setting that names code: -c {name}=/tmp/gift.so")]

@@ -78,3 +78,21 @@ def test_a_server_is_taken_for_one_of_this_machine_unless_it_is_named_otherwise(
 )
 def test_a_server_of_another_machine_is_known_by_its_host(text: str) -> None:
     assert is_elsewhere(text)
+
+
+@pytest.mark.parametrize("form", ["host=db sslmode=require {}={}", "postgresql://db/x?{}={}"])
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("sslkey", "/tmp/gift.so:key", "sslkey names an OpenSSL engine"),
+        ("sslkeylogfile", "/etc/precious", "sslkeylogfile does not belong"),
+        ("servicefile", "gift.conf", "servicefile does not belong"),
+    ],
+)
+def test_a_connection_loads_no_library_and_writes_no_file(form: str, name: str, value: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        read_connection(form.format(name, value))
+
+
+def test_the_file_of_a_key_may_be_named() -> None:
+    assert read_connection("host=db sslkey=/home/me/key.pem")["sslkey"] == "/home/me/key.pem"

@@ -330,3 +330,21 @@ def test_what_can_only_be_read_can_be_restored(journal, monkeypatch: pytest.Monk
         (journal.path.parent / "restore.lock").unlink()
     with pytest.raises(StoreError, match=r'cannot lock .*restore\.lock": No such file'), journal.restoring():
         pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+@pytest.mark.parametrize("made", [True, False])
+def test_root_keeps_no_journal_where_another_user_can_replace_it(directory: Path, *, made: bool) -> None:
+    neighbours = directory.parent
+    neighbours.mkdir(parents=True)
+    if made:
+        with Journal.open(write=True):
+            pass
+    os.chown(neighbours, 65534, 65534)
+
+    with pytest.raises(StoreError, match=f'others may change "{neighbours}"'):
+        Journal.open(write=True)
+    assert directory.exists() == made
+    if made:
+        with pytest.raises(StoreError, match=f'others may change "{neighbours}"'):
+            Journal.open(write=False)

@@ -5,6 +5,7 @@ Importing this must stay as cheap as importing click.
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pgtrial.findings.history import Entry
 
 STATUS = {Verdict.SUPPORTED: 0, Verdict.REFUTED: 3, Verdict.INCONCLUSIVE: 4, Verdict.INVALID: 5}
+# In which links lead to standard output and the like, and only root makes any; not below them, as in /dev/shm.
+_PLACES_OF_DEVICES = frozenset((Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")))
 GITHUB = "GITHUB_STEP_SUMMARY"  # names the file whose Markdown GitHub shows on the page of a workflow's run
 
 
@@ -57,8 +60,7 @@ class Gate:
         for path, text, is_added in self._texts(findings):
             try:
                 if is_added:
-                    with path.open("a", encoding="utf-8") as file:
-                        file.write(text)
+                    _append(path, text)
                 else:
                     _write_whole(path, text)
             except OSError as error:
@@ -125,8 +127,17 @@ def _cannot_write(path: Path, error: OSError) -> StoreError:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether it is something like /dev/stdout, which must not be replaced by a file."""
-    return path.exists() and not path.is_file()
+    """Whether it is a pipe, or something like /dev/stdout, which must not be replaced by a file.
+
+    A link anywhere else that leads to a device may have been put there by somebody else.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISLNK(mode):
+        return path.absolute().parent in _PLACES_OF_DEVICES
+    return not stat.S_ISREG(mode)
 
 
 def _try_out(path: Path) -> None:
@@ -137,7 +148,14 @@ def _try_out(path: Path) -> None:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    if _is_special(path):
-        path.write_text(text, encoding="utf-8")
+    if not _is_special(path):
+        write_file(path, text)
         return
-    write_file(path, text)
+    with path.open("a", encoding="utf-8") as file:  # standard output may be a file that has more in it
+        file.write(text)
+
+
+def _append(path: Path, text: str) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | (0 if _is_special(path) else os.O_NOFOLLOW)
+    with os.fdopen(os.open(path, flags, 0o666), "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,6 +1,7 @@
 """pgtrial register: what to publish before a run, so that nobody can say that the claim came after the data."""
 
 import json
+import os
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +60,12 @@ def _commit_of(file: Path) -> str:
 
 def _ask_git(file: Path, *words: str) -> str:
     asked = subprocess.run(
-        ("git", "-C", str(file.resolve().parent), *words), capture_output=True, text=True, timeout=10, check=True
+        ("git", "-C", str(file.resolve().parent), *words),
+        # Git would fetch an object that is missing from a partial clone, with the program that its configuration names.
+        env={**os.environ, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
     )
     return asked.stdout.strip()

@@ -10,6 +10,7 @@ from pgtrial.engine.folder import discard_raw
 from pgtrial.errors import StoreError
 from pgtrial.hosts.base import LOCAL
 from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ProcessId, end, find_marked, find_server_children, identify, is_alive
 from pgtrial.model.run import RunState
 from pgtrial.postgres.work_directory import remove_directories
@@ -22,6 +23,7 @@ WORKER = "worker"  # in the record of a folder: the pgtrial that is or was at wo
 OWN_ROLE = "pgtrial"  # of pgtrial itself among the processes on record
 _LONGEST_LOCK = 8192  # bytes of postmaster.pid
 _MEMORY = 6  # its line with key and number of the shared memory
+_HERE = Operations()
 _SEGMENTS = Path("/proc/sysvipc/shm")
 
 
@@ -77,7 +79,10 @@ def _processes(belongings: Belongings) -> set[ProcessId]:
 
 
 def _children(belongings: Belongings) -> list[ProcessId]:
-    return [child for place in belongings.paths(LOCAL) for child in find_server_children(f"{place}/data")]
+    places = [str(place) for place in belongings.paths(LOCAL)]
+    # Where one was removed, anybody may have made another of its name, with a link to the data of another server.
+    own = [place for place in places if _HERE.is_own_directory(place)]
+    return [child for place in own for child in find_server_children(f"{place}/data")]
 
 
 def _identity(started: Started) -> ProcessId:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pgtrial.experiment_file.connection import read_connection
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.arm import Arm
 
@@ -30,11 +31,12 @@ _PRELOADS = ("shared_preload_libraries", "session_preload_libraries", "local_pre
 _INSTALLED = re.compile(r"\w+(\s*,\s*\w+)*", re.ASCII)
 _KNOWN = r"(?:archive|restore|archive_cleanup|recovery_end|ssl_passphrase)_command|\w+_preload_libraries"
 _UNTRUSTED = r"\b(?:pl[a-z0-9]+u|plsh|plr)\b"
+_CODE_IN_OPTIONS = re.compile(rf"{_KNOWN}|{_ALSO}".replace("_", "[_-]"), re.IGNORECASE)
 _ROUTINE = r"\b(?:function|procedure|do)\b"
 # Looked for in the text as it stands, comments and strings included: whoever hides a command in them is to be seen, and
 # a line too many does no harm. What a pattern needs elsewhere in the text is the second one.
 _PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (r"\\[\s\\]*(?:set)?shell\b", "", "a shell command"),
+    (r"\\\s*+(?:set)?shell\b", "", "a shell command"),
     (r"\bprogram\b", r"\b(?:copy|foreign)\b", "a shell command of the server"),
     (r"\blanguage\b(?!\s*['\"]?(?:sql|plpgsql)\b)", _ROUTINE, "a function that is not SQL"),
     (_UNTRUSTED, "", "an untrusted language"),
@@ -78,6 +80,9 @@ def _programs(experiment: Experiment, arms: Sequence[Arm], is_known: Callable[[s
         yield code_use("target.restart", f"the command {' '.join(experiment.target.restart)}")
     for moment, argv in experiment.hooks.programs().items():
         yield code_use(f"hooks.{moment}", f"a command with the rights of pgtrial: {' '.join(argv)}")
+    options = read_connection(experiment.target.connection).get("options", "")
+    if _CODE_IN_OPTIONS.search(options):
+        yield code_use("target.connection", f"a setting that names code: {options}")
     wanted = {arm.variant.postgres: arm.origin("server", "postgres") for arm in reversed(arms)}
     if experiment.target.postgres is not None:
         wanted[experiment.target.postgres] = "target.postgres"
@@ -97,12 +102,23 @@ def _settings(arm: Arm) -> Iterator[CodeUse]:
 
 def find_in_sql(name: str, text: str, *, numbers: Sequence[int] = ()) -> Iterator[CodeUse]:
     """What SQL executes beside itself; ``name`` says where it stands, ``numbers`` those of its lines, if not 1, 2, …"""
+    lines = text.split("\n")
     for pattern, needs, what in _COMPILED:
         if needs.search(text):
-            for match in pattern.finditer(text):
-                index = text.count("\n", 0, match.start())
+            for index in _lines_with(pattern, text):
                 number = numbers[index] if numbers else index + 1
-                yield code_use(f"{name}, line {number}", f"{what}: {text.split(chr(10))[index].strip()}")
+                yield code_use(f"{name}, line {number}", f"{what}: {lines[index].strip()}")
+
+
+def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    """Indexes of the lines in which a match begins; one look at the text, however many they are."""
+    index, looked, last = 0, 0, -1
+    for match in pattern.finditer(text):
+        index += text.count("\n", looked, match.start())
+        looked = match.start()
+        if index != last:
+            yield index
+        last = index
 
 
 def code_use(where: str, what: str) -> CodeUse:
@@ -112,5 +128,6 @@ def code_use(where: str, what: str) -> CodeUse:
 
 def _printable(text: str) -> str:
     """One line that moves no terminal's cursor, and not too long."""
-    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    beginning = text[: _LONGEST + 1]
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in beginning)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

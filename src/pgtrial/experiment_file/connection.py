@@ -5,9 +5,12 @@ Source: PostgreSQL documentation, "Connection Strings"; src/interfaces/libpq/fe-
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+
+_CALLERS_OWN = ("servicefile", "sslkeylogfile")  # name a file with more parameters, one to which keys are written
 
 _SCHEME = re.compile(r"postgres(?:ql)?://")
 _PAIR = re.compile(
@@ -25,7 +28,17 @@ def read_connection(text: str) -> dict[str, str]:
     found = _read_uri(text) if _SCHEME.match(text) else _read_pairs(text)
     if any(found.get(name) for name in SECRETS):
         raise ValueError(f"no password belongs in a file; put it {_SERVICE}")
+    refuse_code(found)
     return found
+
+
+def refuse_code(parameters: Mapping[str, object]) -> None:
+    """ValueError for parameters by which libpq itself, with the rights of pgtrial, loads a library or writes a file."""
+    if ":" in str(parameters.get("sslkey") or ""):
+        raise ValueError("sslkey names an OpenSSL engine, which is a library; name the file of the key")
+    for name in _CALLERS_OWN:
+        if parameters.get(name):
+            raise ValueError(f"{name} does not belong in a file; set it in the environment")
 
 
 def is_elsewhere(text: str) -> bool:

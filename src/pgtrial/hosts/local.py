@@ -39,6 +39,11 @@ def server_account(ops: Operations = _HERE) -> Account | None:
     )
 
 
+def own_program(module: str) -> list[str]:
+    """Command line of a module of pgtrial's; not of one that lies where pgtrial was started, beside a gift of files."""
+    return [sys.executable, "-P", "-m", module]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProcess:
     """A program on this machine. It leads its own session, and may have children in it."""

@@ -149,6 +149,14 @@ class Operations:
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path)
 
+    def is_own_directory(self, path: str) -> bool:
+        """Whether this user owns it and it is no link: a directory that was made here may be somebody else's since."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return False
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
     def is_writable(self, path: str) -> bool:
         return os.access(path, os.W_OK)
 

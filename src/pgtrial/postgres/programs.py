@@ -142,18 +142,21 @@ def _in_directory(host: Host, wanted: str, *, may_run: bool) -> Programs:
             f'the directory of the programs{_on(host)} is given as "{wanted}"',
             hint="Give postgres in [target] as an absolute path of that machine, or as a major version.",
         )
-    known = {place for place, _ in _candidates(host)}
-    for place in (directory, directory / "bin"):
-        if not _has_programs(host.ops, place):
+    known = dict(_candidates(host))
+    for named in (directory, directory / "bin"):
+        if not _has_programs(host.ops, named):
             continue
-        is_known = Path(host.ops.resolve(str(place))) in known
+        # A known directory is started by its own path: a link that leads to it may soon lead elsewhere.
+        resolved = Path(host.ops.resolve(str(named)))
+        is_known = resolved in known
+        place = resolved if is_known else named
         if not (is_known or may_run):
             raise UnknownProgramsError(
                 f'PostgreSQL in "{place}"{_on(host)} has not been started, so its version is not known',
                 detail="Only the experiment file names it: it is no place of the distribution, PG_CONFIG or PATH.",
                 hint='If you trust them, "pgtrial run --allow-code" starts them.',
             )
-        if not is_known and (changeable := _find_changeable(host.ops, place, "")):
+        if changeable := _find_changeable(host.ops, place, known.get(place, "")):
             raise PreflightError(
                 f'PostgreSQL in "{place}"{_on(host)} is not started: others may change "{changeable}"',
                 hint=_MAKE_SAFE,

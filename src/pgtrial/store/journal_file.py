@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrial.errors import StoreError
+from pgtrial.hosts.operations import Operations
 from pgtrial.store.sqlite import connect, connect_to_read
 
 VARIABLE = "PGTRIAL_STATE_DIRECTORY"
@@ -112,6 +113,7 @@ def make_state_directory(name: str = "") -> Path:
 def make_private(directory: Path) -> None:
     """Make a directory that nobody else enters, with those above it, and on disk. Raises OSError and StoreError."""
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    _check_way(directory)
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
         _sync_directory(each.parent)
@@ -156,6 +158,7 @@ def _check_format(db: sqlite3.Connection, path: Path) -> None:
 
 def check_owner(path: Path) -> None:
     """StoreError unless only this user can write: what stands there is written to the kernel's files, or ended."""
+    _check_way(path)
     found = path.stat()
     if found.st_uid != os.geteuid():
         raise StoreError(
@@ -166,6 +169,22 @@ def check_owner(path: Path) -> None:
         raise StoreError(
             f'the journal of host changes is not safe: other users can write to "{path}"',
             hint=f'Revoke that right: chmod go-w "{path}"',
+        )
+
+
+def _check_way(path: Path) -> None:
+    """StoreError where root reaches a path, which need not be there, through what somebody else may replace.
+
+    Others than root have it in their home, where a group of their own may write as well.
+    """
+    if os.geteuid() != 0:
+        return
+    there = next(each for each in (path, *path.parents) if each.exists())
+    changeable = Operations().find_changeable(str(there))
+    if changeable and changeable != str(path):  # of itself ``check_owner`` says more
+        raise StoreError(
+            f'the journal of host changes is not safe: others may change "{changeable}", where it lies',
+            hint=f"Set {VARIABLE} to a directory that only root can replace, or unset it.",
         )
 
 

@@ -10,6 +10,7 @@ from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.code_uses import CodeUse, find_in_sql
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.places import expand_home, is_directory
+from pgtrial.safe_files import open_file
 from pgtrial.workloads.archive import MAGIC, TOC, ArchiveError, read_entries
 from pgtrial.workloads.psql_script import PsqlScript, ScriptError, roles_in
 
@@ -70,7 +71,7 @@ def digest_of(root: Path, files: tuple[Path, ...]) -> str:
     """SHA-256 of files and their names below ``root``. Raises OSError."""
     whole = hashlib.sha256()
     for file in files:
-        with (root / file).open("rb") as opened:
+        with open_file(root / file, follow=True) as opened:
             whole.update(f"{file}\0{hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
     return whole.hexdigest()
 
@@ -80,7 +81,7 @@ def explain_no_sql(path: Path) -> str:
     if is_directory(path) and (path / TOC).is_file():
         return "an archive of pg_dump, in a directory"
     try:
-        with path.open("rb") as file:
+        with open_file(path, follow=True) as file:
             beginning = file.read(_CHUNK)
     except OSError:
         return ""
@@ -98,7 +99,7 @@ def _read(name: str, path: Path) -> DataFile:
             raise ArchiveError(f'it is a directory without "{TOC}", so not one of pg_dump')
         files = tuple(sorted(Path(path.name) / one.name for one in path.iterdir() if one.is_file()))
         return _archive(name, path, files)
-    with path.open("rb") as file:
+    with open_file(path, follow=True) as file:
         beginning = file.read(_TAR_AT + len(_TAR_MAGIC))
     if beginning.startswith(MAGIC) or beginning[_TAR_AT:] == _TAR_MAGIC:
         return _archive(name, path, (Path(path.name),))

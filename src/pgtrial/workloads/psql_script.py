@@ -10,20 +10,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.safe_files import open_file
 
 _LARGEST = 64 << 20  # characters of statements that are looked at; the data of COPY are not counted
+_LONGEST_LINE = 16 << 20  # bytes; a longer one is looked at in parts
 _DEEPEST = 16  # files that read each other
+_MOST_READ = 1000  # files, each as often as it is read
 
 _NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _NAMES = rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)"
-_COPY = re.compile(rb"\bfrom\s+p?stdin\b[^;]*;?\s*$", re.IGNORECASE)
+_FROM_STDIN = re.compile(rb"\bfrom\s+p?stdin\b", re.IGNORECASE)
 _STARTS_COPY = re.compile(rb"\s*\\?copy\b", re.IGNORECASE)
 _ROLES = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         rf"\b(?:OWNER\s+TO|AUTHORIZATION|FOR\s+ROLE|SET\s+ROLE)\s+{_NAMES}",
-        rf"^\s*(?:ALTER\s+DEFAULT\s+PRIVILEGES\b.*?\b)?(?:GRANT|REVOKE)\b.*\b(?:TO|FROM)\s+{_NAMES}",
-        rf"^\s*CREATE\s+POLICY\b.*?\bTO\s+{_NAMES}",
+        # Of many GRANTs the first, and no step back from it: else the time grows by the square of their number.
+        rf"^[^\S\n]*(?>(?:ALTER\s+DEFAULT\s+PRIVILEGES\b.*?\b)?(?:GRANT|REVOKE)\b).*\b(?:TO|FROM)\s+{_NAMES}",
+        rf"^[^\S\n]*CREATE\s+POLICY\b.*?\bTO\s+{_NAMES}",
     )
 )
 _MADE = re.compile(rf"^\s*CREATE\s+(?:ROLE|USER|GROUP)\s+{_NAMES}", re.IGNORECASE)
@@ -65,6 +69,7 @@ class PsqlScript:
     _made: set[str] = field(default_factory=set)
     _variables: dict[str, str] = field(default_factory=dict)
     _seen: int = 0
+    _read_so_far: int = 0
 
     @classmethod
     def read(cls, path: Path) -> "PsqlScript":
@@ -77,6 +82,9 @@ class PsqlScript:
     def _read(self, name: Path, *, depth: int) -> None:
         if depth > _DEEPEST:
             raise ScriptError(f'"{name}" is read by itself, or by more than {_DEEPEST} files in each other')
+        self._read_so_far += 1
+        if self._read_so_far > _MOST_READ:
+            raise ScriptError(f"more than {_MOST_READ} files are read, or some of them again and again")
         self._add(name)
         lines: list[str] = []
         numbers: list[int] = []
@@ -136,16 +144,22 @@ def roles_in(statement: str) -> set[str]:
 
 def _outside_data(path: Path) -> Iterator[tuple[int, str]]:
     """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
-    with path.open("rb") as file:
+    with open_file(path, follow=True) as file:
         in_data = False
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
             if in_data:
                 in_data = line.rstrip(b"\r\n") != b"\\."
             else:
                 # The statement may have begun lines before its last one, which says where the data come from.
-                in_data = _COPY.search(line) is not None and not line.lstrip().startswith(b"--")
+                in_data = _reads_stdin(line) and not line.lstrip().startswith(b"--")
                 in_data = in_data and (_STARTS_COPY.match(line) is not None or line.rstrip().endswith(b";"))
                 yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _reads_stdin(line: bytes) -> bool:
+    """Whether the last statement of a line says so."""
+    statement = line.rstrip().removesuffix(b";")
+    return _FROM_STDIN.search(statement, statement.rfind(b";") + 1) is not None
 
 
 def _find_commands(line: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and one file per scenario.
 """
 
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import MIX_SCENARIOS, Experiment, ScenarioTable
 from pgtrial.knobs.fio import FIO
+from pgtrial.safe_files import open_file
+from pgtrial.units import format_bytes
 from pgtrial.workloads.data_files import explain_no_sql
 
 _MIXES = Path(__file__).with_name("mixes")
+_LARGEST = 16 << 20  # bytes of a script
 _MIX_SHARES = {"read": 0.7, "insert": 0.2, "update": 0.1}
 
 
@@ -135,7 +139,13 @@ def _own(
 
 def _read(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | None]:
     try:
-        return (folder / file).read_text(encoding="utf-8"), None
+        with open_file(folder / file, follow=True) as opened:
+            content = opened.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            reason = f"it has more than {format_bytes(_LARGEST)}; data belong in dataset.load"
+            return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')
+        with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") as text:
+            return text.read(), None
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
         return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from pgtrial.errors import TargetError
 from pgtrial.hosts.base import Host, HostProcess
 from pgtrial.hosts.clock import HostClock
 from pgtrial.hosts.linux.devices import BlockDevice, devices_under
-from pgtrial.hosts.local import LocalHost
+from pgtrial.hosts.local import LocalHost, own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import ends_within
 from pgtrial.model.caveat import Caveat, Severity
@@ -178,7 +177,7 @@ class Sampler:
             "parent": os.getpid(),
         }
         self._process = process = await self._host.start(
-            [sys.executable, "-m", "pgtrial.engine.sampler"],
+            own_program("pgtrial.engine.sampler"),
             role="sampler",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -29,6 +28,7 @@ from pgtrial.engine.slicer.freeze import family, thaw
 from pgtrial.engine.target.base import ARM, RunningServer, TurnTaking
 from pgtrial.errors import PreflightError, WorkloadError
 from pgtrial.hosts.base import Host, HostProcess
+from pgtrial.hosts.local import own_program
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.processes import end_process
 from pgtrial.model.run import LoadLevel, PhaseName, Slice
@@ -65,7 +65,7 @@ async def take_turns(host: Host, task: Task, *, level: int) -> dict[str, tuple[S
         pid for twin in task.twins.values() for pid in (*twin.others, *(family(twin.server) if twin.server else ()))
     ]
     process = await host.start(
-        [sys.executable, "-m", "pgtrial.engine.slicer"],
+        own_program("pgtrial.engine.slicer"),
         role="slicer",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

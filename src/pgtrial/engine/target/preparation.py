@@ -165,6 +165,8 @@ class _Preparation:
 
     async def execute(self, base: Path | None, kept: Iterable[Path]) -> None:
         for left in kept:
+            if not self.target.host.ops.is_own_directory(str(left)):
+                continue  # it is gone; what has its name is somebody else's
             cluster = self._cluster(left, _socket_of(self.target.host, left))
             snapshot = Snapshot(host=self.target.host, cluster=cluster)
             if snapshot.is_complete() and self.target.host.ops.is_directory(str(cluster.socket_directory)):

@@ -13,7 +13,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.errors import ConnectError, PreflightError
-from pgtrial.experiment_file.connection import SECRETS, read_connection
+from pgtrial.experiment_file.connection import SECRETS, read_connection, refuse_code
 from pgtrial.postgres.connect import APPLICATION, as_caller
 
 MAINTENANCE = "postgres"  # the database to connect to where nothing names another
@@ -113,7 +113,10 @@ async def find_server(connection: str, *, database: str | None, caller: Mapping[
     """
     try:
         given = read_connection(connection)
-        conninfo_to_dict(connection)
+        parsed = conninfo_to_dict(connection)
+        refuse_code(parsed)  # once more, of what libpq reads
+        if parsed.get("options") != given.get("options"):
+            raise ValueError("its options cannot be read")
     except (ValueError, psycopg.ProgrammingError) as err:
         # libpq's own words would quote the text, of which a part may be a password.
         reason = str(err) if isinstance(err, ValueError) else "it is not a connection string of libpq"
