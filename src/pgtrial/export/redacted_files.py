@@ -207,6 +207,8 @@ def learn_state(path: Path, known: Known) -> None:
                     known.learn_query(value)
         for table, column, key in _columns(db):
             for name, text in db.execute(f"SELECT DISTINCT {key}, {column} FROM {table} WHERE {column} IS NOT NULL"):
+                if not isinstance(name, str) or not isinstance(text, str):
+                    raise StoreError(f"cannot redact the folder's {layout.STATE}: {table}.{column} is no text")
                 for inner, each in _strings(text, name):
                     known.learn(each, inner)
 

@@ -25,7 +25,10 @@ def connect(path: Path, *, mode: str, durable: bool = True) -> sqlite3.Connectio
         db.execute("PRAGMA trusted_schema = OFF")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
         db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        _check_schema(db)
+        try:
+            _check_schema(db)
+        except UnicodeDecodeError as err:
+            raise sqlite3.DatabaseError(f"its schema is no text: {err}") from err
         if mode in ("rw", "rwc"):
             db.execute("PRAGMA journal_mode = WAL")
             db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
