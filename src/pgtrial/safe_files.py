@@ -195,7 +195,7 @@ def _open_as_root(directory: Path) -> int:
 
     A neighbour who owns a directory on the way could otherwise put one in the place of what he gave root to look at.
     """
-    rest = [part for part in os.path.join(os.getcwd(), directory).split("/") if part][::-1]
+    rest = [*(Path.cwd() / directory).parts[:0:-1]]
     here, links = os.open("/", _DIRECTORY), 0
     while rest:
         part, above = rest.pop(), here
