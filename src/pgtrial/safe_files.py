@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MOST_LINKS = 40  # as the kernel
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -182,8 +183,38 @@ def _enter(stack: contextlib.ExitStack, directory: int, parts: Sequence[str]) ->
 
 @contextlib.contextmanager
 def _opened(directory: Path) -> Iterator[int]:
-    fd = os.open(directory, _DIRECTORY)
+    fd = _open_as_root(directory) if os.geteuid() == 0 else os.open(directory, _DIRECTORY)
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def _open_as_root(directory: Path) -> int:
+    """Open a directory step by step: through links too, but through none that another user made.
+
+    A neighbour who owns a directory on the way could otherwise put one in the place of what he gave root to look at.
+    """
+    rest = [*(Path.cwd() / directory).parts[:0:-1]]
+    here, links = os.open("/", _DIRECTORY), 0
+    while rest:
+        part, above = rest.pop(), here
+        try:
+            here = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+            found = os.fstat(here)
+            if not stat.S_ISLNK(found.st_mode):
+                continue
+            links += 1
+            if found.st_uid != 0 or links > _MOST_LINKS:
+                os.close(here)
+                raise OSError(errno.ELOOP, "there is a link of another user on the way", str(directory))
+            target = os.readlink("", dir_fd=here)
+            os.close(here)
+            here = os.open("/" if target.startswith("/") else ".", _DIRECTORY, dir_fd=above)
+            rest += [step for step in target.split("/") if step][::-1]
+        finally:
+            os.close(above)
+    try:
+        return os.open(".", _DIRECTORY, dir_fd=here)
+    finally:
+        os.close(here)

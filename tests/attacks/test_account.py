@@ -1,5 +1,6 @@
 """What the server and the load of an experiment can do: nothing that the account does not have, and nothing to root."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -8,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.engine.loads.pgbench import PgbenchLoad
+from pgtrial.engine.target.base import RunningServer
+from pgtrial.experiment_file.experiment import WorkloadTable
 from pgtrial.hosts.base import Account
-from pgtrial.hosts.local import server_account
+from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.hosts.operations import Operations
+from pgtrial.model.arm import Arm, Role
+from pgtrial.postgres.settings import Setting
+from pgtrial.workloads.scenarios import Scenario
 from support.attack.races import neighbour
 
 pytestmark = [
@@ -185,3 +193,56 @@ def test_a_place_that_others_can_change_is_refused(place: Path, account: Account
     assert done.returncode != 0
     assert f'others may change "{place / "work"}"' in done.stderr
     assert list((place / "work").iterdir()) == []
+
+
+class NotingOperations(Operations):
+    """Notes whose directory it is in which root makes a file."""
+
+    def __init__(self) -> None:
+        self.owners: list[int] = []
+
+    def put(self, path: str, text: str, owner: tuple[int, int] | None = None, mode: int = 0o644) -> None:
+        self.owners.append(Path(path).parent.stat().st_uid)
+        super().put(path, text, owner, mode)
+
+
+def test_root_writes_the_script_of_a_trial_before_the_account_can_move_its_directory(account: Account) -> None:
+    ops = NotingOperations()
+    host = LocalHost(ops=ops)
+    load = PgbenchLoad(
+        program=Path("/bin/true"),
+        account=account,
+        workload=WorkloadTable.model_validate({"mix": "select-only"}),
+        scenarios=(Scenario(name="s", script="SELECT 1;"),),
+        seed=1,
+        clients=1,
+        here=host,
+        there=host,
+    )
+    server = RunningServer(
+        settings={
+            "max_connections": Setting(
+                name="max_connections",
+                value="100",
+                unit="",
+                vartype="integer",
+                source="default",
+                source_file="",
+                shown="100",
+            )
+        },
+        changes=(),
+        version="16.2",
+        version_num=160000,
+        database="x",
+        control="",
+        conninfo=lambda database: database,
+        environment={},
+        directories=(),
+        groups=(),
+        confirmed=frozenset(),
+    )
+
+    asyncio.run(load.try_out(Arm(name="a", role=Role.CONTROL), server))
+
+    assert ops.owners == [0]

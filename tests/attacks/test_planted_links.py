@@ -1,5 +1,6 @@
 """What is written into a folder from a stranger goes through no link, and every write goes one way."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -157,3 +158,21 @@ def test_a_neighbour_who_swaps_names_for_links_changes_nothing_elsewhere(
     assert swapped
     assert victim.read_text() == "precious\n"
     assert not (victim.parent / "a.parquet").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_root_writes_through_no_link_of_another_user_on_the_way(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    (precious / "inner").mkdir(parents=True)
+    (precious / "report.html").write_text("precious")
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for link in (mine, theirs):
+        link.symlink_to("precious")
+    os.chown(theirs, 65534, 65534, follow_symlinks=False)
+
+    with pytest.raises(OSError, match="a link of another user"):
+        write_file(theirs / "report.html", "overwritten")
+    assert (precious / "report.html").read_text() == "precious"
+
+    write_file(mine / "inner" / ".." / "report.html", "own")
+    assert (precious / "report.html").read_text() == "own"

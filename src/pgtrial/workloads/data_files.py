@@ -72,7 +72,10 @@ def digest_of(root: Path, files: tuple[Path, ...]) -> str:
     whole = hashlib.sha256()
     for file in files:
         with open_file(root / file, follow=True) as opened:
-            whole.update(f"{file}\0{hashlib.file_digest(opened, 'sha256').hexdigest()}\n".encode())
+            content = hashlib.sha256()
+            while chunk := opened.read(_CHUNK):
+                content.update(chunk)
+            whole.update(f"{file}\0{content.hexdigest()}\n".encode())
     return whole.hexdigest()
 
 

@@ -142,8 +142,8 @@ def _read(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem | Non
         with open_file(folder / file, follow=True) as opened:
             content = opened.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            reason = f"it has more than {format_bytes(_LARGEST)}; data belong in dataset.load"
-            return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')
+            too_large = f"it has more than {format_bytes(_LARGEST)}; data belong in dataset.load"
+            return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {too_large}')
         with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") as text:
             return text.read(), None
     except (OSError, UnicodeDecodeError) as err:

@@ -89,9 +89,9 @@ class PgbenchLoad:
     async def _try_scenario(self, scenario: Scenario, server: RunningServer) -> None:
         variables = [f"--define={name}={value}" for name, value in scenario.variables]
         with tempfile.TemporaryDirectory(prefix="pgtrial-trial-") as name:
-            if self.account is not None:
-                os.chown(name, self.account.uid, self.account.gid, follow_symlinks=False)
             put_scripts(self.here, Path(name), scripts_of([scenario]), account=self.account)
+            if self.account is not None:  # last: from then on the account may put a link in its place
+                os.chown(name, self.account.uid, self.account.gid, follow_symlinks=False)
             argv: list[str | Path] = [
                 self.program,
                 "-n",

@@ -113,10 +113,7 @@ async def find_server(connection: str, *, database: str | None, caller: Mapping[
     """
     try:
         given = read_connection(connection)
-        parsed = conninfo_to_dict(connection)
-        refuse_code(parsed)  # once more, of what libpq reads
-        if parsed.get("options") != given.get("options"):
-            raise ValueError("its options cannot be read")
+        _check_reading(given, conninfo_to_dict(connection))
     except (ValueError, psycopg.ProgrammingError) as err:
         # libpq's own words would quote the text, of which a part may be a password.
         reason = str(err) if isinstance(err, ValueError) else "it is not a connection string of libpq"
@@ -126,6 +123,13 @@ async def find_server(connection: str, *, database: str | None, caller: Mapping[
         ) from None
     variables = {"PGDATABASE": database or MAINTENANCE, "PGCONNECT_TIMEOUT": _PATIENCE, **caller}
     return await _connect_once(connection, variables, service=given.get("service") or caller.get("PGSERVICE", ""))
+
+
+def _check_reading(given: Mapping[str, str], by_libpq: Mapping[str, object]) -> None:
+    """ValueError where libpq would execute what nobody was told about."""
+    refuse_code(by_libpq)
+    if by_libpq.get("options", "") != given.get("options", ""):
+        raise ValueError("libpq reads its options in another way")
 
 
 def find_again(text: str, caller: Mapping[str, str]) -> ServerAddress:
