@@ -8,9 +8,11 @@ def test_two_missed_ticks_are_no_gap_yet() -> None:
     assert find_gaps({"proc_stat": [0.0, 1.0, 3.4, 4.0]}, end=5.0, interval=1.0) == ()
 
 
-def test_more_than_two_and_a_half_intervals_are_a_gap() -> None:
-    assert find_gaps({"proc_stat": [0.0, 1.0, 3.6]}, end=4.0, interval=1.0) == (
-        Gap(source="proc_stat", start=1.0, end=3.6),
+def test_more_than_a_reading_missed_and_half_an_interval_is_a_gap() -> None:
+    """Readings lie in the first fifth of their seconds: with one missed, two are up to 2.2 intervals apart."""
+    assert find_gaps({"proc_stat": [0.0, 1.0, 3.69]}, end=4.0, interval=1.0) == ()
+    assert find_gaps({"proc_stat": [0.0, 1.0, 3.75]}, end=4.0, interval=1.0) == (
+        Gap(source="proc_stat", start=1.0, end=3.75),
     )
 
 
