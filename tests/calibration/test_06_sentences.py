@@ -178,10 +178,7 @@ def test_only_what_is_surely_so_is_said() -> None:
                 "rare parts (0.3 and 0.1 hits per run) outside of their interval; something else of two equal arms is "
                 f"named as changed ({compared} comparisons)"
             ),
-            before=(
-                "5, 56, 96 %; 53 to 55 %; “sure: 96.6 %” beside −6 to +60 %; 17, 56 %; "
-                f"{percent(decided, FEWER)}"
-            ),
+            before=(f"5, 56, 96 %; 53 to 55 %; “sure: 96.6 %” beside −6 to +60 %; 17, 56 %; {percent(decided, FEWER)}"),
             after=(
                 f"{named} (the part that did is named in {percent(independent[1], EXPERIMENTS)} of the first); "
                 f"{percent(told, EXPERIMENTS)}; {unfounded} of {sure} (of {EXPERIMENTS} pairs of equal arms); "

@@ -113,7 +113,9 @@ def _elsewhere(findings: Findings) -> list[dict[str, str]]:
 
 def _doubt(findings: Findings) -> str:
     count = len(findings.effects)
-    return ntr("perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count)
+    return ntr(
+        "perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count
+    )
 
 
 def _worse(findings: Findings) -> Iterator[Effect]:
