@@ -101,9 +101,7 @@ def test_a_copy_of_such_a_folder_is_reported(shared: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["runs", "files", "runs/a", "files/a.sql"])
-def test_no_link_in_a_folder_is_followed_to_read(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_link_in_a_folder_is_followed_to_read(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, elsewhere = write_result_folder(tmp_path / "folder"), tmp_path / "elsewhere"
     place = folder / name
     if place.exists():
