@@ -17,7 +17,7 @@ from pgtrial.engine.events import Observer, Preparing, Stopping
 from pgtrial.engine.fingerprint.read import read_environment
 from pgtrial.engine.folder import load_stored, lock_folder
 from pgtrial.engine.hooks import Hooks
-from pgtrial.engine.leftovers import OWN_ROLE, WORKER, mark_of, sweep, worker_text
+from pgtrial.engine.leftovers import OWN_ROLE, WORKER, end_all_strays, mark_of, sweep, worker_text
 from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.pages import KNOBS
 from pgtrial.engine.plan import Plan as Shared
@@ -200,9 +200,11 @@ async def _run_schedule(
                 async with contextlib.AsyncExitStack() as stack:
                     for each in {host.name: host, here.name: here}.values():
                         stack.callback(_remove_all, each, belongings)
+                    stack.callback(end_all_strays, here.mark, host, here)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")
+                    end_all_strays(here.mark, host)  # of the set-up
                     schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.hooks = hooks
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
