@@ -298,7 +298,10 @@ def render_knobs() -> str:
     )
     varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
-        cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False), refusals=refusals,
+        cluster=_abouts(cluster),
+        host=_abouts(host),
+        server=_abouts(server, named=False),
+        refusals=refusals,
         varied=varied,
     )
 

@@ -45,6 +45,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     from pgtrial.errors import PreflightError
     from pgtrial.experiment_file.copy_text import for_database, for_dump
     from pgtrial.experiment_file.load import examine, read_text, refuse
+    from pgtrial.experiment_file.reach import OPTION
     from pgtrial.postgres.connect import forget_caller
     from pgtrial.safe_files import write_file
     from pgtrial.units import format_bytes
@@ -79,4 +80,6 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
     if dump is None:
         echo(f'Run it with "pgtrial run {output} --allow-writes". Nobody but you drops the copy: dropdb {name}')
     else:
-        echo(f'Run it with "pgtrial run {output}".')
+        is_beside = dump.resolve().is_relative_to(output.resolve().parent)
+        also = "" if is_beside else f" {OPTION} {dump.absolute().parent}"
+        echo(f'Run it with "pgtrial run {output}{also}".')

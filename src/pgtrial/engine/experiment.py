@@ -5,7 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -198,13 +198,10 @@ async def _run_schedule(
                     tell=tell,
                 )
                 async with contextlib.AsyncExitStack() as stack:
-                    for each in {host.name: host, here.name: here}.values():
-                        stack.callback(_remove_all, each, belongings)
-                    stack.callback(end_all_strays, here.mark, host, here)
+                    stack.callback(_leave_nothing, {host.name: host, here.name: here}.values(), belongings)
                     stack.push_async_callback(changes.undo)  # changes still open, as of a server that would not stop
                     stack.push_async_callback(target.remove)
                     await hooks.run("after_dataset")
-                    end_all_strays(here.mark, host)  # of the set-up
                     schedule = await _try_and_plan(plan, folder, state, target, belongings, here=here, tell=tell)
                     schedule.hooks = hooks
                     schedule.slice_plan = plan_slices(plan.method, arms=len(schedule.arms), host=host)
@@ -218,8 +215,10 @@ async def _run_schedule(
                     await schedule.run(pending)
 
 
-def _remove_all(host: Host, belongings: Belongings) -> None:
-    remove_directories(host, *belongings.paths(host.name))
+def _leave_nothing(hosts: Collection[Host], belongings: Belongings) -> None:
+    end_all_strays(str(belongings.folder), *hosts)
+    for host in hosts:
+        remove_directories(host, *belongings.paths(host.name))
 
 
 def _make_twins(target: Target, belongings: Belongings, arms: Mapping[str, Arm]) -> TurnTaking:

@@ -82,10 +82,10 @@ class Sysctl(HostKnob):
 
     name = "sysctl"
     about = About(
-        sets="a kernel setting below /proc/sys that bears on speed, as listed below. Of vm.dirty_bytes and vm.dirty_ratio, and similar pairs, one "
-        "is in effect and the other is 0. All others are refused: what acts when "
-        "written (vm.drop_caches), cannot be undone or protects the machine (kernel.randomize_va_space). vm.swappiness does not affect control groups of version 1, which "
-        "have their own memory.swappiness",
+        sets="a kernel setting below /proc/sys that bears on speed, as listed below. Of vm.dirty_bytes and "
+        "vm.dirty_ratio, and similar pairs, one is in effect and the other is 0. All others are refused: what acts "
+        "when written (vm.drop_caches), cannot be undone, or protects the machine (kernel.randomize_va_space). "
+        "vm.swappiness does not affect control groups of version 1, which have their own memory.swappiness",
         takes_effect="at once",
         rights="root",
         verified="read back; a value that the kernel rounds or limits is an error that names both values. Read "

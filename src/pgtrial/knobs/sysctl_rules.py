@@ -1,7 +1,7 @@
 """What pgtrial knows of single kernel settings: which are varied, which change one another, how they settle.
 
-Names of VARIED, REFUSALS, TOGETHER and HINTS are paths below /proc/sys. Sources: the kernel's documentation, admin-guide/sysctl
-and networking/ip-sysctl; where it is silent, the handlers in the kernel's own source.
+Names of VARIED, REFUSALS, TOGETHER and HINTS are paths below /proc/sys. Sources: the kernel's documentation,
+admin-guide/sysctl and networking/ip-sysctl; where it is silent, the handlers in the kernel's own source.
 """
 
 from collections.abc import Mapping

@@ -163,7 +163,7 @@ def _record(row: Mapping[str, Any]) -> JournalRecord:
 
     def values(name: str) -> Mapping[str, str]:
         try:
-            found = parse_json(row.get(name))
+            found = parse_json(row.get(name) or "")
         except (ValueError, TypeError):
             found = None
         is_of_texts = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 
 _LARGEST = 64 << 20  # characters of statements that are looked at; the data of COPY are not counted
@@ -126,7 +127,7 @@ class PsqlScript:
         """The file that a line names, by its path below the root."""
         text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
         path = Path(*(part for part in _steps(base / _unquote(text))))
-        if path.is_absolute() or ".." in path.parts:
+        if path.is_absolute() or ".." in path.parts or not is_beneath(self.root / path, self.root):
             raise ScriptError(
                 f'{where}: "{path}" is not in the directory of the file that is loaded',
                 f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',

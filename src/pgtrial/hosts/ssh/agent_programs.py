@@ -222,17 +222,15 @@ class Programs:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _preparation(
-    order: Mapping[str, Any], report: int, *, group: int | None, no_gain: bool
-) -> Callable[[], None]:
+def _preparation(order: Mapping[str, Any], report: int, *, group: int | None, no_gain: bool) -> Callable[[], None]:
     """What a program does between fork and exec: enter control groups, change its user, ask for the death signal."""
     parent = os.getpid()
     groups, account, is_load = order["groups"], order["account"], order["role"] == LOAD
 
     def prepare() -> None:
         try:
-            for group in groups:
-                descriptor = os.open(group + "/cgroup.procs", os.O_WRONLY)
+            for place in groups:
+                descriptor = os.open(place + "/cgroup.procs", os.O_WRONLY)
                 os.write(descriptor, b"0")
                 os.close(descriptor)
             if account is not None:
