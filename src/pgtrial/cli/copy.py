@@ -72,6 +72,7 @@ def command(*, file: Path, name: str | None, dump: Path | None, output: Path | N
         new_text = for_database(text, name)
         size, made = copy_on_server(experiment, name, caller), f'database "{name}"'
     else:
+        for_dump(text, str(dump.absolute()), version=0)  # what is wrong with the file is told before
         size, major = dump_database(experiment, dump, caller)
         new_text, made = for_dump(text, str(dump.absolute()), version=major), f'"{dump}"'
     write_file(output, new_text)

@@ -46,7 +46,11 @@ _PATTERNS: tuple[tuple[str, str, str], ...] = (
     (r"\bload\b\s*(?:e?'|u&'|\$|/\*|--)", "", "a library"),
     (rf"\b(?:{_KNOWN}|{_ALSO})\b", r"\b(?:set|set_config)\b", "a setting that names code"),
     (r"\b(?:lo_export|pg_file_write)\b", "", "a file written by the server"),
-    (rf"\bcopy\s*+(?:/\*|--|{_RELATION}(?:\([^();]{{0,4000}}\)\s*+)?(?:/\*|--|(?:from|to)\s*+{_TEXT}))", "", _FILE),
+    (
+        rf"(?<!\\)\bcopy\s*+(?:/\*|--|{_RELATION}(?:\([^();]{{0,4000}}\)\s*+)?(?:/\*|--|(?:from|to)\s*+{_TEXT}))",
+        "",
+        _FILE,
+    ),
     (rf"\)\s*+to\s*+{_TEXT}", r"\bcopy\b", _FILE),
     (r"\b(?:pg_read_\w*file|pg_ls_dir|lo_import|file_fdw)\b", "", _FILE),
     (r"\bexecute\b(?!\s+(?:function|procedure|on)\b)", _ROUTINE, "SQL put together as it runs"),
