@@ -41,7 +41,7 @@ from pgtrial.findings.catalogue.world import WORLD_CAVEATS
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
-from pgtrial.knobs.sysctl_rules import REFUSALS
+from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED
 from pgtrial.knobs.values import Form, Name
 from pgtrial.postgres.existing.knobs import ServerDatabase, ServerSettings, ServerSql
 from pgtrial.units import format_bytes, format_count, format_duration, format_share
@@ -268,7 +268,17 @@ sets another directory.
 
 {server}
 
+## Kernel settings that can be varied
+
+Those whose name begins so, but for the refused ones below:
+
+{varied}
+
+They can still slow a machine down, or starve other programs of memory: `plan` shows each with its value, and `--allow-host-changes` is the user's word.
+
 ## Kernel settings that are refused
+
+All that are not listed above. Of these it is said why:
 
 | sysctl | Value | Why |
 |---|---|---|
@@ -282,12 +292,17 @@ def render_knobs() -> str:
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
-        f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
+        f"| `{refusal.pattern.replace('/', '.')}` | {'any' if refusal.below is None else f'below {refusal.below}'} | {refusal.reason} {refusal.hint}".rstrip()
         + " |"
         for refusal in REFUSALS
     )
+    varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
-        cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False), refusals=refusals
+        cluster=_abouts(cluster),
+        host=_abouts(host),
+        server=_abouts(server, named=False),
+        refusals=refusals,
+        varied=varied,
     )
 
 
