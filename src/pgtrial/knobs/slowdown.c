@@ -1,0 +1,203 @@
+/* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
+ *
+ *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to and from its peer, and before it
+ *          sleeps), in proportion to what it has used since the last one.
+ *   flush  waiting in fsync and fdatasync.
+ *   files  waiting in reads from and writes to files.
+ *
+ * Waiting is what a call took less its CPU time, and for a flush less its time in the queue for a CPU: both of these are
+ * times of the CPU. A wait is made longer behind it, by sleeping. What a sleep was too long is taken off the next one,
+ * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
+ * frozen in it while another arm had its turn.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef long long ns_t;
+
+#define LONGEST_WAIT 100000000LL /* ns */
+#define LONGEST_CARRY 1000000LL  /* ns */
+#define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
+
+static double more_cpu, more_flush, more_files; /* factors less 1 */
+
+static __thread ns_t paid_until;  /* of the thread's CPU time */
+static __thread ns_t owed;        /* of sleep; negative after a sleep that was too long */
+static __thread int schedstat = -1;
+static __thread int is_exact;
+
+static double factor_of(const char *name)
+{
+    const char *text = getenv(name);
+    double value = text ? atof(text) : 1.0;
+    return value > 1.0 ? value - 1.0 : 0.0;
+}
+
+static void forget_parent(void)
+{
+    if (schedstat >= 0)
+        close(schedstat);
+    schedstat = -1;
+    paid_until = owed = 0;
+    is_exact = 0;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    more_cpu = factor_of("PGTRIAL_SLOW_CPU");
+    more_flush = factor_of("PGTRIAL_SLOW_FLUSH");
+    more_files = factor_of("PGTRIAL_SLOW_FILES");
+    pthread_atfork(NULL, NULL, forget_parent);
+}
+
+static ns_t now_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static ns_t cpu_time(void)
+{
+    return now_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Time in the queue for a CPU; 0 where the kernel does not tell. */
+static ns_t queue_time(void)
+{
+    char text[96], *end;
+    ssize_t length;
+    if (schedstat == -1) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
+        schedstat = open(path, O_RDONLY | O_CLOEXEC);
+        if (schedstat < 0)
+            schedstat = -2;
+    }
+    if (schedstat < 0)
+        return 0;
+    length = syscall(SYS_pread64, schedstat, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return 0;
+    text[length] = 0;
+    strtoll(text, &end, 10);
+    return strtoll(end, NULL, 10);
+}
+
+static void pay_cpu(void)
+{
+    ns_t used = cpu_time() - paid_until, until;
+    if (used < 0)
+        used = 0;
+    until = paid_until + used + (ns_t)(used * more_cpu);
+    paid_until += used;
+    while (paid_until < until)
+        paid_until = cpu_time();
+}
+
+static void oversleep(double more, ns_t waited)
+{
+    int error = errno;
+    if (waited > LONGEST_WAIT)
+        waited = LONGEST_WAIT;
+    owed += (ns_t)(waited * more);
+    if (owed > 0) {
+        ns_t begun = now_of(CLOCK_MONOTONIC), until = begun + owed;
+        struct timespec t = {until / 1000000000LL, until % 1000000000LL};
+        if (!is_exact) {
+            prctl(PR_SET_TIMERSLACK, 1);
+            is_exact = 1;
+        }
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+            ;
+        owed -= now_of(CLOCK_MONOTONIC) - begun;
+        if (owed < -LONGEST_CARRY)
+            owed = -LONGEST_CARRY;
+    }
+    errno = error;
+}
+
+struct span {
+    ns_t clock, cpu, queue;
+};
+
+static struct span begin_span(int with_queue)
+{
+    struct span s = {now_of(CLOCK_MONOTONIC), cpu_time(), with_queue ? queue_time() : 0};
+    return s;
+}
+
+static void end_span(struct span s, double more, int with_queue)
+{
+    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu);
+    if (with_queue)
+        waited -= queue_time() - s.queue;
+    if (more > 0 && waited > (with_queue ? 0 : LEAST_WAIT))
+        oversleep(more, waited);
+}
+
+#define REAL(name) \
+    static __typeof__(name) *real; \
+    if (!real) \
+        real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+#define FLUSH(name) \
+    int name(int file) \
+    { \
+        REAL(name); \
+        struct span s = begin_span(1); \
+        int result = real(file); \
+        end_span(s, more_flush, 1); \
+        return result; \
+    }
+
+#define FILES(name, type, parameters, arguments) \
+    type name parameters \
+    { \
+        REAL(name); \
+        struct span s = begin_span(0); \
+        type result = real arguments; \
+        end_span(s, more_files, 0); \
+        return result; \
+    }
+
+#define PEER(name, type, parameters, arguments) \
+    type name parameters \
+    { \
+        REAL(name); \
+        pay_cpu(); \
+        return real arguments; \
+    }
+
+FLUSH(fsync)
+FLUSH(fdatasync)
+FILES(pread, ssize_t, (int file, void *to, size_t size, off_t at), (file, to, size, at))
+FILES(pread64, ssize_t, (int file, void *to, size_t size, off64_t at), (file, to, size, at))
+FILES(pwrite, ssize_t, (int file, const void *from, size_t size, off_t at), (file, from, size, at))
+FILES(pwrite64, ssize_t, (int file, const void *from, size_t size, off64_t at), (file, from, size, at))
+FILES(preadv, ssize_t, (int file, const struct iovec *to, int count, off_t at), (file, to, count, at))
+FILES(preadv64, ssize_t, (int file, const struct iovec *to, int count, off64_t at), (file, to, count, at))
+FILES(pwritev, ssize_t, (int file, const struct iovec *from, int count, off_t at), (file, from, count, at))
+FILES(pwritev64, ssize_t, (int file, const struct iovec *from, int count, off64_t at), (file, from, count, at))
+PEER(send, ssize_t, (int peer, const void *from, size_t size, int flags), (peer, from, size, flags))
+PEER(recv, ssize_t, (int peer, void *to, size_t size, int flags), (peer, to, size, flags))
+PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeout), (set, events, most, timeout))
+PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
+PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+     (files, count, timeout, mask))
+PEER(sem_wait, int, (sem_t *semaphore), (semaphore))
