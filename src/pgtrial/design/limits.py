@@ -106,7 +106,7 @@ def limits_experiment(
             "arms": {
                 label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)
             },
-            "design": {**design, "method": method, "slice": _SLICE, "blocks": blocks},
+            "design": {**design, "method": method, **({} if method == "blocks" else {"slice": _SLICE}), "blocks": blocks},
         }
     )
 

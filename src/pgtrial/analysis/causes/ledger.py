@@ -103,12 +103,13 @@ def _tell(arm: str, entries: list[LedgerEntry], fitted: Elasticities, *, leads: 
     elif leads or not others:
         parts.append(message("ledger.leads", **values))
         ratio = math.exp(-first.elasticity.value * math.log(_LESS))
-        parts.append(message("ledger.buys", name=first.name, ratio=ratio))
+        parts.append(message("ledger.buys", ratio=ratio))
         if others and others[0].elasticity.side() > 0:
-            second = others[0]
-            parts.append(message("ledger.next", name=second.name, elasticity=second.elasticity.value))
+            parts.append(message("ledger.next", name=others[0].name, elasticity=others[0].elasticity.value))
     else:
-        parts.append(message("ledger.undecided", **values, second=others[0].name))
+        second = others[0]
+        other = second.elasticity.value
+        parts.append(message("ledger.undecided", **values, second=second.name, other=other))
     parts.append(_tell_total(_estimate(fitted.total)))
     if not fits:
         parts.append(message("ledger.kink"))
