@@ -1,14 +1,16 @@
 /* Preloaded into a server or a load generator of pgtrial's own: makes each of its times longer by a factor.
  *
- *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to and from its peer, and before it
- *          sleeps), in proportion to what it has used since the last one.
+ *   cpu    CPU time of a thread: burned again at calls in which it holds no lock (to its peer, and before it waits for
+ *          one), in proportion to what it has used since the last one. No more calls than these: asking for the CPU time
+ *          takes a microsecond or more.
  *   flush  waiting in fsync and fdatasync.
  *   files  waiting in reads from and writes to files.
  *
- * Waiting is what a call took less its CPU time, and for a flush less its time in the queue for a CPU: both of these are
- * times of the CPU. A wait is made longer behind it, by sleeping. What a sleep was too long is taken off the next one,
- * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
- * frozen in it while another arm had its turn.
+ * Waiting is what a call took less its CPU time and its time in the queue for a CPU: both of these are times of the CPU.
+ * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
+ * page cache. A wait is made longer behind it, by sleeping. What a sleep was too long is taken off the next one, as in
+ * Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been frozen
+ * in it while another arm had its turn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +18,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,18 +137,16 @@ struct span {
     ns_t clock, cpu, queue;
 };
 
-static struct span begin_span(int with_queue)
+static struct span begin_span(void)
 {
-    struct span s = {now_of(CLOCK_MONOTONIC), cpu_time(), with_queue ? queue_time() : 0};
+    struct span s = {now_of(CLOCK_MONOTONIC), cpu_time(), queue_time()};
     return s;
 }
 
-static void end_span(struct span s, double more, int with_queue)
+static void end_span(struct span s, double more)
 {
-    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu);
-    if (with_queue)
-        waited -= queue_time() - s.queue;
-    if (more > 0 && waited > (with_queue ? 0 : LEAST_WAIT))
+    ns_t waited = now_of(CLOCK_MONOTONIC) - s.clock - (cpu_time() - s.cpu) - (queue_time() - s.queue);
+    if (more > 0 && waited > LEAST_WAIT)
         oversleep(more, waited);
 }
 
@@ -160,19 +159,31 @@ static void end_span(struct span s, double more, int with_queue)
     int name(int file) \
     { \
         REAL(name); \
-        struct span s = begin_span(1); \
+        struct span s = begin_span(); \
         int result = real(file); \
-        end_span(s, more_flush, 1); \
+        end_span(s, more_flush); \
         return result; \
     }
 
-#define FILES(name, type, parameters, arguments) \
-    type name parameters \
+#define READ(name, parameters, arguments) \
+    ssize_t name parameters \
     { \
         REAL(name); \
-        struct span s = begin_span(0); \
-        type result = real arguments; \
-        end_span(s, more_files, 0); \
+        ns_t begun = now_of(CLOCK_MONOTONIC); \
+        ssize_t result = real arguments; \
+        ns_t waited = now_of(CLOCK_MONOTONIC) - begun; \
+        if (more_files > 0 && waited > LEAST_WAIT) \
+            oversleep(more_files, waited); \
+        return result; \
+    }
+
+#define WRITE(name, parameters, arguments) \
+    ssize_t name parameters \
+    { \
+        REAL(name); \
+        struct span s = begin_span(); \
+        ssize_t result = real arguments; \
+        end_span(s, more_files); \
         return result; \
     }
 
@@ -186,18 +197,16 @@ static void end_span(struct span s, double more, int with_queue)
 
 FLUSH(fsync)
 FLUSH(fdatasync)
-FILES(pread, ssize_t, (int file, void *to, size_t size, off_t at), (file, to, size, at))
-FILES(pread64, ssize_t, (int file, void *to, size_t size, off64_t at), (file, to, size, at))
-FILES(pwrite, ssize_t, (int file, const void *from, size_t size, off_t at), (file, from, size, at))
-FILES(pwrite64, ssize_t, (int file, const void *from, size_t size, off64_t at), (file, from, size, at))
-FILES(preadv, ssize_t, (int file, const struct iovec *to, int count, off_t at), (file, to, count, at))
-FILES(preadv64, ssize_t, (int file, const struct iovec *to, int count, off64_t at), (file, to, count, at))
-FILES(pwritev, ssize_t, (int file, const struct iovec *from, int count, off_t at), (file, from, count, at))
-FILES(pwritev64, ssize_t, (int file, const struct iovec *from, int count, off64_t at), (file, from, count, at))
+READ(pread, (int file, void *to, size_t size, off_t at), (file, to, size, at))
+READ(pread64, (int file, void *to, size_t size, off64_t at), (file, to, size, at))
+WRITE(pwrite, (int file, const void *from, size_t size, off_t at), (file, from, size, at))
+WRITE(pwrite64, (int file, const void *from, size_t size, off64_t at), (file, from, size, at))
+READ(preadv, (int file, const struct iovec *to, int count, off_t at), (file, to, count, at))
+READ(preadv64, (int file, const struct iovec *to, int count, off64_t at), (file, to, count, at))
+WRITE(pwritev, (int file, const struct iovec *from, int count, off_t at), (file, from, count, at))
+WRITE(pwritev64, (int file, const struct iovec *from, int count, off64_t at), (file, from, count, at))
 PEER(send, ssize_t, (int peer, const void *from, size_t size, int flags), (peer, from, size, flags))
-PEER(recv, ssize_t, (int peer, void *to, size_t size, int flags), (peer, to, size, flags))
 PEER(epoll_wait, int, (int set, struct epoll_event *events, int most, int timeout), (set, events, most, timeout))
 PEER(poll, int, (struct pollfd *files, nfds_t count, int timeout), (files, count, timeout))
 PEER(ppoll, int, (struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
      (files, count, timeout, mask))
-PEER(sem_wait, int, (sem_t *semaphore), (semaphore))
