@@ -71,9 +71,7 @@ def slow_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
     environment = {**os.environ, "LD_PRELOAD": preload, **factors}
     command = [sys.executable, "-I", "-S", "-c", script, *arguments]
-    return subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120
-    ).stdout
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120).stdout
 
 
 @pytest.mark.parametrize(("name", "kind"), [("PGTRIAL_SLOW_FLUSH", "flush"), ("PGTRIAL_SLOW_FILES", "files")])

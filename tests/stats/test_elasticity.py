@@ -1,4 +1,4 @@
-"""Elasticities against hand-written least squares, a closed network by exact mean value analysis, and their coverage."""
+"""Elasticities against least squares by hand, a closed network by exact mean value analysis, and their coverage."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_known_numbers_give_the_least_squares_of_a_textbook() -> None:
     first = ((1.1 + 0.85) / 2 - (0.6 + 0.35) / 2) / step
     second = ((1.1 + 0.6) / 2 - (0.85 + 0.35) / 2) / step
     assert [one.value for one in fitted.each] == pytest.approx([first, second])
-    # Block means 0.65 and 0.8; what is left of blocks by points is ±0.025 at each of the eight, on 3 degrees of freedom.
+    # Block means 0.65 and 0.8; what is left of blocks by points is ±0.025 at each of the eight, with 3 degrees.
     variance = 8 * 0.025**2 / 3
     error = math.sqrt(variance / 2) / step
     assert fitted.degrees == 3

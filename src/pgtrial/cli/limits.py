@@ -17,8 +17,8 @@ from pgtrial.language import Language
     "resources",
     multiple=True,
     metavar="NAME",
-    help="Slow this one: cpu, flush, files, generator, or a limit that the arm declares, such as write_iops. Repeat for "
-    "more. Default: all of them.",
+    help="Slow this one: cpu, flush, files, generator, or a limit that the arm declares, such as write_iops. Repeat "
+    "for more. Default: all of them.",
 )
 @click.option(
     "--step", default=1.5, metavar="FACTOR", type=float, help="How many times as long a time is. Default: 1.5."

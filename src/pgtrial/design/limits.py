@@ -103,10 +103,13 @@ def limits_experiment(
             **{key: data[key] for key in _SAME if key in data},
             "workload": data["workload"] | {"duration": duration, "warmup": warmup},
             "limits": {"of": chosen.name, "resources": list(names)},
-            "arms": {
-                label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)
+            "arms": {label: _tables(chosen, names, row, step) for label, row in zip(labels, points, strict=True)},
+            "design": {
+                **design,
+                "method": method,
+                **({} if method == "blocks" else {"slice": _SLICE}),
+                "blocks": blocks,
             },
-            "design": {**design, "method": method, **({} if method == "blocks" else {"slice": _SLICE}), "blocks": blocks},
         }
     )
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.arms import arm_values
+from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.position import Found, Path

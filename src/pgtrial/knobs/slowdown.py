@@ -34,8 +34,8 @@ class SlowdownTable(Table):
 class Slowdown(Knob):
     name = SLOWDOWN
     about = About(
-        sets="times of the server, and the CPU time of the load generator, each made longer by a factor: a library that "
-        "is compiled by cc and preloaded burns CPU time once more, and sleeps behind each wait",
+        sets="times of the server, and the CPU time of the load generator, each made longer by a factor: a library "
+        "that is compiled by cc and preloaded burns CPU time once more, and sleeps behind each wait",
         takes_effect="at the start of server and load generator",
         rights="none in a throw-away cluster; a C compiler on its machine",
         verified="the library is in the memory map of the running server",

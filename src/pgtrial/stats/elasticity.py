@@ -1,9 +1,8 @@
 """Elasticities of throughput to times, from runs of a two-level design in blocks.
 
-An elasticity is the change of throughput in per cent for 1 % more speed of a resource: with throughput X and the time D
-that each visit to the resource takes, -d log X / d log D. If every time of a closed system were c times as long, X would
-be X / c, whatever the system: X is homogeneous of degree -1 in all times, so by Euler's theorem its elasticities to all
-of them add up to 1. In closed product-form networks each is Q(N) - Q(N - 1), the number of customers that one more of
+An elasticity is the change of throughput in per cent for 1 % less of a time: with throughput X and the time D that a
+resource takes, -d log X / d log D. If every time of a closed system were c times as long, X would be X / c, whatever
+the system: X is homogeneous of degree -1 in all times, so by Euler's theorem its elasticities to all of them add up to 1. In closed product-form networks each is Q(N) - Q(N - 1), the number of customers that one more of
 them adds at that resource.
 
 Sources: for the probe, Curtsinger & Berger, "Coz: finding code that counts with causal profiling", SOSP 2015; for the
@@ -20,6 +19,7 @@ from scipy.special import fdtrc
 
 from pgtrial.stats.base import Interval
 from pgtrial.stats.interval import NO_SPREAD, t_quantile, t_tail
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elasticity:
@@ -102,10 +102,11 @@ def _lead_p(slopes: NDArray[np.float64], covariance: NDArray[np.float64] | None,
     return min(1.0, single * (slopes.size - 1))
 
 
-def _misfit_p(
-    left: NDArray[np.float64], blocks: int, variance: float, *, spare: int, degrees: int
-) -> float | None:
-    """F test of lack of fit. Source: Box, Hunter & Hunter, "Statistics for Experimenters" (2nd ed. 2005), section 9.3."""
+def _misfit_p(left: NDArray[np.float64], blocks: int, variance: float, *, spare: int, degrees: int) -> float | None:
+    """F test of lack of fit.
+
+    Source: Box, Hunter & Hunter, "Statistics for Experimenters" (2nd ed. 2005), section 9.3.
+    """
     if spare <= 0 or variance <= 0:
         return None
     return float(fdtrc(spare, degrees, blocks * float((left**2).sum()) / spare / variance))

@@ -24,10 +24,14 @@ NOT_SLOWED = {
 
 LEDGER = {
     "ledger.leads": Entry(
-        text=N_("What limits “{arm}” most is {name}: throughput is {elasticity:decimal2} % higher for 1 % less of that time.")
+        text=N_(
+            "What limits “{arm}” most is {name}: 1 % less of that time makes throughput {elasticity:decimal2} % higher."
+        )
     ),
     "ledger.undecided": Entry(
-        text=N_("What limits “{arm}” most is not decided: {name} ({elasticity:decimal2}) or {second} ({other:decimal2}).")
+        text=N_(
+            "What limits “{arm}” most is not decided: {name} ({elasticity:decimal2}) or {second} ({other:decimal2})."
+        )
     ),
     "ledger.nothing": Entry(text=N_("None of the times that were made longer is shown to limit “{arm}”.")),
     "ledger.next": Entry(text=N_("Next is {name} ({elasticity:decimal2}).")),
