@@ -2,8 +2,9 @@
 
 An elasticity is the change of throughput in per cent for 1 % less of a time: with throughput X and the time D that a
 resource takes, -d log X / d log D. If every time of a closed system were c times as long, X would be X / c, whatever
-the system: X is homogeneous of degree -1 in all times, so by Euler's theorem its elasticities to all of them add up to 1. In closed product-form networks each is Q(N) - Q(N - 1), the number of customers that one more of
-them adds at that resource.
+the system: X is homogeneous of degree -1 in all times, so by Euler's theorem its elasticities to all of them add up
+to 1. In closed product-form networks each is Q(N) - Q(N - 1), the number of customers that one more of them adds at
+that resource.
 
 Sources: for the probe, Curtsinger & Berger, "Coz: finding code that counts with causal profiling", SOSP 2015; for the
 network, Reiser & Lavenberg, "Mean-value analysis of closed multichain queuing networks", J. ACM 27 (1980) 313-322; for
