@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pgtrial.design.limits import two_level_design
-from pgtrial.stats.elasticity import fit_elasticities
+from pgtrial.stats.elasticity import fit_elasticities, predict_log_ratio
 
 
 def _design(resources: int) -> NDArray[np.float64]:
@@ -127,3 +127,24 @@ def test_intervals_cover_together_and_a_false_lead_is_rare() -> None:
     assert covered >= stats.binom.ppf(0.001, runs, 0.95)
     assert stats.binom.ppf(0.001, runs, 0.95) <= sums <= stats.binom.ppf(0.999, runs, 0.95)
     assert leads <= stats.binom.ppf(0.999, runs, 0.05)
+
+
+def test_prediction_is_the_product_of_powers_of_the_changes() -> None:
+    log_times = _design(2) * math.log(1.5)
+    fitted = fit_elasticities(log_times, np.tile(7.0 - log_times @ np.array([0.7, 0.3]), (2, 1)))
+    found = predict_log_ratio(fitted, np.log([0.5, 2.0]), confidence=0.9)
+    assert found.value == pytest.approx(0.7 * math.log(2) - 0.3 * math.log(2))
+    assert found.interval is None
+
+
+@pytest.mark.simulated
+def test_predictions_cover_what_an_experiment_of_as_many_blocks_finds() -> None:
+    rng = np.random.default_rng(7)
+    log_times = _design(3) * math.log(1.5)
+    truth, step, runs, covered = np.array([0.6, 0.3, 0.1]), np.log([0.7, 1.0, 1.3]), 2000, 0
+    for _ in range(runs):
+        fitted = fit_elasticities(log_times, -log_times @ truth + rng.normal(0, 0.05, (6, 8)))
+        interval = predict_log_ratio(fitted, step, confidence=0.9).interval
+        later = -float(step @ truth) + rng.normal(0, 0.05, (6, 2)) @ np.array([-1.0, 1.0])
+        covered += interval is not None and interval.low <= later.mean() <= interval.high
+    assert stats.binom.ppf(0.001, runs, 0.9) <= covered <= stats.binom.ppf(0.999, runs, 0.9)

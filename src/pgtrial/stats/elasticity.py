@@ -38,6 +38,7 @@ class Elasticities:
 
     each: tuple[Elasticity, ...]
     total: Elasticity
+    variance: float  # of log throughput at a point in a block; 0 where it is not known
     covariance: NDArray[np.float64] | None
     degrees: int
     blocks: int
@@ -84,12 +85,28 @@ def fit_elasticities(
     return Elasticities(
         each=tuple(estimate(row, together) for row in np.eye(resources)),
         total=estimate(ones, confidence),
+        variance=variance,
         covariance=covariance,
         degrees=degrees,
         blocks=blocks,
         lead_p=_lead_p(slopes, covariance, degrees),
         misfit_p=_misfit_p(left, blocks, variance, spare=points - 1 - resources, degrees=degrees),
     )
+
+
+def predict_log_ratio(fitted: Elasticities, log_times: NDArray[np.float64], *, confidence: float) -> Elasticity:
+    """Log ratio of throughput after a change of times to before it, as an experiment of as many blocks would find it.
+
+    log_times : (n_resources,), log of the factors by which times are longer. The interval is one of prediction: it has
+    the error of the elasticities and the noise of both arms of that experiment.
+    Source: Draper & Smith, "Applied Regression Analysis" (3rd ed. 1998), section 3.1.
+    """
+    value = -float(sum(one.value * step for one, step in zip(fitted.each, log_times, strict=True)))
+    if fitted.covariance is None:
+        return Elasticity(value=value, interval=None)
+    error = math.sqrt(float(log_times @ fitted.covariance @ log_times) + 2 * fitted.variance / fitted.blocks)
+    half = t_quantile((1 + confidence) / 2, fitted.degrees) * error
+    return Elasticity(value=value, interval=Interval(low=value - half, high=value + half, confidence=confidence))
 
 
 def _lead_p(slopes: NDArray[np.float64], covariance: NDArray[np.float64] | None, degrees: int) -> float | None:

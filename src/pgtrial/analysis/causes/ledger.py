@@ -1,24 +1,41 @@
 """What limits an arm, from runs in which its times are longer: an elasticity for each, and what is missing from one."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import ALL, Values
+from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.observations import ALL, Values, index_values, observe_runs
+from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.design.limits import log_time
+from pgtrial.errors import PgTrialError
 from pgtrial.experiment_file.experiment import RESOURCES
 from pgtrial.findings.ledger import Ledger, LedgerEntry
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
 from pgtrial.knobs.slowdown import SLOWDOWN
-from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities
+from pgtrial.nearest import hint_name
+from pgtrial.stats.elasticity import Elasticities, Elasticity, fit_elasticities, predict_log_ratio
+from pgtrial.stats.interval import ratio_of
 
+CONFIDENCE = 0.9  # of predictions
 _SURE = 0.05  # probability of being wrong, of what is said in words
 _LESS = 0.9  # of a time, in the sentence about what less of it buys
 _NEVER_VARIED = ("network", "pauses", "wake-ups", "memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Ratio of an arm's throughput after a change to before it; no bounds where one block is all there is."""
+
+    arm: str
+    ratio: float
+    low: float | None
+    high: float | None
 
 
 def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
@@ -26,11 +43,10 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     asked = evidence.experiment.limits
     if asked is None:
         return None
-    throughput = _read_throughput(evidence, values)
     log_times = _read_times(evidence, asked.resources)
-    if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < len(asked.resources):
+    fitted = _fit(evidence, values, log_times)
+    if fitted is None:
         return None
-    fitted = fit_elasticities(log_times, throughput, confidence=evidence.confidence)
     steps = np.exp(log_times.max(axis=0) - log_times.min(axis=0))
     entries = sorted(
         (
@@ -55,6 +71,43 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
         not_varied=tuple(_not_varied(asked.resources)),
         text=_tell(asked.of, entries, fitted, leads=leads, fits=fits),
     )
+
+
+def predict_change(folder: Path, factors: Mapping[str, float]) -> Prediction:
+    """What a change of times brings to the arm of a ledger, from the folder of its experiment.
+
+    ``factors``: by the short name of a resource, how many times as long its time is. PgTrialError for a name that the
+    ledger does not have, and for a folder without a ledger.
+    """
+    evidence = read_evidence(folder)
+    asked = evidence.experiment.limits
+    values = index_values(observe_runs(evidence, reduce_runs(evidence)))
+    fitted = None if asked is None else _fit(evidence, values, _read_times(evidence, asked.resources))
+    if asked is None or fitted is None:
+        raise PgTrialError(
+            f'"{folder}" has no ledger to predict from',
+            hint='Make one with "pgtrial limits FILE"; it takes a whole block at least.',
+        )
+    names = [name.partition(".")[2] for name in asked.resources]
+    for name in factors:
+        if name not in names:
+            raise PgTrialError(f'the ledger has no "{name}"', hint=hint_name(name, names, what="It has"))
+    steps = np.array([math.log(factors.get(name, 1.0)) for name in names])
+    found = predict_log_ratio(fitted, steps, confidence=CONFIDENCE)
+    return Prediction(
+        arm=asked.of,
+        ratio=ratio_of(found.value),
+        low=ratio_of(found.interval.low) if found.interval else None,
+        high=ratio_of(found.interval.high) if found.interval else None,
+    )
+
+
+def _fit(evidence: Evidence, values: Values, log_times: NDArray[np.float64]) -> Elasticities | None:
+    """None without a whole block, and where the arms do not tell the resources apart."""
+    throughput = _read_throughput(evidence, values)
+    if throughput is None or np.linalg.matrix_rank(log_times - log_times.mean(axis=0)) < log_times.shape[1]:
+        return None
+    return fit_elasticities(log_times, throughput, confidence=evidence.confidence)
 
 
 def _read_throughput(evidence: Evidence, values: Values) -> NDArray[np.float64] | None:
