@@ -67,7 +67,7 @@ def limits_experiment(
     step: float = 1.5,
     method: str = "auto",
     blocks: int = 6,
-    duration: str | float = 2,
+    duration: str | float = 1,
     warmup: str | float = 1,
 ) -> str:
     """TOML whose arms are the points of a design in which the resources of ``arm``, default the first, are slowed by
