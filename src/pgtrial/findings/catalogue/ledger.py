@@ -57,7 +57,8 @@ LEDGER = {
     "ledger.no-interval": Entry(text=N_("They add up to {total:decimal2}; one block tells no interval.")),
     "ledger.kink": Entry(
         text=N_(
-            "They change within the step: one time hides behind another, and a smaller step would say something else."
+            "The elasticities change within the step: one time hides behind another, and a smaller step would say "
+            "something else."
         )
     ),
 }
