@@ -92,6 +92,7 @@ class Effect(Record):
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
     margin: float
     decision: Decision
+    sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
     blocks: int
     needed: int | None  # further blocks to reach a decision; None: decided, or not in reach
     block_ratios: tuple[float | None, ...]  # one per complete block, in order
