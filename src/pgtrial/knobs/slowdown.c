@@ -8,9 +8,9 @@
  *
  * Waiting is what a call took less its CPU time and its time in the queue for a CPU: both of these are times of the CPU.
  * Of a read it is all of a call that took long, because to ask the kernel for the rest takes longer than a read from the
- * page cache. A wait is made longer behind it, by sleeping. What a sleep was too long is taken off the next one, as in
- * Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been frozen
- * in it while another arm had its turn.
+ * page cache. A wait is made longer behind it, by sleeping. What was burned or slept too much is taken off the next time,
+ * as in Coz (Curtsinger & Berger, SOSP 2015, 3.4). A wait of more than 100 ms counts as 100 ms: the thread may have been
+ * frozen in it while another arm had its turn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,12 +32,13 @@
 typedef long long ns_t;
 
 #define LONGEST_WAIT 100000000LL /* ns */
-#define LONGEST_CARRY 1000000LL  /* ns */
+#define LONGEST_CARRY 20000000LL /* ns */
 #define LEAST_WAIT 20000LL       /* ns: what a read from the page cache takes longer is noise */
 
 static double more_cpu, more_flush, more_files; /* factors less 1 */
 
-static __thread ns_t paid_until;  /* of the thread's CPU time */
+static __thread ns_t seen;   /* of the thread's CPU time */
+static __thread ns_t unpaid; /* of CPU time; negative where too much was burned */
 static __thread ns_t owed;        /* of sleep; negative after a sleep that was too long */
 static __thread int schedstat = -1;
 static __thread int is_exact;
@@ -54,7 +55,7 @@ static void forget_parent(void)
     if (schedstat >= 0)
         close(schedstat);
     schedstat = -1;
-    paid_until = owed = 0;
+    seen = unpaid = owed = 0;
     is_exact = 0;
 }
 
@@ -102,13 +103,16 @@ static ns_t queue_time(void)
 
 static void pay_cpu(void)
 {
-    ns_t used = cpu_time() - paid_until, until;
-    if (used < 0)
-        used = 0;
-    until = paid_until + used + (ns_t)(used * more_cpu);
-    paid_until += used;
-    while (paid_until < until)
-        paid_until = cpu_time();
+    ns_t now = cpu_time(), until;
+    unpaid += (ns_t)((now - seen) * more_cpu);
+    seen = now;
+    if (unpaid <= 0)
+        return;
+    until = now + unpaid;
+    while (now < until)
+        now = cpu_time();
+    unpaid -= now - seen;
+    seen = now;
 }
 
 static void oversleep(double more, ns_t waited)
