@@ -6,6 +6,7 @@ from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Record
@@ -381,6 +382,7 @@ class Findings(Record):
     latency_maps: tuple[LatencyMap, ...] = ()  # none: made by a pgtrial that had no heat maps
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
+    ledger: Ledger | None = None  # None: the file does not ask what limits an arm
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint

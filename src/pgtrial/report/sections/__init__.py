@@ -3,6 +3,7 @@
 from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
+from pgtrial.report.sections.ledger import LEDGER
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
@@ -13,6 +14,7 @@ from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 SECTIONS: tuple[Section, ...] = (
     VERDICT,
     NARRATIVE,
+    LEDGER,
     EFFECTS,
     NOISE,
     WHY,
