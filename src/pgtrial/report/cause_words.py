@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from pgtrial.analysis.timelines.metrics import WAIT, WAITS, find_metric
 from pgtrial.findings.causes import Causes, Level
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.naming import name_series
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.rendering import join_and
 from pgtrial.language import ptr, tr
+from pgtrial.model.series import WAIT, WAITS, find_metric
 from pgtrial.report.words import ALL, METRIC_LABELS, control_of, level_label, metric_label, part_name
 from pgtrial.store import layout
 from pgtrial.units import format_bytes, format_count, format_duration, format_percent

@@ -8,13 +8,13 @@ import pytest
 from pgtrial.analysis.causes.criterion_values import chosen_criteria, find_swap_growth
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COMPARED, FAILURES
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.experiment_file.cause_tables import CriterionTable
 from pgtrial.experiment_file.criteria import CRITERIA
 from pgtrial.findings.causes import ArmScore, Scorecard
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.metrics import COMPARED, FAILURES
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.interval import t_quantile
 

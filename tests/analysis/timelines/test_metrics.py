@@ -1,10 +1,10 @@
 import pytest
 
-from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric
-from pgtrial.analysis.timelines.metrics import METRICS, SESSION_METRICS, find_metric
 from pgtrial.collectors import COLLECTORS
 from pgtrial.findings.catalogue.series import SERIES
 from pgtrial.findings.naming import name_series
+from pgtrial.model.formulas import SessionMetric, TimelineMetric
+from pgtrial.model.series import METRICS, SESSION_METRICS, find_metric
 
 UNITS = {"", "1/s", "B", "B/s", "s", "s/s", "share"}
 

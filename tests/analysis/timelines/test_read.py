@@ -10,11 +10,11 @@ import pytest
 from pgtrial.analysis.evidence import Evidence, measured, read_evidence
 from pgtrial.analysis.reduce import _files
 from pgtrial.analysis.reduction import Reduction
-from pgtrial.analysis.timelines.metrics import METRICS, find_metric
 from pgtrial.analysis.timelines.read import compute, read_timelines
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
+from pgtrial.model.series import METRICS, find_metric
 from pgtrial.store import layout, parquet
 from pgtrial.store.samples import WaitRow, write_samples, write_waits
 from support import (

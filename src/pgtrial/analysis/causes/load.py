@@ -9,13 +9,13 @@ from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mea
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.effects.estimate import Estimated, find_effect, places
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import LATENCY_MEAN, TPS
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.causes import Crossing, CurveModel, LoadKind
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import Message, Value, message
 from pgtrial.findings.record import Estimate
+from pgtrial.model.metrics import LATENCY_MEAN, TPS
 from pgtrial.stats.scalability import Parameter, crossings, fit_scalability
 
 

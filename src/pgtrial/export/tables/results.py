@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from pgtrial.analysis.metrics import METRICS
 from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.pages import HugePages
+from pgtrial.model.metrics import METRICS
 
 _UNITS = {metric.name: metric.unit for metric in METRICS}
 _METRIC = text("metric", "what is compared")

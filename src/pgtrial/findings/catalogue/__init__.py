@@ -23,7 +23,7 @@ from pgtrial.findings.catalogue.pages import PAGE_DATA, PAGE_GAINS, TRANSLATIONS
 from pgtrial.findings.catalogue.series import PANELS, SERIES
 from pgtrial.findings.catalogue.sharing import SHARING_CAVEATS, SHARING_PARTS
 from pgtrial.findings.catalogue.validity import VALIDITY_CAVEATS, VALIDITY_PARTS
-from pgtrial.findings.catalogue.verdict import ADJUSTMENT, NEEDED, SIZES, STOPPING, VERDICTS
+from pgtrial.findings.catalogue.verdict import ADJUSTMENT, METRICS, NEEDED, SIZES, STOPPING, VERDICTS
 from pgtrial.findings.catalogue.workload import WORKLOAD
 from pgtrial.findings.catalogue.world import WORLD_CAVEATS, WORLD_PARTS
 
@@ -40,6 +40,7 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     METHOD_REASONS,
     VERDICTS,
     SIZES,
+    METRICS,
     NEEDED,
     STOPPING,
     ADJUSTMENT,

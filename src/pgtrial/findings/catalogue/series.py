@@ -1,4 +1,4 @@
-"""Words for the series of timelines, by their keys (analysis/timelines/metrics.py), and for the panels of a run."""
+"""Words for the series of timelines, by their keys (model/series.py), and for the panels of a run."""
 
 from pgtrial.findings.catalogue.base import Entry
 from pgtrial.language import N_
@@ -86,6 +86,7 @@ _PROCESSES = {
 _SERVER = {
     "db.hit": N_("blocks found in shared buffers"),
     "db.read": N_("blocks read into shared buffers"),
+    "db.hit_ratio": N_("share of blocks found in shared buffers"),
     "db.commits": N_("transactions committed"),
     "db.rows": N_("rows fetched through indexes, inserted, updated and deleted"),
     "db.tuples_returned": N_("rows read by scans of tables and entries by those of indexes"),
@@ -96,6 +97,7 @@ _SERVER = {
     "statements.calls": N_("statements executed"),
     "statements.rows": N_("rows that statements gave back or changed"),
     "statements.dirtied": N_("blocks dirtied"),
+    "statements.read_per_dirtied": N_("blocks that statements looked at for each that they dirtied"),
     "statements.hit": N_("blocks found in shared buffers"),
     "statements.read": N_("blocks read into shared buffers"),
     "statements.written": N_("blocks written by statements"),

@@ -9,7 +9,7 @@ a metric stand in the catalogue (findings/catalogue/series.py).
 from collections.abc import Mapping
 from functools import cache, partial
 
-from pgtrial.analysis.timelines.formulas import SessionMetric, TimelineMetric, make_metric
+from pgtrial.model.formulas import SessionMetric, TimelineMetric, make_metric
 from pgtrial.model.metric import Better, Kind
 
 WAITS = "waits."  # and a wait type: average sessions
@@ -123,6 +123,13 @@ _PROCESSES = (
 _SERVER = (
     _rate("db.hit", "1/s", "pg_stat_database.blks_hit"),
     _rate("db.read", "1/s", "pg_stat_database.blks_read"),
+    _rate(
+        "db.hit_ratio",
+        "share",
+        "pg_stat_database.blks_hit",
+        per="pg_stat_database.blks_hit pg_stat_database.blks_read",
+        better=_HIGH,
+    ),
     _rate("db.commits", "1/s", "pg_stat_database.xact_commit"),
     _rate(
         "db.rows",
@@ -140,6 +147,12 @@ _SERVER = (
     _statements("statements.dirtied", "1/s", "pg_stat_statements.shared_blks_dirtied"),
     _statements("statements.hit", "1/s", "pg_stat_statements.shared_blks_hit"),
     _statements("statements.read", "1/s", "pg_stat_statements.shared_blks_read"),
+    _statements(
+        "statements.read_per_dirtied",
+        "",
+        "pg_stat_statements.shared_blks_hit pg_stat_statements.shared_blks_read",
+        per="pg_stat_statements.shared_blks_dirtied",
+    ),
     _statements("statements.written", "1/s", "pg_stat_statements.shared_blks_written"),
     _rate("wal.bytes", "B/s", "pg_stat_wal.wal_bytes"),
     _rate("wal.fpi", "1/s", "pg_stat_wal.wal_fpi"),
