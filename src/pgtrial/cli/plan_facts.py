@@ -130,15 +130,28 @@ def _hypothesis(checked: Checked) -> dict[str, Any]:
         "expect": str(hypothesis.expect),
         "margin": hypothesis.margin,
         "confidence": hypothesis.confidence,
+        "and": [
+            {
+                "metric": claim.metric,
+                "scenario": claim.scenario,
+                "expect": str(claim.expect),
+                "margin": claim.margin,
+            }
+            for claim in hypothesis.also
+        ],
     }
 
 
 def claim_sentence(checked: Checked) -> str:
     """ "large is better than small in pgbench.tps, margin 3 %": the hypothesis with its defaults filled in."""
     hypothesis, plan = checked.loaded.experiment.hypothesis, checked.plan
-    scenario = f" of {hypothesis.scenario}" if hypothesis.scenario else ""
-    relation = f"{plan.claimed} is {RELATIONS[hypothesis.expect]} {plan.arms[0].name}"
-    return f"{relation} in {hypothesis.metric}{scenario}, margin {format_share(hypothesis.margin)}"
+    control = plan.arms[0].name
+    parts = [
+        f"{RELATIONS[claim.expect]} {control} in {claim.metric}{f' of {claim.scenario}' if claim.scenario else ''}, "
+        f"margin {format_share(claim.margin)}"
+        for claim in hypothesis.claims
+    ]
+    return f"{plan.claimed} is {'; and '.join(parts)}"
 
 
 def _starts(checked: Checked) -> int:

@@ -33,6 +33,10 @@ def claim_word(expect: str, verdict: Verdict) -> str:
         ("not-worse", Verdict.SUPPORTED): ptr("verdict", "not worse"),
         ("better", Verdict.REFUTED): ptr("verdict", "not better"),
         ("worse", Verdict.REFUTED): ptr("verdict", "not worse"),
+        ("lower", Verdict.SUPPORTED): ptr("verdict", "lower"),
+        ("lower", Verdict.REFUTED): ptr("verdict", "not lower"),
+        ("higher", Verdict.SUPPORTED): ptr("verdict", "higher"),
+        ("higher", Verdict.REFUTED): ptr("verdict", "not higher"),
     }
     return words.get((expect, verdict), "")
 

@@ -5,6 +5,7 @@ from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
+from pgtrial.report.sections.metrics import METRICS
 from pgtrial.report.sections.observations import ASSOCIATIONS, CHECKS, SERVER_LOG
 from pgtrial.report.sections.over_time import PANELS, SCHEDULE, SERIES, STABILITY, TIME
 from pgtrial.report.sections.storage import DISKS, FILES, PAGES
@@ -19,6 +20,7 @@ SECTIONS: tuple[Section, ...] = (
     LIMITS,
     FILES,
     SCORECARD,
+    METRICS,
     DISKS,
     PAGES,
     CHECKS,

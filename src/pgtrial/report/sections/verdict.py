@@ -49,6 +49,10 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
+        "parts": [
+            {"word": verdict_word(part.verdict), "symbol": VERDICT_SYMBOLS[part.verdict], "reason": say(part.reason)}
+            for part in asked.parts
+        ],
         "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
