@@ -18,6 +18,7 @@ from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import estimate_parts
 from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.engagement import find_engagements, say_untested
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
@@ -61,6 +62,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
     with _log_time("compared the slices"):
         slices = describe_slices(evidence, reduction)
     parts = estimate_parts(evidence, values)
+    engagements = find_engagements(evidence, timelines)
     stopping = describe_stopping(evidence, primary, parts)
     bounded = bound_primary(evidence, primary)
     with _log_time("checked the quality"):
@@ -74,9 +76,11 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
                 slices=slices,
                 stopping=stopping,
                 failures=bounded.finding if bounded else None,
+                engagements=engagements,
             )
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)
+    hypothesis, needed = say_untested(hypothesis, needed, engagements)
     candidates = {arm.name for arm in evidence.candidates}
     with _log_time("looked for causes"):
         causes = explain(evidence, reduction, timelines, values, estimated)
@@ -96,6 +100,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             stopping=stopping,
             runs=describe_runs(evidence, values),
             observations=observations,
+            engagements=engagements,
             metrics=compare_metrics(evidence, timelines, values, sampled),
             curve=trace_curve(evidence, values),
             series=trace_series(evidence, reduction),

@@ -54,13 +54,15 @@ _TIMEOUTS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
     """The machine of the server. ``cores`` has the CPUs of each physical core that this process may use,
-    ``memory_available`` is in bytes, None where it is not known; ``local`` that pgtrial is on it as well.
-    ``session_settings`` are the settings, in lower case, that a session can have of its own; None where not known.
+    ``memory_available`` and ``swap``, all of that space, are in bytes, None where they are not known; ``local`` that
+    pgtrial is on it as well. ``session_settings`` are the settings, in lower case, that a session can have of its own;
+    None where not known.
     """
 
     local: bool
     cores: tuple[tuple[int, ...], ...]
     memory_available: int | None
+    swap: int | None = None
     session_settings: frozenset[str] | None = None
 
 

@@ -79,7 +79,16 @@ class HypothesisFinding(Record):
     verdict: Verdict
     provisional: bool = False  # blocks are still to come: the interval holds whenever one looks
     reason: Message  # one sentence, or one for each part
+    not_tested: bool = False  # inconclusive, because no setting had anything to act on
     parts: tuple[ClaimPart, ...] = ()  # none: a claim of one metric, which is named above
+
+
+class Engagement(Record):
+    """Whether a setting in which the claim's arm differs from the control had something to act on in either of them."""
+
+    setting: str
+    state: str  # engaged | idle | unknown
+    text: Message  # what was seen of it; of one that was idle also what would make it act
 
 
 class Effect(Record):
@@ -414,6 +423,7 @@ class Findings(Record):
     stopping: Stopping | None = None  # None: no rule, all blocks are run
     runs: tuple[RunFinding, ...]
     observations: tuple[Observation, ...]
+    engagements: tuple[Engagement, ...] = ()  # none: made by a pgtrial that did not look, or arms without a difference
     metrics: tuple[MetricFinding, ...] = ()  # none: made by a pgtrial that did not compare them
     curve: tuple[CurvePoint, ...]
     series: tuple[Series, ...]

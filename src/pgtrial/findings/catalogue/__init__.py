@@ -16,6 +16,7 @@ from pgtrial.findings.catalogue.disks import (
     SERVER_SIZES,
 )
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
+from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -41,6 +42,9 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     VERDICTS,
     SIZES,
     METRICS,
+    ACTS,
+    ENGAGEMENT,
+    NOT_TESTED,
     NEEDED,
     STOPPING,
     ADJUSTMENT,
