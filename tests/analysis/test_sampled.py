@@ -79,7 +79,7 @@ def test_a_dip_has_depth_length_and_recovery(evidence: Evidence) -> None:
     for name in ("dip_depth", "dip_length", "recovery"):
         known = find_observable(f"stability.{name}")
         assert known is not None
-        assert steady[f"stability.{name}"] == known.metric.floor
+        assert steady[f"stability.{name}"] == pytest.approx(known.metric.floor)
 
 
 def test_the_table_has_each_arm_with_its_seconds_and_the_effect(evidence: Evidence) -> None:

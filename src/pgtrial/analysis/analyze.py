@@ -20,6 +20,7 @@ from pgtrial.analysis.effects.stopping import describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.engagement import find_engagements, say_untested
 from pgtrial.analysis.evidence import Evidence, read_evidence
+from pgtrial.analysis.factors import describe_factors
 from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import index_values, observe_runs, reported_scenarios
 from pgtrial.analysis.pages.gains import describe_pages
@@ -101,6 +102,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             runs=describe_runs(evidence, values),
             observations=observations,
             engagements=engagements,
+            factors=describe_factors(evidence, values),
             metrics=compare_metrics(evidence, timelines, values, sampled),
             curve=trace_curve(evidence, values),
             series=trace_series(evidence, reduction),

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator
 
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.factors import Factors
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Estimate, Record
@@ -424,6 +425,7 @@ class Findings(Record):
     runs: tuple[RunFinding, ...]
     observations: tuple[Observation, ...]
     engagements: tuple[Engagement, ...] = ()  # none: made by a pgtrial that did not look, or arms without a difference
+    factors: Factors | None = None  # None: the file has no factors, or no block has all arms
     metrics: tuple[MetricFinding, ...] = ()  # none: made by a pgtrial that did not compare them
     curve: tuple[CurvePoint, ...]
     series: tuple[Series, ...]

@@ -175,11 +175,13 @@ def _put_together(judged: Sequence[_Judged], *, claimed: Sequence[Claim]) -> _Ju
     if verdict is Verdict.INVALID:
         return telling[0]
     pairs = zip(claimed, judged, strict=True)
-    names = tuple(dict.fromkeys(name_metric(claim.metric.name) for claim, each in pairs if each.verdict is verdict))
+    metrics = dict.fromkeys(claim.metric.name for claim, each in pairs if each.verdict is verdict)
     reasons = message("sentences", parts=tuple(each.reason for each in telling))
     return _Judged(
         verdict=verdict,
-        reason=message(_TOGETHER[verdict], metrics=names, count=len(judged), reasons=reasons),
+        reason=message(
+            _TOGETHER[verdict], metrics=tuple(map(name_metric, metrics)), count=len(judged), reasons=reasons
+        ),
         needed=needed,
     )
 

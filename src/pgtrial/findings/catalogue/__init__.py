@@ -17,6 +17,7 @@ from pgtrial.findings.catalogue.disks import (
 )
 from pgtrial.findings.catalogue.effects import EFFECT_CAVEATS, NO_CURVE
 from pgtrial.findings.catalogue.engagement import ACTS, ENGAGEMENT, NOT_TESTED
+from pgtrial.findings.catalogue.factors import FACTORS
 from pgtrial.findings.catalogue.limits import CHANGED_LIMITS, CLUES, DETAILS, LIMITS, RATES, RESOURCES
 from pgtrial.findings.catalogue.log import EVENT_KINDS, LOG_EVENTS, LOG_SUMMARIES
 from pgtrial.findings.catalogue.method import METHOD_REASONS
@@ -45,6 +46,7 @@ TABLES: tuple[Mapping[str, Entry], ...] = (
     ACTS,
     ENGAGEMENT,
     NOT_TESTED,
+    FACTORS,
     NEEDED,
     STOPPING,
     ADJUSTMENT,
