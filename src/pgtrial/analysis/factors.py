@@ -18,8 +18,8 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.estimate import compare_when_due
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import ALL, Values
 from pgtrial.findings.factors import Curve, Factors, Interaction, LevelPoint, MainEffect
@@ -72,9 +72,7 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
         metric=claim.metric.name,
         levels=levels,
         points=tuple(
-            _point(
-                evidence, series, levels=tuple(levels[name][index] for name, index in zip(names, place, strict=True))
-            )
+            _point(evidence, series, levels=tuple(levels[name][at] for name, at in zip(names, place, strict=True)))
             for place, series in logs.items()
         ),
         mains=mains,
@@ -99,8 +97,8 @@ def _read(
 
 
 def _point(evidence: Evidence, logs: Array, *, levels: tuple[str, ...]) -> LevelPoint:
-    value, low, high = mean_log_interval(np.exp(logs).tolist(), confidence=evidence.confidence)
-    return LevelPoint(levels=levels, value=value, low=low, high=high)
+    _, low, high = mean_log_interval(np.exp(logs).tolist(), confidence=evidence.confidence)
+    return LevelPoint(levels=levels, value=math.exp(float(logs.mean())), low=low, high=high)
 
 
 def _average(logs: Mapping[_Place, Array], at: Mapping[int, int]) -> Array:
@@ -110,9 +108,9 @@ def _average(logs: Mapping[_Place, Array], at: Mapping[int, int]) -> Array:
 
 
 def _ratio(evidence: Evidence, differences: Array, *, members: int) -> Estimate:
-    found = estimate_difference(evidence, differences, members=members)
-    low, high = (None if end is None else math.exp(end) for end in (found.low, found.high))
-    return Estimate(value=math.exp(found.value), low=low, high=high)
+    """Of differences of logarithms, (blocks,), with an interval that holds for ``members`` of them together."""
+    found = compare_when_due(evidence, np.ones(differences.size), np.exp(differences), comparisons=members, after=None)
+    return Estimate(value=math.exp(float(differences.mean())), low=found.low, high=found.high)
 
 
 def _main(
@@ -187,7 +185,7 @@ def _curve(
 
     def is_beaten(place: int) -> bool:
         return any(
-            estimate_difference(evidence, sign * (means[other] - means[place]), members=pairs).side() > 0
+            _ratio(evidence, sign * (means[other] - means[place]), members=pairs).side(1.0) > 0
             for other in range(len(order))
             if other != place
         )

@@ -175,13 +175,12 @@ def _put_together(judged: Sequence[_Judged], *, claimed: Sequence[Claim]) -> _Ju
     if verdict is Verdict.INVALID:
         return telling[0]
     pairs = zip(claimed, judged, strict=True)
-    metrics = dict.fromkeys(claim.metric.name for claim, each in pairs if each.verdict is verdict)
+    named = dict.fromkeys(claim.metric.name for claim, each in pairs if each.verdict is verdict)
+    metrics = tuple(map(name_metric, named))
     reasons = message("sentences", parts=tuple(each.reason for each in telling))
     return _Judged(
         verdict=verdict,
-        reason=message(
-            _TOGETHER[verdict], metrics=tuple(map(name_metric, metrics)), count=len(judged), reasons=reasons
-        ),
+        reason=message(_TOGETHER[verdict], metrics=metrics, count=len(judged), reasons=reasons),
         needed=needed,
     )
 

@@ -5,9 +5,7 @@ from pgtrial.language import N_
 
 FACTORS = {
     "factor.main.clear": Entry(
-        text=N_(
-            "{factor}: {level} against {base} changes the metric by {change:change} ({low:change} to {high:change})."
-        )
+        text=N_("{factor}: {level} against {base} makes {change:change} ({low:change} to {high:change}).")
     ),
     "factor.main.unclear": Entry(
         text=N_(
@@ -36,13 +34,11 @@ FACTORS = {
         )
     ),
     "factor.best": Entry(
-        text=N_(
-            "{factor} is best at {level}: every other level is surely worse, at {confidence:share} for all of them."
-        )
+        text=N_("{factor} is best at {level}: every other level is worse, with {confidence:share} confidence for all.")
     ),
     "factor.best-among": Entry(
         text=N_(
-            "{factor} has its best mean at {level}; with {confidence:share} confidence the best of the levels is one of "
+            "{factor} has its best mean at {level}; with {confidence:share} confidence the best level is one of "
             "{among:list}."
         )
     ),
