@@ -122,7 +122,8 @@ def _limits(findings: Findings) -> list[str]:
 
 def _disks(findings: Findings) -> list[str]:
     """What each arm's disk is to the load, and the size of server that it can feed."""
-    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in causes_of(findings).disks]
+    uses = [use for use in causes_of(findings).disks if use.text is not None]
+    return [f"- {escape(arm_label(findings, use.arm))}: {escape(say(use.text))}" for use in uses]
 
 
 def _files(findings: Findings) -> list[str]:

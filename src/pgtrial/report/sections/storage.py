@@ -38,7 +38,7 @@ def _build_files(findings: Findings) -> dict[str, object]:
         "message": _message(findings, uses),
         "rows": [_row(findings, use) for use in uses],
         "thresholds": [_thresholds(findings, use) for use in uses if use.thresholds is not None],
-        "texts": [say(use.text) for use in uses],
+        "texts": [say(use.text) for use in uses if use.text is not None],
         "is_counted": any(use.pauses is not None for use in uses),
     }
 
