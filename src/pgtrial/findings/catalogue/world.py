@@ -141,7 +141,7 @@ WORLD_CAVEATS = {
             "the server or the load, which went on."
         ),
         hint=_MORE_MEMORY,
-        when="the kernel ended processes for want of memory, and the server has no control group with a limit of its own",
+        when="the kernel ended processes for want of memory, and the server has no limit of memory of its own",
     ),
     "little-space": Entry(
         severity=Severity.WARNING,
