@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.counters import Readings, count_between, window_increases
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.metrics import COUNTERS, SEPARATE
 from pgtrial.analysis.readings import fetch_readings, read_together
 from pgtrial.analysis.reduction import Bin, Cell, Histogram, Reduction, SessionGroup, Totals, Wait
 from pgtrial.analysis.slices import slices_of, windows
 from pgtrial.errors import StoreError
 from pgtrial.model.histogram import bucket_value, row_of
+from pgtrial.model.metrics import COUNTERS, SEPARATE
 from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.stats.slices import PARTS

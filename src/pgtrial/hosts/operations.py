@@ -11,6 +11,7 @@ import base64
 import ctypes
 import errno
 import glob
+import grp
 import hashlib
 import os
 import pwd
@@ -63,6 +64,21 @@ def session_group(mark: str) -> int | None:
     except OSError:
         return None
     return group if mark and any(first <= group < first + count for first, _, count in ranges) else None
+
+
+def _others_write(status: os.stat_result) -> bool:
+    """Whether a group or everybody may write what root or the caller owns."""
+    group = status.st_gid
+    if status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_IWGRP or group == 0:
+        return bool(status.st_mode & stat.S_IWOTH)
+    if os.geteuid() == 0 or group not in (os.getegid(), *os.getgroups()):
+        return True
+    users = pwd.getpwall()
+    try:
+        members = {*grp.getgrgid(group).gr_mem, *(user.pw_name for user in users if user.pw_gid == group)}
+    except KeyError:  # as of a volume for a container
+        return False
+    return not members <= {user.pw_name for user in users if user.pw_uid == os.geteuid()}
 
 
 def gains_nothing(role: str, is_other: bool) -> bool:
@@ -236,12 +252,14 @@ class Operations:
         """The part of a path that users other than root and the caller may change, "" if there is none.
 
         Looked at are the file, and every directory and link on the way to it: who may change one of them decides what
-        the path leads to. A directory in which only the owner of a file may rename it, such as /tmp, is no such part.
+        the path leads to. A directory in which only the owner of a file may rename it, such as /tmp, is no such part,
+        nor is one that a group may write in which an ordinary user is alone, as the umask of many systems has it.
         """
-        here, rest, links = "/", [part for part in os.path.abspath(path).split("/") if part], 0
+        here, rest, links = "/", [part for part in os.path.join(os.getcwd(), path).split("/") if part], 0
         while True:
             status = os.lstat(here)
-            foreign = status.st_uid not in (0, os.geteuid())
+            if status.st_uid not in (0, os.geteuid()):
+                return here
             if stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > 40:
@@ -250,9 +268,8 @@ class Operations:
                 here = "/" if target.startswith("/") else os.path.dirname(here)
                 rest = [part for part in target.split("/") if part] + rest
             else:
-                others = status.st_mode & (stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != 0 else 0))
                 is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
-                if foreign or (others and not is_shared):
+                if _others_write(status) and not is_shared:
                     return here
                 if not rest:
                     return ""

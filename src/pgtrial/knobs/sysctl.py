@@ -21,7 +21,7 @@ from pgtrial.knobs.kernel_values import (
     undo_values,
     write_value,
 )
-from pgtrial.knobs.sysctl_rules import CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
+from pgtrial.knobs.sysctl_rules import ACTS, CHANGES_ALSO, EXCLUSIVE, HINTS, RULES, TOGETHER, find_refusal
 from pgtrial.knobs.values import KernelValue, refuse
 from pgtrial.model.change import Change, JournalEntry, Undone
 from pgtrial.nearest import hint_name
@@ -94,6 +94,7 @@ class Sysctl(HostKnob):
     )
     among_twins = Among.SWITCHED
     rules = RULES
+    acts = ACTS
     exclusive = tuple(
         Exclusive(
             keys=pair,

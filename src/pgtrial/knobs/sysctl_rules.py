@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pgtrial.knobs.declaration import EffectTiming, Rule, Shared
+from pgtrial.knobs.declaration import Acts, EffectTiming, Outlook, Rule, Shared, idle_without_writes
 
 # (ratio, absolute): one of the two is in force and the other reads 0, for the kernel makes it 0 as soon as the other is
 # set. Source: kernel documentation, admin-guide/sysctl/vm.rst.
@@ -113,6 +113,50 @@ VARIED = (
     "net/ipv4/neigh/*",
     "net/unix/max_dgram_qlen",
     "sunrpc/*_slot_table_entries",
+)
+
+
+def _idle_without_swap(outlook: Outlook) -> str:
+    return "the machine has no swap space" if outlook.swap == 0 else ""
+
+
+# Writers are slowed down from half-way between the two limits on, and stopped at the upper one (mm/page-writeback.c).
+ACTS = (
+    Acts(
+        patterns=("vm.swappiness",),
+        code="swap",
+        metrics=("vmstat.si", "vmstat.so"),
+        least=1024.0**2,
+        idle=_idle_without_swap,
+    ),
+    Acts(patterns=("vm.vfs_cache_pressure",), code="slabs", metrics=("reclaim.slabs",), least=1.0),
+    Acts(
+        patterns=("vm.dirty_ratio", "vm.dirty_bytes"),
+        code="throttling",
+        metrics=("dirty.share",),
+        least=0.5,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+        code="background-writing",
+        metrics=("dirty.background_share",),
+        least=0.95,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"),
+        code="write-back",
+        metrics=("dirty.writeback",),
+        least=1024.0**2,
+        idle=idle_without_writes,
+    ),
+    Acts(
+        patterns=("vm.min_free_kbytes", "vm.watermark_*", "vm.extfrag_threshold"),
+        code="reclaim",
+        metrics=("reclaim.kswapd", "reclaim.direct"),
+        least=1.0,
+    ),
 )
 
 
