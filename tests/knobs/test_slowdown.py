@@ -77,7 +77,7 @@ def run(script: str, *arguments: str, preload: str, **factors: str) -> str:
 @pytest.mark.parametrize(("name", "kind"), [("PGTRIAL_SLOW_FLUSH", "flush"), ("PGTRIAL_SLOW_FILES", "files")])
 def test_waits_are_as_many_times_as_long(library: Path, slow_calls: Path, name: str, kind: str) -> None:
     elapsed = float(run(_WAIT, str(slow_calls), kind, preload=f"{library}:{slow_calls}", **{name: "3"}))
-    assert elapsed >= 5 * 0.06 - 0.001  # a carry
+    assert elapsed >= 5 * 0.058  # the CPU time of a call is no waiting
 
 
 def test_cpu_time_is_burned_once_more_also_in_a_child(library: Path) -> None:
