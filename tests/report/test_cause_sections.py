@@ -10,7 +10,6 @@ from pgtrial.report.cause_words import (
     distinct_levels,
     estimate_text,
     file_of,
-    format_value,
     levels_text,
     metric_words,
 )
@@ -18,6 +17,7 @@ from pgtrial.report.html import render_html, template_environment
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.observations import describe_numbers
 from pgtrial.report.text import render_text
+from pgtrial.report.values import format_value
 from support.html import Page
 
 OPTIONAL = {

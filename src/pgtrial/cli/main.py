@@ -44,6 +44,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("report", "Analyse a result folder again and rebuild its report."),
     ("narrate", "Describe in plain words what an experiment found."),
     ("apply", "Print how to make the winner's settings permanent."),
+    ("suggest", "Write experiment files for the next questions."),
     ("compare", "Compare experiments."),
     ("serve", "Show experiments in a browser, also while they run."),
     ("export", "Write results for other programs, or as one archive."),

@@ -25,21 +25,12 @@ from pgtrial.experiment_file.values import (
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
-from pgtrial.knobs.fio import FILES, FIO, FIO_METRICS, FileJobTable
+from pgtrial.knobs.fio import FILES, FIO, FileJobTable
 from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
+from pgtrial.model.metric import Better
 
 FORMAT = 1
-METRICS = (
-    "pgbench.tps",
-    "pgbench.latency_mean",
-    "pgbench.latency_p50",
-    "pgbench.latency_p95",
-    "pgbench.latency_p99",
-    "pgbench.latency_p999",
-    "pgbench.failures",
-    *FIO_METRICS,
-)
 MIX_SCENARIOS = {
     "oltp": ("read", "insert", "update"),
     "olap": ("read", "insert", "update"),
@@ -67,7 +58,12 @@ class Expect(StrEnum):
     NOT_WORSE = "not-worse"
     EQUIVALENT = "equivalent"
     DIFFERENT = "different"
+    LOWER = "lower"
+    HIGHER = "higher"
 
+
+# Claims of a direction, whichever is good.
+DIRECTIONS = {Expect.LOWER: Better.LOWER, Expect.HIGHER: Better.HIGHER}
 
 # How a claim reads: "large is better than small".
 RELATIONS: dict[str, str] = {
@@ -76,6 +72,8 @@ RELATIONS: dict[str, str] = {
     Expect.NOT_WORSE: "not worse than",
     Expect.EQUIVALENT: "equivalent to",
     Expect.DIFFERENT: "different from",
+    Expect.LOWER: "lower than",
+    Expect.HIGHER: "higher than",
 }
 
 
@@ -97,6 +95,23 @@ class ExperimentTable(Table):
     description: str = Field(default="", description="Free text for the report.")
 
 
+_METRIC = "pgbench.tps, cost.cpu_seconds, stability.lowest, iostat.r_await, waits.IO and all others of metrics.md"
+
+
+class AndTable(Table):
+    """Another metric of the claim, which holds only if all of its metrics do."""
+
+    metric: str = Field(description=f"What is compared: {_METRIC}.")
+    scenario: str | None = Field(
+        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
+    )
+    expect: Expect = Field(
+        default=Expect.DIFFERENT,
+        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
+    )
+    margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
+
+
 class HypothesisTable(Table):
     """The claim to test. Left out: does the second arm differ from the first in throughput?"""
 
@@ -107,17 +122,27 @@ class HypothesisTable(Table):
     )
     metric: str = Field(
         default="pgbench.tps",
-        description=f"What is compared: {', '.join(METRICS)}. Left out: pgbench.tps, with fio fio.bandwidth.",
-        json_schema_extra={"enum": list(METRICS)},
+        description=f"What is compared: {_METRIC}. Left out: pgbench.tps, with fio fio.bandwidth.",
     )
     scenario: str | None = Field(
         default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
     )
-    expect: Expect = Field(default=Expect.DIFFERENT, description="The claimed relation of the arm to the control.")
+    expect: Expect = Field(
+        default=Expect.DIFFERENT,
+        description="The claimed relation of the arm to the control. lower, higher: whichever is good.",
+    )
     margin: Ratio = Field(default=0.03, description="The smallest effect that matters.")
+    also: tuple[AndTable, ...] = Field(
+        default=(), alias="and", description="Other metrics of the claim: it is supported only if it is in all of them."
+    )
     confidence: Annotated[float, Field(strict=True, gt=0.5, lt=1)] = Field(
         default=0.95, description="Confidence of the intervals."
     )
+
+    @property
+    def claims(self) -> "tuple[HypothesisTable | AndTable, ...]":
+        """Every metric of the claim, the first one first."""
+        return (self, *self.also)
 
 
 class TargetTable(KnobTables):

@@ -15,7 +15,7 @@ from pgtrial.model.verdict import Verdict
 from pgtrial.report.cause_words import causes_of
 from pgtrial.report.charts.tornado import elasticity_text, interval_of, ledger_rows
 from pgtrial.report.summary_words import placebo_text, single_runs_text
-from pgtrial.report.terms import phase_word, severity_word, verdict_word
+from pgtrial.report.terms import hypothesis_word, phase_word, severity_word
 from pgtrial.report.words import (
     ALL,
     LATENCIES,
@@ -79,7 +79,7 @@ def wrap_lines(text: str, width: int, *, indent: str = "", first: str | None = N
 def _verdict(findings: Findings, width: int) -> list[str]:
     asked, experiment = findings.hypothesis, findings.experiment
     lines = [
-        f"{VERDICT_SYMBOLS[asked.verdict]} {verdict_word(asked.verdict, provisional=asked.provisional).upper()}",
+        f"{VERDICT_SYMBOLS[asked.verdict]} {hypothesis_word(asked).upper()}",
         *wrap_lines(say(asked.reason), width, indent="  "),
         *wrap_lines(tr("Claim: {claim}", claim=claim_text(findings)), width, indent="  "),
     ]

@@ -58,8 +58,20 @@ _TESTED: dict[str, str] = {
     Expect.NOT_WORSE: N_("What was tested: {arm} is <expect>not worse than</expect> {control} in {metric}."),
     Expect.EQUIVALENT: N_("What was tested: {arm} is <expect>equivalent to</expect> {control} in {metric}."),
     Expect.DIFFERENT: N_("What was tested: {arm} is <expect>different from</expect> {control} in {metric}."),
+    Expect.LOWER: N_("What was tested: {arm} is <expect>lower than</expect> {control} in {metric}."),
+    Expect.HIGHER: N_("What was tested: {arm} is <expect>higher than</expect> {control} in {metric}."),
 }
 _OTHER = N_("What was tested: {arm} is {relation} {control} in {metric}.")  # what only a newer version knows
+_ALSO: dict[str, str] = {
+    Expect.BETTER: N_("And: it is better in {metric}, with a margin of {margin}."),
+    Expect.WORSE: N_("And: it is worse in {metric}, with a margin of {margin}."),
+    Expect.NOT_WORSE: N_("And: it is not worse in {metric}, with a margin of {margin}."),
+    Expect.EQUIVALENT: N_("And: it is equivalent in {metric}, with a margin of {margin}."),
+    Expect.DIFFERENT: N_("And: it is different in {metric}, with a margin of {margin}."),
+    Expect.LOWER: N_("And: it is lower in {metric}, with a margin of {margin}."),
+    Expect.HIGHER: N_("And: it is higher in {metric}, with a margin of {margin}."),
+}
+_ALSO_OTHER = N_("And: {relation} in {metric}, with a margin of {margin}.")
 _METHODS = {
     "blocks": N_("in a block every arm has one run, in random order"),
     "interleaved": N_("in a block the arms take turns, in short slices of random order"),
@@ -107,6 +119,14 @@ def _ask(findings: Findings) -> Iterator[Sentence]:
         control=_describe_arm(findings, asked.control),
         metric=cite_metric(findings),
     )
+    for number, part in enumerate(asked.parts[1:], start=1):
+        place = f"hypothesis.parts.{number}"
+        yield say(
+            tr(_ALSO.get(part.expect, _ALSO_OTHER)),
+            relation=cite(part.expect, f"{place}.expect"),
+            metric=cite(metric_label(part.metric), f"{place}.metric"),
+            margin=cite(format_share(part.margin), f"{place}.margin"),
+        )
     if asked.margin == 0:
         yield (cite(tr("Any difference counts, however small."), "hypothesis.margin"),)
     else:

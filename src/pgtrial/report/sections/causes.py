@@ -27,7 +27,6 @@ from pgtrial.report.cause_words import (
     distinct_levels,
     estimate_text,
     file_of,
-    format_value,
     place_arm,
     place_level,
 )
@@ -35,6 +34,7 @@ from pgtrial.report.charts.waits import budget_charts, wait_charts
 from pgtrial.report.charts.waterfall import waterfall_charts
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.terms import means_word, resource_word
+from pgtrial.report.values import format_value
 from pgtrial.report.words import ALL, arm_label, control_of, level_label, part_name
 from pgtrial.units import format_bytes, format_count, format_decimal, format_duration, format_percent
 

@@ -16,7 +16,7 @@ from pgtrial.report.narrative.story import next_step, tell_story
 from pgtrial.report.narrative.write import list_sources
 from pgtrial.report.sections.base import Section, always
 from pgtrial.report.summary_words import placebo_text
-from pgtrial.report.terms import decision_word, verdict_word
+from pgtrial.report.terms import decision_word, hypothesis_word, verdict_word
 from pgtrial.report.words import (
     ALL,
     VERDICT_SYMBOLS,
@@ -45,10 +45,14 @@ def _build_verdict(findings: Findings) -> dict[str, object]:
     placebo = placebo_effect(findings)
     return {
         "verdict": asked.verdict,
-        "word": verdict_word(asked.verdict, provisional=asked.provisional),
+        "word": hypothesis_word(asked),
         "symbol": VERDICT_SYMBOLS[asked.verdict],
         "reason": say(asked.reason),
         "claim": claim_text(findings),
+        "parts": [
+            {"word": verdict_word(part.verdict), "symbol": VERDICT_SYMBOLS[part.verdict], "reason": say(part.reason)}
+            for part in asked.parts
+        ],
         "step": " ".join(text_of(sentence) for sentence in next_step(findings)),
         "picture": effect_picture(findings),
         "subject": _subject(findings),
