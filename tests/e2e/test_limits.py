@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from support.programs import needs_compiler
+
 OPTIONS = ("--resource", "cpu", "--resource", "flush", "--blocks", "2")
 
 
@@ -18,6 +20,7 @@ def folder(new_place):
     return place.only_folder()
 
 
+@needs_compiler
 def test_ledger_has_what_was_slowed(folder):
     found = json.loads((folder.path / "findings.json").read_text())
     ledger = found["ledger"]
@@ -29,6 +32,7 @@ def test_ledger_has_what_was_slowed(folder):
     assert 'id="ledger"' in (folder.path / "report.html").read_text()
 
 
+@needs_compiler
 def test_runs_are_valid_and_nothing_is_left(folder):
     assert {slot for slot, _, state, _ in folder.runs() if state == "done"} == set(range(1, 9))
     folder.assert_nothing_left()
