@@ -39,5 +39,15 @@ whole=${experiment%.toml}-with-migration.toml
 
 pgtrial check --no-host "$whole"
 pgtrial plan "$whole"
-exec pgtrial run "$whole" --quiet --assert --results "$folder/results" --junit "$folder/pgtrial.xml" \
-    --summary-markdown "$folder/pgtrial.md" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@"
+
+# Everybody may write where some runners check out, and pgtrial keeps no result folder where others may replace it.
+own=$(mktemp -d)
+trap : HUP INT TERM # pgtrial ends in order, and what it has is kept
+status=0
+pgtrial run "$whole" --quiet --assert --results "$own" --junit "$folder/pgtrial.xml" \
+    --summary-markdown "$folder/pgtrial.md" --history "${PGTRIAL_HISTORY:-$folder/pgtrial-history.jsonl}" "$@" ||
+    status=$?
+mkdir -p "$folder/results"
+cp -R "$own/." "$folder/results"
+rm -rf "$own"
+exit "$status"

@@ -43,7 +43,7 @@ from pgtrial.findings.naming import name_metric, name_series
 from pgtrial.knobs import KNOBS, KnobTables
 from pgtrial.knobs.declaration import About, Among, Rule, Scope
 from pgtrial.knobs.fio import FileJobTable
-from pgtrial.knobs.sysctl_rules import REFUSALS
+from pgtrial.knobs.sysctl_rules import REFUSALS, VARIED, Refusal
 from pgtrial.knobs.values import Form, Name
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import find_observable, observable_names
@@ -274,7 +274,18 @@ sets another directory.
 
 {server}
 
+## Kernel settings that can be varied
+
+Those whose name begins so, but for the refused ones below:
+
+{varied}
+
+They can still slow a machine down, or starve other programs of memory: `plan` shows each with its value, and
+`--allow-host-changes` is the user's word.
+
 ## Kernel settings that are refused
+
+All that are not listed above. Of these it is said why:
 
 | sysctl | Value | Why |
 |---|---|---|
@@ -288,13 +299,22 @@ def render_knobs() -> str:
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
-        f"| `{refusal.pattern.replace('/', '.')}` | {refusal.value or 'any'} | {refusal.reason} {refusal.hint}".rstrip()
+        f"| `{refusal.pattern.replace('/', '.')}` | {_refused_value(refusal)} | {refusal.reason} {refusal.hint}".rstrip()
         + " |"
         for refusal in REFUSALS
     )
+    varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
-        cluster=_abouts(cluster), host=_abouts(host), server=_abouts(server, named=False), refusals=refusals
+        cluster=_abouts(cluster),
+        host=_abouts(host),
+        server=_abouts(server, named=False),
+        refusals=refusals,
+        varied=varied,
     )
+
+
+def _refused_value(refusal: Refusal) -> str:
+    return "any" if refusal.below is None else f"below {refusal.below}"
 
 
 def _abouts(abouts: Mapping[str, About], *, named: bool = True) -> str:

@@ -134,6 +134,48 @@ def test_the_time_to_read_a_script_grows_with_its_size_only(text: str, tmp_path:
     assert time.process_time() - begin < 10  # it was minutes
 
 
+@pytest.mark.parametrize(
+    "unit", [b"x", b"\\x ", b"x\n", b"grant x to y; "], ids=["one line", "commands", "lines", "roles"]
+)
+def test_no_more_of_a_file_to_load_is_looked_at_than_takes_seconds(unit: bytes, tmp_path: Path) -> None:
+    with (tmp_path / "load.sql").open("wb") as file:
+        for _ in range(100):
+            file.write(unit * ((1 << 20) // len(unit)))
+
+    begin = time.process_time()
+    script = PsqlScript.read(tmp_path / "load.sql")
+
+    assert time.process_time() - begin < 10  # 300 MB of it took 13 s and more
+    assert [use.what for use in script.uses] == ["more statements than are looked at"]
+
+
+def test_data_of_a_file_to_load_are_passed_over_and_what_follows_is_looked_at(tmp_path: Path) -> None:
+    row = b"\\! no command\t\\N\n\\.x\n"
+    with (tmp_path / "load.sql").open("wb") as file:
+        file.write(b"COPY t FROM stdin;\r\n")
+        for _ in range(80):
+            file.write(row * ((1 << 20) // len(row)))
+        lines = 80 * 2 * ((1 << 20) // len(row))
+        file.write(b"\\.\r\n\\! id\nCOPY t FROM stdin;\n\\.\n\\! who\n")
+
+    script = PsqlScript.read(tmp_path / "load.sql")
+
+    assert [(use.where, use.what) for use in script.uses] == [
+        (f"load.sql, line {lines + 3}", "a shell command: \\! id"),
+        (f"load.sql, line {lines + 6}", "a shell command: \\! who"),
+    ]
+
+
+def test_rows_to_insert_leave_room_for_what_follows_them(tmp_path: Path) -> None:
+    row = "INSERT INTO t VALUES (1, '" + "text " * 50 + "');\n"
+    (tmp_path / "load.sql").write_text(row * 100_000 + "ALTER TABLE t OWNER TO alice;\n\\! id\n")
+
+    script = PsqlScript.read(tmp_path / "load.sql")
+
+    assert script.roles == {"alice"}
+    assert [use.where for use in script.uses] == ["load.sql, line 100002"]
+
+
 def test_files_that_read_each_other_again_and_again_are_refused(tmp_path: Path) -> None:
     for number in range(8):
         (tmp_path / f"{number}.sql").write_text(f"\\i {number + 1}.sql\n" * 50)

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgtrial import __version__
 from pgtrial.analysis.calibration.promise import parse_calibration, shown_label
 from pgtrial.analysis.causes.explain import explain
+from pgtrial.analysis.causes.ledger import keep_ledger
 from pgtrial.analysis.curves import collect_distributions, map_latencies, trace_curve, trace_series
 from pgtrial.analysis.describe import describe_experiment, describe_runs, sum_overhead
 from pgtrial.analysis.effects.adjustment import adjust_primary
@@ -110,6 +111,7 @@ def analyze(folder: Path, *, rules: int | None = None) -> Findings:
             latency_maps=map_latencies(evidence, reduction),
             waits=describe_waits(evidence, reduction, values),
             causes=causes,
+            ledger=keep_ledger(evidence, values),
             pages=describe_pages(evidence, values),
             settings=compare_settings(evidence),
             fingerprint=describe_world(evidence),

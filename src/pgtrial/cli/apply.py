@@ -42,7 +42,11 @@ def command(*, folder: Path, arm: str | None) -> None:
     arms = {one.name: one for one in read_plan(folder).arms}
     if name not in arms:
         raise click.BadParameter(f'there is no arm "{name}". The arms are {", ".join(arms)}', param_hint="--arm")
-    echo("\n".join(_tell(arms[name], reason)))
+    lines = [*_tell(arms[name], reason)]
+    for line in lines:  # a comment that goes on in the next line is one no more
+        if not _ON_ONE_LINE.fullmatch(line):
+            raise PgTrialError(f"the folder has a text that pgtrial does not print: {line!r}")
+    echo("\n".join(lines))
 
 
 def _find_winner(folder: Path) -> tuple[str, str]:

@@ -36,6 +36,8 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("copy", "Copy an existing database, to try things on the copy."),
     ("calibrate", "Measure how noisy each method is on this machine."),
     ("run", "Run an experiment."),
+    ("limits", "Find what limits an arm, by slowing its resources."),
+    ("predict", "Say what a change would bring, before it is made."),
     ("resume", "Continue an interrupted experiment."),
     ("status", "Show the progress of an experiment."),
     ("restore", "Undo host changes that a killed pgtrial left behind."),

@@ -32,7 +32,7 @@ from pgtrial.units import format_duration, format_share
 from pgtrial.workloads.scenarios import scenarios_of
 
 # What arms set around the server's own settings without changing the host.
-_AROUND = (Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
+_AROUND = (Scope.SETTINGS, Scope.CLUSTER, Scope.DATABASE, Scope.LOAD)
 
 
 def describe_facts(checked: Checked) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -15,6 +15,7 @@ from pgtrial.language import ENGLISH, Language, find_language, speak
 from pgtrial.model.run import RunState
 from pgtrial.safe_text import make_visible
 from pgtrial.store import layout
+from pgtrial.store.own_place import is_own, refuse_changeable
 from pgtrial.store.state import State
 
 if TYPE_CHECKING:
@@ -124,15 +125,22 @@ def write_report(
 ) -> Reported:
     """Analyse the folder and write findings.json and report.html (or ``output``). Raises StoreError.
 
-    With an ``output``, the folder itself may be one that cannot be written. ``rules``: as of ``analyze``.
+    With an ``output``, the folder itself may be one that cannot be written, or is not ours. ``rules``: as of
+    ``analyze``.
     """
     from pgtrial.analysis.analyze import analyze
     from pgtrial.report.html import write_html
     from pgtrial.store.findings_file import write_findings
 
+    if output is None:
+        refuse_changeable(
+            folder,
+            hint="Name a file for the page with --output: then the folder is only read. Or copy the folder into a "
+            "directory of your own, and name the copy.",
+        )
     findings = analyze(folder, rules=rules)
     path = output or folder / layout.REPORT
-    if output is None or os.access(folder, os.W_OK):
+    if output is None or (os.access(folder, os.W_OK) and is_own(folder)):
         _log.info("wrote %s", write_findings(findings, folder))
     spoken = language or find_language(ENGLISH)
     with speak(spoken):

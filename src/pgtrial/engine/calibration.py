@@ -14,7 +14,7 @@ from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.engine.experiment import Permission, run_experiment
-from pgtrial.engine.folder import create_folder
+from pgtrial.engine.folder import create_folder, make_results
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.generate import control_twice
 from pgtrial.experiment_file.load import LoadedExperiment, parse_experiment
@@ -28,8 +28,8 @@ def create_calibration_folder(loaded: LoadedExperiment, results: Path) -> Path:
     """Make the folder that the parts' result folders go to, with the experiment file in it. Raises StoreError."""
     name = f"{loaded.experiment.experiment.name}-calibration-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     folder, number = results / name, 1
+    make_results(results)
     try:
-        results.mkdir(parents=True, exist_ok=True)
         while os.path.lexists(folder):
             number += 1
             folder = results / f"{name}-{number}"

@@ -22,6 +22,7 @@ from pgtrial.safe_files import make_directory, open_file, remove_tree, write_fil
 from pgtrial.store import layout
 from pgtrial.store.attempts import note_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
+from pgtrial.store.own_place import refuse_changeable
 from pgtrial.store.plans import read_plan, write_plan
 from pgtrial.store.state import State
 from pgtrial.workloads.data_files import data_files, resolve
@@ -42,8 +43,8 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
     """
     name = f"{loaded.experiment.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     part = results / f".{name}-{os.getpid()}"
+    make_results(results)
     try:
-        results.mkdir(parents=True, exist_ok=True)
         part.mkdir(mode=0o700)  # what is measured may tell of the data and the machine: sharing is "pgtrial export"
     except OSError as err:
         raise StoreError(
@@ -57,6 +58,23 @@ def create_folder(loaded: LoadedExperiment, plan: Plan, results: Path) -> Path:
         raise StoreError(f'cannot write to the result folder "{results / name}": {err.strerror}') from err
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def make_results(results: Path) -> None:
+    """Make the directory for result folders where it is missing. Raises StoreError, also where others may change it."""
+    hint = (
+        "Choose a directory of your own, with all above it, with --results. One that you share needs the sticky bit "
+        "(chmod +t), as /tmp has it."
+    )
+    refuse_changeable(results, hint=hint)
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise StoreError(
+            f'cannot create a result folder in "{results}": {err.strerror}',
+            hint="Choose another location with --results.",
+        ) from err
+    refuse_changeable(results, hint=hint)  # by others who were quicker, or whom the umask lets write
 
 
 def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, published: Path) -> None:
@@ -130,7 +148,12 @@ def load_stored(folder: Path) -> Plan:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep a second pgtrial off the folder. The kernel gives the lock back whatever happens to this process."""
+    """Keep a second pgtrial off the folder. The kernel gives the lock back whatever happens to this process.
+
+    Raises StoreError, also where others may change where it leads.
+    """
+    for place in (folder, folder / layout.RUNS):
+        refuse_changeable(place, hint="Copy the folder into a directory of your own, and name the copy.")
     try:
         # No link, which would lead elsewhere, and no pipe, which would block.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -11,7 +11,7 @@ from pgtrial.experiment_file.arm_checks import (
     check_settings,
 )
 from pgtrial.experiment_file.arms import MOST_COMBINATIONS, check_inheritance, combination_names, count_combinations
-from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs
+from pgtrial.experiment_file.cause_checks import check_criteria, check_limits, check_pairs, check_resources
 from pgtrial.experiment_file.design_checks import check_blocks, check_covariate, check_slices, check_stop
 from pgtrial.experiment_file.experiment import PLACEBO, AndTable, Expect, Experiment, HypothesisTable
 from pgtrial.experiment_file.file_checks import check_file_jobs, check_file_load, check_only_files
@@ -139,4 +139,5 @@ _CHECKS: tuple[Check, ...] = (
     check_criteria,
     check_limits,
     check_pairs,
+    check_resources,
 )

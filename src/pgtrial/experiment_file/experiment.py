@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
-from pgtrial.experiment_file.disk_tables import DiskTable
+from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.values import (
     Command,
     Connection,
@@ -23,8 +23,10 @@ from pgtrial.experiment_file.values import (
     SliceTime,
 )
 from pgtrial.knobs import KNOBS, KnobTables
+from pgtrial.knobs.cgroup import Cgroup
 from pgtrial.knobs.dataset import Scale
 from pgtrial.knobs.fio import FILES, FIO, FileJobTable
+from pgtrial.knobs.slowdown import KEYS, SLOWDOWN
 from pgtrial.knobs.values import Count, Flag, Positive, Ratio, Table, Version, refuse
 from pgtrial.model.metric import Better
 
@@ -43,6 +45,9 @@ DEFAULT_DURATION = 30.0  # s
 DEFAULT_SWITCH_SLICE = 30.0  # s, where an effect builds up
 DEFAULT_BLOCKS = 6  # the fewest that an exact test on the blocks can call significant at 5 %
 
+
+# What an arm's throughput may owe something to: times, and what a device allows per second.
+RESOURCES = (*(f"{SLOWDOWN}.{key}" for key in KEYS), *(f"{Cgroup.name}.{key}" for key in LIMITS))
 
 Restore = Literal["each-run", "each-block", "never"]
 
@@ -256,6 +261,13 @@ class WarmupTable(Table):
     cap: Duration = Field(description="At most this long.")
 
 
+def _some_resources(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in RESOURCES:
+            refuse(f'"{name}" is no resource; write {", ".join(RESOURCES)}')
+    return names if names else refuse("the list of resources is empty")
+
+
 def _levels_tag(value: Any) -> str | None:
     # Chosen by the type of the value, so that an error speaks of the one form that was meant, not of all three.
     if isinstance(value, dict | RampTable):
@@ -456,6 +468,15 @@ class DesignTable(Table):
     )
 
 
+class LimitsTable(Table):
+    """What the arms slow, where the experiment is to find what limits one of them; "pgtrial limits" writes it."""
+
+    of: str = Field(description="The arm whose limits are looked for, as the report names it.")
+    resources: Annotated[tuple[str, ...], AfterValidator(_some_resources)] = Field(
+        description='The values in which the arms differ, as knob and key: ["slowdown.cpu", "cgroup.write_iops"].'
+    )
+
+
 class HooksTable(Table):
     """Programs that are run at certain moments, outside of measured time, with the rights of pgtrial.
 
@@ -496,6 +517,7 @@ class Experiment(Table):
     )
     disks: dict[str, DiskTable] = Field(default={}, description="Disk classes that arms can be on.")
     design: DesignTable = Field(default=DesignTable(), description="How the runs are arranged.")
+    limits: LimitsTable | None = Field(default=None, description="What limits an arm, found by slowing its resources.")
     hooks: HooksTable = Field(default=HooksTable(), description="Programs that are run at certain moments.")
     criteria: tuple[CriterionTable, ...] = Field(default=(), description="What arms are scored by.")
     checks: dict[str, CheckTable] = Field(default={}, description="Other limits for checks of the samples.")

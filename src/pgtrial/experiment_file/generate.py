@@ -53,7 +53,7 @@ class _Setting:
     @property
     def typed(self) -> tuple[str | float, ...]:
         """The values as the file has them: numbers where a table takes nothing else."""
-        return tuple(_typed(self.knob, self.name, value) for value in self.values)
+        return tuple(typed_text(self.knob, self.name, value) for value in self.values)
 
 
 def quick_experiment(
@@ -142,7 +142,8 @@ def _factor(setting: _Setting) -> dict[str, Any]:
     }
 
 
-def _typed(knob: str, key: str, text: str) -> str | float:
+def typed_text(knob: str, key: str, text: str) -> str | float:
+    """The value of an arm's table as the file has it: a number where the table takes no text."""
     number = _read_number(text)
     as_number = find_fault(knob, key, text) is not None and find_fault(knob, key, number) is None
     return number if as_number else text

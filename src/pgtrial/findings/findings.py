@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.factors import Factors
+from pgtrial.findings.ledger import Ledger
 from pgtrial.findings.message import MaybeMessage, Message
 from pgtrial.findings.pages import HugePages
 from pgtrial.findings.record import Estimate, Record
@@ -113,6 +114,7 @@ class Effect(Record):
     position: float | None = None  # ratio by which the second run of a block differs, where it is taken out
     margin: float
     decision: Decision
+    sure: bool = False  # the decision holds together with those about everything else that is compared (Holm)
     blocks: int
     needed: int | None  # further blocks to reach a decision; None: decided, or not in reach
     block_ratios: tuple[float | None, ...]  # one per complete block, in order
@@ -433,6 +435,7 @@ class Findings(Record):
     latency_maps: tuple[LatencyMap, ...] = ()  # none: made by a pgtrial that had no heat maps
     waits: tuple[WaitShare, ...]
     causes: Causes | None = None  # None: made by a pgtrial that did not look for them
+    ledger: Ledger | None = None  # None: the file does not ask what limits an arm
     pages: HugePages | None = None  # None: no two arms differ in the size of pages alone
     settings: tuple[SettingFinding, ...]
     fingerprint: Fingerprint

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgtrial.safe_files import write_file
+from pgtrial.store.own_place import is_own
 
 _DIRECTORY = "pgtrial"
 
@@ -50,10 +51,9 @@ def _find_directory() -> Path | None:
     try:
         # A relative path in the variable is to be ignored (XDG Base Directory Specification).
         directory = (base if base.is_absolute() else Path.home() / ".cache") / _DIRECTORY
-        existing = next(place for place in (directory, *directory.parents) if place.exists())
-        return directory if existing.stat().st_uid == os.geteuid() else None
-    except (RuntimeError, OSError):
+    except RuntimeError:
         return None
+    return directory if is_own(directory) else None
 
 
 def _read(path: Path) -> bytes | None:

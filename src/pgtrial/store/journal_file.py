@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.hosts.operations import Operations
+from pgtrial.store.own_place import find_changeable
 from pgtrial.store.sqlite import connect, connect_to_read
 
 VARIABLE = "PGTRIAL_STATE_DIRECTORY"
@@ -173,18 +173,12 @@ def check_owner(path: Path) -> None:
 
 
 def _check_way(path: Path) -> None:
-    """StoreError where root reaches a path, which need not be there, through what somebody else may replace.
-
-    Others than root have it in their home, where a group of their own may write as well.
-    """
-    if os.geteuid() != 0:
-        return
-    there = next(each for each in (path, *path.parents) if each.exists())
-    changeable = Operations().find_changeable(str(there))
+    """StoreError where a path, which need not be there, is reached through what somebody else may replace."""
+    changeable = find_changeable(path)
     if changeable and changeable != str(path):  # of itself ``check_owner`` says more
         raise StoreError(
             f'the journal of host changes is not safe: others may change "{changeable}", where it lies',
-            hint=f"Set {VARIABLE} to a directory that only root can replace, or unset it.",
+            hint=f"Set {VARIABLE} to a directory that nobody else can replace, or unset it.",
         )
 
 

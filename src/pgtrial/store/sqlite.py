@@ -6,6 +6,8 @@ import stat
 import time
 from pathlib import Path
 
+from pgtrial.store.own_place import is_own
+
 # A folder of 1,000 runs has some 100 MB.
 LARGEST = 512 << 20  # bytes
 _LONGEST_TEXT = 64 << 20  # bytes
@@ -40,17 +42,19 @@ def connect(path: Path, *, mode: str, durable: bool = True) -> sqlite3.Connectio
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that sees what a pgtrial at work writes; also in a folder that cannot be written.
+    """A connection that sees what a pgtrial at work writes; also in a folder that cannot be written, or is not ours.
 
     To read a database with a write-ahead log, SQLite itself has to write beside it; what it makes there goes again only
-    when the last connection that may write is closed, so this one may, but does not. Where nobody may write, a folder
-    that was closed in order is one file. What is still being read after some time is interrupted.
+    when the last connection that may write is closed, so this one may, but does not. Where others can lead it
+    elsewhere, it writes nothing, and needs what the one that writes has made. A folder that was closed in order is one
+    file. What is still being read after some time is interrupted.
     """
-    if os.access(path.parent, os.W_OK):
+    if os.access(path.parent, os.W_OK) and is_own(path):
         db = connect(path, mode="rw")
         db.execute("PRAGMA query_only = ON")
     else:
-        db = connect(path, mode="ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1")
+        has_log = os.path.lexists(path.with_name(f"{path.name}-wal"))
+        db = connect(path, mode="ro&readonly_shm=1" if has_log else "ro&immutable=1")
     end = time.monotonic() + _PATIENCE
     db.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
     return db

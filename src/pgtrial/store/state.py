@@ -1,9 +1,9 @@
 """state.sqlite: the schedule, the state of each run, events, settings, fingerprints."""
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.errors import StoreError
@@ -13,6 +13,7 @@ from pgtrial.model.caveat import Caveat
 from pgtrial.model.fingerprint import Moment
 from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow, RunState, Slice, Slot
 from pgtrial.store import layout
+from pgtrial.store.own_place import is_own
 from pgtrial.store.rows import (
     ArmRow,
     AttemptRow,
@@ -66,10 +67,12 @@ class State:
                 f'"{folder}" is not a result folder: it has no {layout.STATE}',
                 hint='Name a folder that "pgtrial run" made, such as results/NAME-DATE.',
             )
+        _refuse_links(folder)
         try:
             db = connect(path, mode="rw") if write else connect_to_read(path)
         except sqlite3.Error as err:
-            raise StoreError(f'cannot read "{path}": {err}') from err
+            hint = "" if is_own(path) else "Copy the folder into a directory of your own, and name the copy."
+            raise StoreError(f'cannot read "{path}": {err}', hint=hint) from err
         state = cls(db, path)
         try:
             state._check_format()
@@ -94,7 +97,7 @@ class State:
     def close(self) -> None:
         self._db.close()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         try:
             with self._db:
@@ -309,6 +312,27 @@ class State:
             (run, Caveat(code=code, severity=severity, text=text, hint=hint))
             for run, code, severity, text, hint in self._rows(CaveatRow)
         )
+
+
+def _refuse_links(folder: Path) -> None:
+    """StoreError where what is read by its name in a result folder would be somewhere else.
+
+    Of the files of a run those that read them see to it (``is_plain``).
+    """
+    with contextlib.suppress(OSError):  # who reads it says so
+        for link in _links(folder):
+            raise StoreError(
+                f'"{link}" is a link, and pgtrial follows none in a result folder',
+                hint="Put what it leads to in its place, if you know what that is.",
+            )
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    for place in (folder / layout.RUNS, folder / layout.FILES):
+        if place.is_symlink():
+            yield place
+        elif place.is_dir():
+            yield from (each for each in place.iterdir() if each.is_symlink())
 
 
 def _triples(tables: Tables) -> list[tuple[str, str, str]]:

@@ -4,22 +4,41 @@ The file is read as lines: what follows a COPY … FROM stdin is data up to a li
 psql would see it otherwise, something is missed; what is loaded without --allow-code therefore cannot start programs.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from pgtrial.experiment_file.code_uses import CodeUse, code_use, find_in_sql
+from pgtrial.experiment_file.reach import is_beneath
 from pgtrial.safe_files import open_file
 
-_LARGEST = 64 << 20  # characters of statements that are looked at; the data of COPY are not counted
-_LONGEST_LINE = 16 << 20  # bytes; a longer one is looked at in parts
+# What is read of a file and those it reads, the data of COPY not counted. After that it is said that there is more,
+# which is asked for like code.
+_LARGEST = 64 << 20  # bytes
+_MOST_LINES = 500_000
+_MOST_LOOKED_AT = 8 << 20  # characters
+_LONGEST_LINE = 1 << 20  # bytes; a longer one is looked at in parts
+_CHUNK = 1 << 20  # bytes of data of COPY
+# Rows to insert are most of a large file: a line without any of these words is looked at as far as its beginning goes,
+# which may be the end of what began on the line before.
+_WORDS = (
+    *(b"\\", b"program", b"copy", b"foreign", b"language", b"function", b"procedure", b"load", b"execute"),
+    *(b"do ", b"do$", b"do\t", b"do\r", b"do\n"),
+    *(b"pl", b"set", b"_command", b"librar", b"provider", b"_path", b"start_proc", b"lo_export", b"pg_file_write"),
+    *(b"create", b"owner", b"authorization", b"role", b"grant", b"revoke", b"privileges"),
+)
+_BEGINNING = 64  # bytes
 _DEEPEST = 16  # files that read each other
 _MOST_READ = 1000  # files, each as often as it is read
 
 _NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
 _NAMES = rf"(?P<names>{_NAME}(?:\s*,\s*{_NAME})*)"
 _FROM_STDIN = re.compile(rb"\bfrom\s+p?stdin\b", re.IGNORECASE)
+_END_OF_DATA = re.compile(rb"(?<=\n)\\\.\r?\n")
+_END = 8  # bytes, within which that lies
 _STARTS_COPY = re.compile(rb"\s*\\?copy\b", re.IGNORECASE)
 _ROLES = tuple(
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
@@ -69,6 +88,8 @@ class PsqlScript:
     _made: set[str] = field(default_factory=set)
     _variables: dict[str, str] = field(default_factory=dict)
     _seen: int = 0
+    _lines: int = 0
+    _looked_at: int = 0
     _read_so_far: int = 0
 
     @classmethod
@@ -89,16 +110,22 @@ class PsqlScript:
         lines: list[str] = []
         numbers: list[int] = []
         for number, line in _outside_data(self.root / name):
+            self._lines += 1
             self._seen += len(line)
-            if self._seen <= _LARGEST:
-                lines.append(line)
-                numbers.append(number)
-            self.roles |= roles_in(line)
-            self._made |= {name for match in _MADE.finditer(line) for name in _names(match["names"])}
-            if "\\" in line:
-                self._examine(line, name, number, depth)
-        if self._seen > _LARGEST:
-            self.uses.append(code_use(str(name), "more statements than are looked at"))
+            matters = _matters(line)
+            text = (line if matters else line.lstrip()[:_BEGINNING]).decode("utf-8", "replace").rstrip("\r\n")
+            self._looked_at += len(text)
+            if self._lines > _MOST_LINES or self._seen > _LARGEST or self._looked_at > _MOST_LOOKED_AT:
+                self.uses.append(code_use(str(name), "more statements than are looked at"))
+                break
+            lines.append(text)
+            numbers.append(number)
+            if not matters:
+                continue
+            self.roles |= roles_in(text)
+            self._made |= {name for match in _MADE.finditer(text) for name in _names(match["names"])}
+            if "\\" in text:
+                self._examine(text, name, number, depth)
         self.uses += find_in_sql(str(name), "\n".join(lines), numbers=numbers)
 
     def _add(self, name: Path) -> None:
@@ -126,7 +153,7 @@ class PsqlScript:
         """The file that a line names, by its path below the root."""
         text = _VARIABLE.sub(lambda match: self._variables.get(match[1] or match[2] or match[3], match[0]), written)
         path = Path(*(part for part in _steps(base / _unquote(text))))
-        if path.is_absolute() or ".." in path.parts:
+        if path.is_absolute() or ".." in path.parts or not is_beneath(self.root / path, self.root):
             raise ScriptError(
                 f'{where}: "{path}" is not in the directory of the file that is loaded',
                 f'Let everything that it reads lie in "{self.root}" or below it, and name it by its relative path.',
@@ -142,18 +169,35 @@ def roles_in(statement: str) -> set[str]:
     return {name for name in found if name not in _NO_ROLES and not name.startswith("pg_")}
 
 
-def _outside_data(path: Path) -> Iterator[tuple[int, str]]:
+def _matters(line: bytes) -> bool:
+    low = line.lower()
+    return any(word in low for word in _WORDS)
+
+
+def _outside_data(path: Path) -> Iterator[tuple[int, bytes]]:
     """(number, text) of the lines of a file without those that are data of a COPY … FROM stdin."""
     with open_file(path, follow=True) as file:
-        in_data = False
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
-            if in_data:
-                in_data = line.rstrip(b"\r\n") != b"\\."
-            else:
-                # The statement may have begun lines before its last one, which says where the data come from.
-                in_data = _reads_stdin(line) and not line.lstrip().startswith(b"--")
-                in_data = in_data and (_STARTS_COPY.match(line) is not None or line.rstrip().endswith(b";"))
-                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+        number = 0
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            yield number, line
+            # The statement may have begun lines before its last one, which says where the data come from.
+            reads = b"stdin" in line.lower() and _reads_stdin(line) and not line.lstrip().startswith(b"--")
+            if reads and (_STARTS_COPY.match(line) is not None or line.rstrip().endswith(b";")):
+                number += _skip_data(file)
+
+
+def _skip_data(file: BinaryIO) -> int:
+    r"""Read up to the end of the data of a COPY, a line with "\."; how many lines that were."""
+    lines, rest = 0, b"\n"
+    while chunk := file.read(_CHUNK):
+        text = rest + chunk
+        if found := _END_OF_DATA.search(text):
+            file.seek(found.end() - len(text), os.SEEK_CUR)
+            return lines + text.count(b"\n", len(rest), found.end())
+        lines += chunk.count(b"\n")
+        rest = text[-_END:]
+    return lines
 
 
 def _reads_stdin(line: bytes) -> bool:

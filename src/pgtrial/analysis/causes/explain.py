@@ -14,6 +14,7 @@ from pgtrial.analysis.causes.pareto import rank_events, rank_statements, score_a
 from pgtrial.analysis.causes.plans import compare_plans
 from pgtrial.analysis.causes.sessions import Kind, group_cells, pooled_mean, tier
 from pgtrial.analysis.causes.stability import describe_stability
+from pgtrial.analysis.causes.statement_use import describe_statements
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.log_events import mark_events, read_log_events, summarize_log
@@ -96,6 +97,7 @@ def explain(
         budgets=budgets,
         differences=differences,
         plans=plans,
+        statements=describe_statements(evidence),
         paretos=(*rank_events(evidence, reduction), *rank_statements(evidence, reduction)),
         limits=limits,
         curve_models=model_curves(evidence, values),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from pgtrial.model.metric import Metric
 from pgtrial.model.metrics import COMPARED
 from pgtrial.model.observable import floor_of
 from pgtrial.model.run import RunRow
+from pgtrial.model.verdict import Decision
 from pgtrial.stats.anytime import widen
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.equivalence import decide
+from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.interval import holm
 from pgtrial.stats.paired import compare_blocks
 from pgtrial.stats.power import blocks_needed
@@ -39,7 +40,7 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
     Intervals hold simultaneously for all candidates (Bonferroni), and for all looks of a rule for stopping; p-values of
     the candidates are adjusted by Holm's method within a metric, scenario and load level, as if there were one look.
     The placebo is no claim of the experiment, so its p-value stays as it is; its interval has the candidates' level, so
-    that both can be compared at sight.
+    that both can be compared at sight. Decisions that hold over all metrics, scenarios and levels at once are marked.
     """
     found: list[Estimated] = []
     levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
@@ -59,7 +60,7 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
                     for arm in (evidence.placebo,)
                     if arm is not None and _is_observed(evidence, values, arm, (metric.name, scenario, level))
                 ]
-    return tuple(found)
+    return mark_sure(evidence, found)
 
 
 def find_effect(
@@ -220,6 +221,33 @@ def _adjust(estimated: list[Estimated]) -> list[Estimated]:
         Estimated(effect=one.effect.model_copy(update={"p_adjusted": p}), comparison=one.comparison)
         for one, p in zip(estimated, adjusted, strict=True)
     ]
+
+
+def mark_sure(evidence: Evidence, estimated: Sequence[Estimated]) -> tuple[Estimated, ...]:
+    """Mark the decisions of which, beside the claim, probably none is wrong (Holm over all that was decided).
+
+    Beyond the margin, inside it and beyond its other end exclude each other, so of each effect that one is tested which
+    was decided. The claim was named before the data were there, and is no member of the family; nor is the placebo.
+    """
+    claimed = {(evidence.hypothesis_arm, each.metric.name, each.scenario, ALL) for each in claims_of(evidence)}
+    candidates = {arm.name for arm in evidence.candidates}
+    chances: list[float | None] = []
+    for one in estimated:
+        effect = one.effect
+        is_claim = (effect.arm, effect.metric, effect.scenario, effect.load_level) in claimed
+        if is_claim or effect.arm not in candidates or one.comparison.is_anytime:
+            chances.append(None)
+        elif effect.decision is Decision.INCONCLUSIVE:
+            chances.append(1.0)
+        else:
+            test = equivalence_p if effect.decision is Decision.EQUIVALENT else beyond_p
+            chances.append(test(one.comparison, bounds=evidence.rules.log_bounds(effect.margin)))
+    return tuple(
+        replace(one, effect=one.effect.model_copy(update={"sure": True}))
+        if p is not None and p <= 1 - one.comparison.confidence
+        else one
+        for one, p in zip(estimated, holm(chances), strict=True)
+    )
 
 
 # What would have been concluded from one run per arm: the blocks of the experiment, each taken alone.

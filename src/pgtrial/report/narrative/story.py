@@ -222,7 +222,7 @@ def _by_level(findings: Findings) -> Iterator[Sentence]:
 
 
 def _elsewhere(findings: Findings) -> Iterator[Sentence]:
-    """The other metrics of the claim's arm over all load levels, by what they come to."""
+    """The other metrics of the claim's arm over all load levels, by what is sure of them all at once."""
     asked = findings.hypothesis
     by_decision: dict[Decision, list[Sentence]] = {}
     for metric in METRIC_LABELS:
@@ -231,7 +231,8 @@ def _elsewhere(findings: Findings) -> Iterator[Sentence]:
         if placed is None or placed.effect.ratio is None or is_primary:
             continue
         label = placed.cite(metric_label(metric), "metric")
-        by_decision.setdefault(placed.effect.decision, []).append(
+        decision = placed.effect.decision if placed.effect.sure else Decision.INCONCLUSIVE
+        by_decision.setdefault(decision, []).append(
             say("{label} ({change})", label=label, change=placed.cite(change_text(placed.effect.ratio), "ratio"))
         )
     clauses = [
@@ -456,7 +457,7 @@ def _find_worse(findings: Findings) -> list[Placed]:
     worse = []
     for metric in METRIC_LABELS:
         placed = find_placed(findings, arm=asked.arm, metric=metric, scenario=None, level=ALL)
-        if placed is not None and placed.effect.decision is Decision.WORSE and placed != primary:
+        if placed is not None and placed.effect.decision is Decision.WORSE and placed.effect.sure and placed != primary:
             worse.append(placed)
     return worse
 

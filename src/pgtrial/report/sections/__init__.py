@@ -4,6 +4,7 @@ from pgtrial.report.sections.base import Section
 from pgtrial.report.sections.causes import LIMITS, WHY
 from pgtrial.report.sections.effects import EFFECTS, NOISE, SCORECARD
 from pgtrial.report.sections.factors import FACTORS
+from pgtrial.report.sections.ledger import LEDGER
 from pgtrial.report.sections.load import CURVE, LATENCY
 from pgtrial.report.sections.method import METHOD, SETTINGS
 from pgtrial.report.sections.metrics import METRICS
@@ -15,6 +16,7 @@ from pgtrial.report.sections.verdict import CAVEATS, NARRATIVE, VERDICT
 SECTIONS: tuple[Section, ...] = (
     VERDICT,
     NARRATIVE,
+    LEDGER,
     EFFECTS,
     FACTORS,
     NOISE,

@@ -94,9 +94,10 @@ def _interval(effect: Effect | None) -> str:
 
 
 def _elsewhere(findings: Findings) -> list[dict[str, str]]:
-    """What else of the claim's arm is surely better or worse: all that is worse, then the largest gains.
+    """What else of the claim's arm changes: all that is worse, then the largest of the gains that are sure.
 
-    Runs that cannot answer the claim show nothing surely.
+    Of what got worse also that is told which may be chance among so many comparisons: to miss it would cost more. Runs
+    that cannot answer the claim show nothing surely.
     """
     if findings.hypothesis.verdict is Verdict.INVALID:
         return []
@@ -108,9 +109,17 @@ def _elsewhere(findings: Findings) -> list[dict[str, str]]:
             "word": decision_word(effect.decision),
             "metric": _name_elsewhere(findings, effect),
             "effect": effect_text(effect),
+            "doubt": "" if effect.sure else _doubt(findings),
         }
         for effect in (*worse, *better)
     ]
+
+
+def _doubt(findings: Findings) -> str:
+    count = len(findings.effects)
+    return ntr(
+        "perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count
+    )
 
 
 def _worse(findings: Findings) -> Iterator[Effect]:
@@ -145,6 +154,7 @@ def _better(findings: Findings) -> Iterator[Effect]:
         and (effect.metric, effect.scenario) != (asked.metric, asked.scenario)
         and effect.metric not in _LEFT_OUT
         and effect.decision is Decision.BETTER
+        and effect.sure
         and effect.ratio
     ]
     yield from sorted(found, key=lambda e: (e not in of_scenarios, -abs(math.log(e.ratio or 1))))
