@@ -299,8 +299,7 @@ def render_knobs() -> str:
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
     refusals = "\n".join(
-        f"| `{refusal.pattern.replace('/', '.')}` | {_refused_value(refusal)} | {refusal.reason} {refusal.hint}".rstrip()
-        + " |"
+        f"| `{_name(refusal)}` | {_refused_value(refusal)} | {refusal.reason} {refusal.hint}".rstrip() + " |"
         for refusal in REFUSALS
     )
     varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
@@ -311,6 +310,10 @@ def render_knobs() -> str:
         refusals=refusals,
         varied=varied,
     )
+
+
+def _name(refusal: Refusal) -> str:
+    return refusal.pattern.replace("/", ".")
 
 
 def _refused_value(refusal: Refusal) -> str:
