@@ -304,15 +304,25 @@ All that are not listed above. Of these it is said why:
 """
 
 
+def _refusal(refusal: Refusal) -> str:
+    name = refusal.pattern.replace("/", ".")
+    value = "any" if refusal.below is None else f"below {refusal.below}"
+    return f"| `{name}` | {value} | {refusal.reason} {refusal.hint}".rstrip() + " |"
+
+
 def render_knobs() -> str:
     """Another page: what each knob says about itself."""
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
+<<<<<<< HEAD
     refusals = "\n".join(
         f"| `{_name(refusal)}` | {_refused_value(refusal)} | {refusal.reason} {refusal.hint}".rstrip() + " |"
         for refusal in REFUSALS
     )
+=======
+    refusals = "\n".join(map(_refusal, REFUSALS))
+>>>>>>> main
     varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
         cluster=_abouts(cluster),
