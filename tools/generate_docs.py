@@ -315,14 +315,7 @@ def render_knobs() -> str:
     host = {name: knob.about for name, knob in KNOBS.items() if knob.scope is Scope.HOST}
     cluster = {name: knob.about for name, knob in KNOBS.items() if knob.scope is not Scope.HOST}
     server = {knob.name: knob.about for knob in (ServerSettings, ServerSql, ServerDatabase)}
-<<<<<<< HEAD
-    refusals = "\n".join(
-        f"| `{_name(refusal)}` | {_refused_value(refusal)} | {refusal.reason} {refusal.hint}".rstrip() + " |"
-        for refusal in REFUSALS
-    )
-=======
     refusals = "\n".join(map(_refusal, REFUSALS))
->>>>>>> main
     varied = ", ".join(f"`{pattern.replace('/', '.')}`" for pattern in VARIED) + "."
     return _KNOBS.format(
         cluster=_abouts(cluster),
@@ -332,14 +325,6 @@ def render_knobs() -> str:
         refusals=refusals,
         varied=varied,
     )
-
-
-def _name(refusal: Refusal) -> str:
-    return refusal.pattern.replace("/", ".")
-
-
-def _refused_value(refusal: Refusal) -> str:
-    return "any" if refusal.below is None else f"below {refusal.below}"
 
 
 def _acts_rows() -> str:

@@ -87,8 +87,6 @@ RULES = (
 )
 
 
-<<<<<<< HEAD
-=======
 # What an experiment may vary: what bears on the speed of a server, its memory, its disks and its connections. The rest
 # guards the machine or runs it, and each new kernel has more of that.
 VARIED = (
@@ -118,7 +116,6 @@ VARIED = (
 )
 
 
->>>>>>> main
 def _idle_without_swap(outlook: Outlook) -> str:
     return "the machine has no swap space" if outlook.swap == 0 else ""
 
@@ -160,37 +157,6 @@ ACTS = (
         metrics=("reclaim.kswapd", "reclaim.direct"),
         least=1.0,
     ),
-<<<<<<< HEAD
-)
-
-# What an experiment may vary: what bears on the speed of a server, its memory, its disks and its connections. The rest
-# guards the machine or runs it, and each new kernel has more of that.
-VARIED = (
-    "vm/*",
-    "kernel/sched*",
-    "kernel/numa_balancing*",
-    "kernel/sem",
-    "kernel/shm*",
-    "kernel/msg*",
-    "kernel/timer_migration",
-    "kernel/*watchdog*",
-    "kernel/perf_cpu_time_max_percent",
-    "kernel/perf_event_max_sample_rate",
-    "kernel/task_delayacct",
-    "fs/aio-max-nr",
-    "fs/pipe-max-size",
-    "fs/xfs/*",
-    "dev/raid/speed_limit_*",
-    "net/core/*",
-    "net/ipv4/tcp_*",
-    "net/ipv4/udp_*",
-    "net/ipv4/ip_local_port_range",
-    "net/ipv4/ip_local_reserved_ports",
-    "net/ipv4/neigh/*",
-    "net/unix/max_dgram_qlen",
-    "sunrpc/*_slot_table_entries",
-=======
->>>>>>> main
 )
 
 

@@ -229,20 +229,12 @@ def mark_sure(evidence: Evidence, estimated: Sequence[Estimated]) -> tuple[Estim
     Beyond the margin, inside it and beyond its other end exclude each other, so of each effect that one is tested which
     was decided. The claims were named before the data were there, and are no members of the family; nor is the placebo.
     """
-<<<<<<< HEAD
-    claimed = {(evidence.hypothesis_arm, each.metric.name, each.scenario, ALL) for each in claims_of(evidence)}
-=======
     claims = {(evidence.hypothesis_arm, each.metric.name, each.scenario, ALL) for each in claims_of(evidence)}
->>>>>>> main
     candidates = {arm.name for arm in evidence.candidates}
     chances: list[float | None] = []
     for one in estimated:
         effect = one.effect
-<<<<<<< HEAD
-        is_claim = (effect.arm, effect.metric, effect.scenario, effect.load_level) in claimed
-=======
         is_claim = (effect.arm, effect.metric, effect.scenario, effect.load_level) in claims
->>>>>>> main
         if is_claim or effect.arm not in candidates or one.comparison.is_anytime:
             chances.append(None)
         elif effect.decision is Decision.INCONCLUSIVE:
