@@ -83,6 +83,7 @@ TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[[criteria]]", cause_tables.CriterionTable),
     ("[checks.NAME]", cause_tables.CheckTable),
     ("[associations]", cause_tables.AssociationsTable),
+    ("[limits]", spec.LimitsTable),
     ("[hooks]", spec.HooksTable),
     ("[[waive]]", cause_tables.WaiverTable),
 )

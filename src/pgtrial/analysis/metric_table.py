@@ -15,7 +15,8 @@ from pgtrial.findings.record import Estimate
 from pgtrial.model.arm import Arm
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.observable import find_observable
-from pgtrial.stats.interval import NO_SPREAD
+
+_ROUNDING = 1e-9  # of the largest value, which sums of many differ by
 
 
 def compare_metrics(
@@ -91,7 +92,7 @@ def _change(evidence: Evidence, series: Sequence[tuple[int, Array]]) -> Estimate
     largest = max((float(np.nanmax(np.abs(values), initial=0.0)) for _, values in series), default=0.0)
     means = [sum(changes) / len(changes) for changes in by_run.values()]
     # What is left of a series that does not move is rounding.
-    known = [0.0 if abs(mean) <= NO_SPREAD * largest else mean for mean in means]
+    known = [0.0 if abs(mean) <= _ROUNDING * largest else mean for mean in means]
     return estimate_mean(known, confidence=evidence.confidence)
 
 
