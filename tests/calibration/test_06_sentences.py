@@ -12,9 +12,9 @@ from pgtrial.analysis.causes.limit_rules import Facts
 from pgtrial.analysis.causes.limits import find_limits, what_changed
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.effects.estimate import estimate_effects
-from pgtrial.analysis.metrics import COMPARED
 from pgtrial.analysis.reduction import Reduction, SessionGroup, Totals
 from pgtrial.findings.message import Message
+from pgtrial.model.metrics import COMPARED
 from pgtrial.model.verdict import Decision
 
 LATENCY = "pgbench.latency_mean"
