@@ -23,6 +23,8 @@ from support.html import Page
 OPTIONAL = {
     "files",
     "ledger",
+    "factors",
+    "metrics",
     "limits",
     "disks",
     "scorecard",
@@ -89,15 +91,15 @@ def test_sections_without_data_are_left_out_of_page_and_navigation(sample):
     assert {each.name for each in SECTIONS if not each.is_shown(bare)} == OPTIONAL
     assert not any(f'href="#{name}"' in page or f'id="{name}"' in page for name in OPTIONAL)
     # The sample's load is on a server; tests/report/test_files_section.py has one on files.
-    assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {"files", "ledger"}
+    assert {each.name for each in SECTIONS if not each.is_shown(sample)} == {"files", "ledger", "factors", "metrics"}
 
 
 def test_why_comes_after_the_noise_and_before_all_other_causes():
     names = [each.name for each in SECTIONS]
 
     # The ledger is the answer of an experiment that asks for one.
-    assert names[:4] == ["verdict", "narrative", "ledger", "effects"]
-    assert names[4:9] == ["noise", "why", "limits", "files", "scorecard"]
+    assert names[:5] == ["verdict", "narrative", "ledger", "effects", "factors"]
+    assert names[5:10] == ["noise", "why", "limits", "files", "scorecard"]
 
 
 def test_every_section_of_causes_says_where_its_numbers_come_from(sample):
